@@ -1,0 +1,65 @@
+# `make book` and `make test` set everything up by themselves; `make help` lists the rest.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+# What these tools would otherwise write to the home folder stays in the clone.
+CONFIG := $(CURDIR)/_build/config
+export IPYTHONDIR := $(CONFIG)/ipython
+export JUPYTER_CONFIG_DIR := $(CONFIG)/jupyter
+export JUPYTER_DATA_DIR := $(CONFIG)/jupyter/data
+export JUPYTER_RUNTIME_DIR := $(CONFIG)/jupyter/runtime
+export JUPYTER_PREFER_ENV_PATH := 1
+export MPLCONFIGDIR := $(CONFIG)/matplotlib
+export PYDEVD_DISABLE_FILE_VALIDATION := 1
+# pip asks rustc for its version, at which rustup would make itself a folder at home.
+export RUSTUP_HOME := $(CONFIG)/rustup
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The tests that run the kernels themselves; uncompiled, the others would take hours and cover nothing more.
+KERNEL_TESTS := $(wildcard $(addprefix tests/test_,$(addsuffix .py,compile streams selection directions sampling \
+	lea_mvd rbm contrastive_divergence)))
+
+.DEFAULT_GOAL := help
+.PHONY: help book test lint coverage lock clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(INSTALLED): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+		{ echo "Python 3.11, 3.12 or 3.13 is needed, but $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
+		"try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
+	@touch $@
+
+book: $(INSTALLED)  ## Run the four sections at a small scale and render the book
+	$(BIN)/leamvd reproduce --profile quick --output results/quick
+	@echo "Rendering the book; open this page:"
+	@$(BIN)/leamvd book --results results/quick
+
+# The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/.
+test: $(INSTALLED)  ## Run all tests, then every notebook against its stored outputs
+	$(BIN)/python -m pytest
+	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
+	$(BIN)/python -m pytest --nbval --nbval-current-env _build/nbval
+
+lint: $(INSTALLED)  ## Check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+coverage: $(INSTALLED)  ## Measure line coverage, compiled and uncompiled runs together (at least 95 %)
+	$(BIN)/python -m pytest --cov --cov-report=
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --cov --cov-append --cov-report= $(KERNEL_TESTS)
+	$(BIN)/coverage report --fail-under=95
+
+lock: $(INSTALLED)  ## Renew requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+		--generate-hashes --no-annotate --no-header -o requirements.lock
+
+clean:  ## Remove what the other commands made, except results
+	rm -rf .venv _build build *.egg-info .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find leamvd notebooks tests -name __pycache__ -prune -exec rm -rf {} +

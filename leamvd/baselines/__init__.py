@@ -1,0 +1,1 @@
+"""The rivals, behind the same ask, tell, stop and result."""

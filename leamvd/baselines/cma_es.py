@@ -1,0 +1,123 @@
+"""CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal covariance matrix."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import ArrayLike, NDArray
+
+from leamvd import checks
+from leamvd.optimizer import Optimizer, bounds_arrays
+
+SQUARE_MATRICES = 4
+"""Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
+
+
+class CMAES(Optimizer):
+    """pycma's CMA-ES; the settings that the paper leaves open (reading row E9) are pycma's own defaults.
+
+    Parameters
+    ----------
+    x0 : array_like, shape (n,)
+        Initial mean.
+    sigma0 : float
+        Initial standard deviation, 0.1 by default as in LEA-MVD's initialisation (B).
+    diagonal : bool
+        Separable CMA-ES (pycma's CMA_diagonal): O(n) memory.
+    bounds : pair of float or array_like, shape (n,), optional
+        Search limits, enforced by pycma.
+    population_size, n_gen : int
+        Candidates a generation (24, as LEA-MVD's), and generations.
+    seed_in_population : bool
+        Whether x0 itself is row 1 of the first generation.
+    seed : int, optional
+        In [0, 2**64). NumPy's global generator is neither used nor changed.
+
+    Raises
+    ------
+    MemoryError
+        If a full covariance matrix would not fit in the memory that is available.
+    ValueError, TypeError
+        If an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        x0: ArrayLike,
+        *,
+        sigma0: float = 0.1,
+        diagonal: bool = False,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        population_size: int = 24,
+        n_gen: int = 30,
+        seed_in_population: bool = True,
+        seed: int | None = None,
+    ) -> None:
+        start = checks.array("x0", x0, shape=(None,), dtype=np.float64)
+        super().__init__(len(start), population_size, n_gen, seed, "float64")
+        n = self.n_var
+        needed, available = SQUARE_MATRICES * 8 * n**2, psutil.virtual_memory().available
+        if not diagonal and needed > available:
+            raise MemoryError(
+                f"CMA-ES with a full covariance matrix of n={n} variables needs {needed:,} bytes, "
+                f"{available:,} are available: use diagonal=True"
+            )
+        options: dict[str, Any] = {
+            "popsize": self.population_size,
+            "CMA_diagonal": bool(diagonal),
+            "randn": _Normals(self.seed),
+            "seed": np.nan,  # or pycma would seed NumPy's global generator
+            "verbose": -9,
+            "verb_log": 0,
+        }
+        if bounds is not None:
+            options["bounds"] = [side.tolist() for side in bounds_arrays(bounds, n, self.dtype)]
+        self._x0 = start.copy() if checks.choice("seed_in_population", seed_in_population, (True, False)) else None
+        self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
+        self._best_x: NDArray[np.float64] | None = None
+
+    def _sample(self) -> NDArray[np.floating]:
+        X = np.array(_quiet(self._es.ask))
+        if self.generation == 0 and self._x0 is not None:
+            X[0] = self._x0
+        return X
+
+    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
+        best = int(np.argmin(F))
+        if self._best_x is None or F[best] < self.best_fun:
+            self.best_fun, self._best_x = float(F[best]), X[best].copy()
+        # pycma refuses infinite values: rank them last instead
+        finite = F[np.isfinite(F)]
+        worst = finite.max() + 1.0 if finite.size else 0.0
+        _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
+
+    def _best(self) -> NDArray[np.floating] | None:
+        return None if self._best_x is None else self._best_x.copy()
+
+    def _converged(self) -> dict[str, Any]:
+        reasons = dict(_quiet(self._es.stop)) if self.generation else {}
+        return {"cma": reasons} if reasons else {}
+
+
+class _Normals:
+    """The normals that pycma asks for, from a generator of our own."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def __call__(self, *shape: int) -> NDArray[np.float64]:
+        return self._generator.standard_normal(shape)
+
+
+def _strategy(*arguments: Any) -> Any:
+    import cma  # takes half a second, and only this method needs it
+
+    return cma.CMAEvolutionStrategy(*arguments)
+
+
+def _quiet(function: Any, *arguments: Any) -> Any:
+    """Call pycma without its warnings about the solutions that we inject."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*arguments)

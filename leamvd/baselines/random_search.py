@@ -1,0 +1,73 @@
+"""Random search: the floor that any optimiser should stay above."""
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from leamvd import checks, sampling
+from leamvd.optimizer import Optimizer, bounds_arrays, dimension
+
+
+class RandomSearch(Optimizer):
+    """Draw every generation as LEA-MVD draws its first: N(x0, spread), or uniform in `bounds` where x0 is None.
+
+    Parameters
+    ----------
+    x0 : array_like, shape (n,), optional
+        Centre; row 1 of the first generation.
+    n_var : int, optional
+        n, where neither `x0` nor `bounds` tells it.
+    bounds : pair of float or array_like, shape (n,), optional
+        Search limits of the uniform draw.
+    spread : float
+        Standard deviation around `x0`.
+    population_size, n_gen : int
+        Candidates a generation, and generations.
+    seed : int, optional
+        In [0, 2**64).
+    dtype : {"float64", "float32"}
+        Of the candidates.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        x0: ArrayLike | None = None,
+        *,
+        n_var: int | None = None,
+        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        spread: float = 0.1,
+        population_size: int = 24,
+        n_gen: int = 30,
+        seed: int | None = None,
+        dtype: DTypeLike = "float64",
+    ) -> None:
+        super().__init__(dimension(x0, n_var, bounds), population_size, n_gen, seed, dtype)
+        if x0 is None and bounds is None:
+            raise ValueError("x0 and bounds are both missing: give a centre x0, or bounds to draw in")
+        self.spread = checks.real("spread", spread, above=0)
+        self._x0 = None if x0 is None else checks.array("x0", x0, shape=(self.n_var,), dtype=self.dtype).copy()
+        self._low, self._high = bounds_arrays((0, 0) if bounds is None else bounds, self.n_var, self.dtype)
+        self._best_x: NDArray[np.floating] | None = None
+
+    def _sample(self) -> NDArray[np.floating]:
+        X = np.empty((self.population_size, self.n_var), self.dtype)
+        place = sampling.Place(np.uint64(self.seed), self.generation + 1, False, sampling.LIMITS.index("first"))
+        if self._x0 is None:
+            sampling.uniform(X, self._low, self._high, place)
+            return X
+        sampling.normal(X, self._x0, self.dtype.type(self.spread), self._low, self._high, place)
+        if self.generation == 0:
+            X[0] = self._x0
+        return X
+
+    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
+        best = int(np.argmin(F))
+        if self._best_x is None or F[best] < self.best_fun:
+            self.best_fun, self._best_x = float(F[best]), X[best].copy()
+
+    def _best(self) -> NDArray[np.floating] | None:
+        return None if self._best_x is None else self._best_x.copy()

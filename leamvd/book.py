@@ -1,0 +1,130 @@
+"""Render the book: check the executed notebooks, stage the pages, build them with warnings as errors.
+
+Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from sphinx.util.console import strip_colors
+from sphinx_external_toc.parsing import parse_toc_yaml
+
+import leamvd
+
+_BUILD = [
+    sys.executable,
+    "-c",
+    "from jupyter_book.cli.main import main; main()",
+    "build",
+    "-q",
+    "-W",
+    "-n",
+    "--keep-going",
+]
+
+
+def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
+    """Build the book from a clone's pages and executed notebooks.
+
+    The pages are staged in a temporary folder and built fresh, so neither hidden folders nor an earlier build's pages
+    can matter. An earlier book in `output` is replaced, and only when the new one is whole.
+
+    Parameters
+    ----------
+    results : Path, optional
+        Folder whose ``<name>.ipynb`` take the place of the clone's own ``notebooks/<name>.ipynb``, one or all of them.
+    output : Path
+        Folder to hold the book.
+
+    Returns
+    -------
+    Path
+        The page to open: ``index.html`` in `output`.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where the package does not lie in a clone, or `results` holds no notebook of the book.
+    FileExistsError
+        If `output` holds anything but an earlier book.
+    ValueError
+        For a notebook that `check` refuses.
+    RuntimeError
+        If the build fails or warns; the message carries its output.
+    """
+    sources = Path(leamvd.__file__).resolve().parent.parent
+    if not (sources / "_config.yml").is_file():
+        raise FileNotFoundError(
+            f"rendering the book needs a clone of the repository: there is no _config.yml in {sources}"
+        )
+    if output.exists() and any(output.iterdir()) and not (output / ".buildinfo").is_file():
+        raise FileExistsError(
+            f"output must be a new or empty folder, or hold an earlier book; {output} holds other files"
+        )
+    notebooks = _notebooks(sources, results)
+    for path in notebooks:
+        check(path)
+
+    with tempfile.TemporaryDirectory(prefix="leamvd-book-") as folder:
+        stage, built = Path(folder, "stage"), Path(folder, "built")
+        shutil.copytree(sources / "book", stage / "book")
+        (stage / "notebooks").mkdir()
+        for path in (sources / "_config.yml", sources / "_toc.yml"):
+            shutil.copy(path, stage)
+        for path in notebooks:
+            shutil.copy(path, stage / "notebooks")
+        command = [*_BUILD, "--path-output", str(built), str(stage)]
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if run.returncode:
+            raise RuntimeError(f"the book was not built:\n{strip_colors(run.stdout)}")
+        shutil.rmtree(output, ignore_errors=True)
+        shutil.copytree(built / "_build" / "html", output)
+    return output / "index.html"
+
+
+def check(notebook: Path) -> None:
+    """Refuse a notebook that a reader should not be shown.
+
+    Parameters
+    ----------
+    notebook : Path
+        An executed notebook.
+
+    Raises
+    ------
+    ValueError
+        If its run failed, a cell holds an error or was not executed, or an image has no alternative text
+        (cell metadata ``mystnb.image.alt``). The message names the notebook and every such cell.
+    """
+    content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    problems = ["its run ended with an exception"] if content.metadata.get("papermill", {}).get("exception") else []
+    for number, cell in enumerate(content.cells, start=1):
+        if cell.cell_type != "code" or not cell.source.strip():
+            continue
+        if cell.execution_count is None:
+            problems.append(f"cell {number} was not executed")
+        for output in cell.outputs:
+            if output.output_type == "error":
+                problems.append(f"cell {number} failed with {output.ename}: {output.evalue}")
+        drawn = any(kind.startswith("image/") for output in cell.outputs for kind in output.get("data", ()))
+        if drawn and not str(cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "")).strip():
+            problems.append(f"cell {number} shows an image without alternative text (metadata mystnb.image.alt)")
+    if problems:
+        raise ValueError(f"{notebook} cannot be shown: {'; '.join(problems)}")
+
+
+def _notebooks(sources: Path, results: Path | None) -> list[Path]:
+    names = [f"{page}.ipynb" for page in parse_toc_yaml(sources / "_toc.yml") if page.startswith("notebooks/")]
+    own = [sources / name for name in names]
+    if results is None:
+        return own
+    given = [results / path.name for path in own]
+    if not any(path.is_file() for path in given):
+        raise FileNotFoundError(
+            f"results must hold {', '.join(path.name for path in own)}, or some of them; got {results}"
+        )
+    return [new if new.is_file() else old for new, old in zip(given, own, strict=True)]

@@ -1,0 +1,39 @@
+"""The one numba decorator: every compiler flag of the library is decided here."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numba
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def kernel(*, parallel: bool = False, reassociate: bool = False) -> Callable[[_F], _F]:
+    """Compile a function in nopython mode, cached on disk and free of the interpreter lock.
+
+    Arithmetic is IEEE by default, so a formula gives the same bits wherever it runs. ``reassociate`` lets the compiler
+    split one sum over several vector lanes and contract products into it; the order is then fixed by the length of the
+    sum alone, so callers keep that length fixed (see `leamvd.selection.TILE`) and thread counts do not change a bit.
+
+    Parameters
+    ----------
+    parallel : bool
+        Run `numba.prange` loops on all of numba's threads.
+    reassociate : bool
+        Allow the order of a sum to change; never set where not-a-number must survive or where bits must agree between
+        processors.
+
+    Returns
+    -------
+    Callable
+        A decorator.
+
+    Notes
+    -----
+    Run with ``NUMBA_DISABLE_JIT=1`` to step through, or to measure the coverage of, the same code uncompiled.
+    """
+    flags = {"reassoc", "contract", "nsz"} if reassociate else False
+    decorator: Callable[[_F], _F] = numba.njit(
+        cache=True, nogil=True, error_model="numpy", parallel=parallel, fastmath=flags
+    )
+    return decorator

@@ -1,0 +1,196 @@
+"""Contrastive divergence, CD-k, with the settings of row E8.
+
+References
+----------
+Hinton (2002), "Training products of experts by minimizing contrastive divergence". Neural Computation 14, 1771-1800.
+Hinton and Salakhutdinov (2006), "Reducing the dimensionality of data with neural networks". Science 313, 504-507, and
+its published code: batches, learning rate, momentum, decay and which units are sampled.
+Hinton (2012), "A practical guide to training restricted Boltzmann machines".
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from tqdm.auto import tqdm
+
+from leamvd import checks
+from leamvd.compile import kernel
+from leamvd.rbm import RBM, Errors, activate, images, one_blas_thread, reconstruction_errors, sample_bits
+
+__all__ = ["ContrastiveDivergence"]
+
+Array = NDArray[Any]
+
+
+class ContrastiveDivergence:
+    """Train an RBM by CD-k with momentum and weight decay.
+
+    For a batch of images v₀ with hidden probabilities p₀ = P(h | v₀), draw h₀ ~ p₀. Steps 1 to k − 1 are Gibbs
+    sampling: vₜ ~ P(v | hₜ₋₁) and hₜ ~ P(h | vₜ), all bits. The last step keeps probabilities to lower the noise:
+    vₖ = P(v | hₖ₋₁) and pₖ = P(h | vₖ). With ⟨·⟩ the mean over the batch, and without decay for the biases,
+
+        Δ ← momentum·Δ + learning_rate·(⟨v₀p₀ᵀ⟩ − ⟨vₖpₖᵀ⟩ − weight_decay·W),   W ← W + Δ,
+
+    likewise b by ⟨v₀⟩ − ⟨vₖ⟩ and c by ⟨p₀⟩ − ⟨pₖ⟩. An epoch visits every image once, in a new random order; the last
+    batch may be smaller. A trainer pickled after any epoch and loaded continues bit for bit.
+
+    Parameters
+    ----------
+    V : (m, n_visible) array
+        Images in [0, 1].
+    n_hidden : int
+        Number of hidden units.
+    k : int
+        Steps of the chain.
+    batch_size : int
+        Images in one update.
+    learning_rate, momentum, final_momentum, weight_decay : float
+        As above; `final_momentum` replaces `momentum` after `momentum_epochs` epochs.
+    momentum_epochs : int
+        Epochs with the first momentum.
+    spread : float
+        The weights start as N(0, spread), the biases at zero.
+    seed : int, optional
+        Non-negative; without it every trainer differs.
+    dtype : numpy dtype, optional
+        float32 or float64; by default float32 for float32 images and float64 for all others.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where an argument breaks its rule; the message names both.
+    """
+
+    def __init__(
+        self,
+        V: ArrayLike,
+        n_hidden: int,
+        *,
+        k: int = 1,
+        batch_size: int = 100,
+        learning_rate: float = 0.1,
+        momentum: float = 0.5,
+        final_momentum: float = 0.9,
+        momentum_epochs: int = 5,
+        weight_decay: float = 2e-4,
+        spread: float = 0.1,
+        seed: int | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        if dtype is not None:
+            checks.choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
+        self._V = images("V", V, dtype)
+        n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
+        self._k = checks.integer("k", k, at_least=1)
+        self._batch_size = min(checks.integer("batch_size", batch_size, at_least=1), len(self._V))
+        self._learning_rate = checks.real("learning_rate", learning_rate, at_least=0)
+        self._momentum = checks.real("momentum", momentum, at_least=0, below=1)
+        self._final_momentum = checks.real("final_momentum", final_momentum, at_least=0, below=1)
+        self._momentum_epochs = checks.integer("momentum_epochs", momentum_epochs, at_least=0)
+        self._weight_decay = checks.real("weight_decay", weight_decay, at_least=0)
+        spread = checks.real("spread", spread, at_least=0)
+        if seed is not None:
+            seed = checks.integer("seed", seed, at_least=0)
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+        n_visible, own = self._V.shape[1], self._V.dtype
+        W = self._rng.normal(0, spread, (n_visible, n_hidden)).astype(own)
+        self._rbm = RBM(W, np.zeros(n_visible, own), np.zeros(n_hidden, own))
+        self._step = RBM(*map(np.zeros_like, self._rbm))
+        self._n_epochs = 0
+
+    @property
+    def rbm(self) -> RBM:
+        """A copy of the current parameters."""
+        return RBM(*(p.copy() for p in self._rbm))
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs done."""
+        return self._n_epochs
+
+    def epoch(self) -> RBM:
+        """Train on every image once and return a copy of the parameters."""
+        n_images, n_visible = self._V.shape
+        n_hidden, own = len(self._rbm.c), self._V.dtype
+        scratch = _Scratch(
+            np.empty((2 * self._batch_size, n_visible), own),
+            np.empty((2 * self._batch_size, n_hidden), own),
+            np.empty((n_visible, n_hidden), own),
+        )
+        momentum = self._momentum if self._n_epochs < self._momentum_epochs else self._final_momentum
+        order = self._rng.permutation(n_images)
+        with one_blas_thread():
+            for start in range(0, n_images, self._batch_size):
+                self._update(order[start : start + self._batch_size], momentum, scratch)
+        self._n_epochs += 1
+        return self.rbm
+
+    def fit(self, n_epochs: int, *, error_seed: int = 0, progress: bool = False) -> list[Errors]:
+        """Train and measure: n_epochs + 1 records, the first one before any of these epochs.
+
+        Parameters
+        ----------
+        n_epochs : int
+            Epochs to run now.
+        error_seed : int
+            Seed of `leamvd.rbm.reconstruction_errors`, the same one for every record.
+        progress : bool
+            Show a progress bar.
+
+        Returns
+        -------
+        list of Errors
+            Every measure of row E2 on the training images.
+        """
+        n_epochs = checks.integer("n_epochs", n_epochs, at_least=0)
+        history = [reconstruction_errors(self._rbm, self._V, seed=error_seed)]
+        for _ in tqdm(range(n_epochs), desc="CD", unit="epoch", disable=not progress):
+            self.epoch()
+            history.append(reconstruction_errors(self._rbm, self._V, seed=error_seed))
+        return history
+
+    def _update(self, batch: NDArray[np.intp], momentum: float, scratch: "_Scratch") -> None:
+        n, (W, b, c) = len(batch), self._rbm
+        visible, hidden = scratch.visible[: 2 * n], scratch.hidden[: 2 * n]
+        data, model, p_data, p_model = visible[:n], visible[n:], hidden[:n], hidden[n:]
+        np.take(self._V, batch, axis=0, out=data, mode="clip")  # any other mode goes through a copy
+        np.matmul(data, W, out=p_data)
+        bits = sample_bits(activate(p_data, c), self._rng)
+        for _ in range(self._k - 1):
+            np.matmul(bits, W.T, out=model)
+            visible_bits = sample_bits(activate(model, b), self._rng)
+            np.matmul(visible_bits, W, out=p_model)
+            bits = sample_bits(activate(p_model, c), self._rng)
+        np.matmul(bits, W.T, out=model)
+        activate(model, b)
+        np.matmul(model, W, out=p_model)
+        activate(p_model, c)
+        # With the model's half of the hidden units negated, one product gives the difference of both statistics.
+        np.negative(p_model, out=p_model)
+        np.matmul(visible.T, hidden, out=scratch.statistic)
+        differences = scratch.statistic, data.sum(axis=0) - model.sum(axis=0), hidden.sum(axis=0)
+        # rate/n turns sums into means; in the arrays' own dtype, so that float32 is not widened
+        momentum, rate, shrink, none = np.array(
+            [momentum, self._learning_rate / n, self._learning_rate * self._weight_decay, 0.0], W.dtype
+        )
+        for parameter, step, difference, decay in zip(
+            self._rbm, self._step, differences, (shrink, none, none), strict=True
+        ):
+            _ascend(parameter.reshape(-1), step.reshape(-1), difference.reshape(-1), momentum, rate, decay)
+
+
+class _Scratch(NamedTuple):
+    """Arrays that every update of an epoch reuses; data above, model below."""
+
+    visible: Array
+    hidden: Array
+    statistic: Array
+
+
+@kernel()
+def _ascend(parameter: Array, step: Array, difference: Array, momentum: Any, rate: Any, shrink: Any) -> None:
+    """One pass over memory for Δ ← momentum·Δ + rate·difference − shrink·parameter, parameter ← parameter + Δ."""
+    for i in range(len(parameter)):
+        step[i] = momentum * step[i] + rate * difference[i] - shrink * parameter[i]
+        parameter[i] += step[i]

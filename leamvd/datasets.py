@@ -1,0 +1,391 @@
+"""Handwritten digits: MNIST, scikit-learn's embedded digits or a folder of IDX files, resized and binarised."""
+
+import gzip
+import hashlib
+import math
+import os
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leamvd import checks
+
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "https://raw.githubusercontent.com/fgnt/mnist/master/",
+)
+MNIST_SHA256 = {
+    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+}
+TIMEOUT = 15.0  # seconds without a byte after which a server counts as stalled
+
+_BLOCK = 4096  # images resized at once: bounds the memory of the float64 copies
+
+
+class DataError(RuntimeError):
+    """A data set is missing, damaged or could not be downloaded; the message says which file and what to do."""
+
+
+class Dataset(NamedTuple):
+    """Square images as rows, with their labels.
+
+    Attributes
+    ----------
+    name : str
+        What pages and figures print: "MNIST", "scikit-learn digits", or the folder's name.
+    train, test : NDArray, shape (n_train, side * side) and (n_test, side * side)
+        Pixels in [0, 1], row by row from the top left.
+    train_labels, test_labels : NDArray[np.int64], shape (n_train,) and (n_test,)
+        The class of each image.
+    checksum : str
+        SHA-256 of the source. For files: of the list that ``sha256sum`` prints for the four of them, sorted by name;
+        for the embedded digits: of all grey levels, then all labels, one byte each.
+    side : int
+        Pixels along one side of an image.
+    description : str
+        One line: source, subset, size and binarisation.
+    """
+
+    name: str
+    train: NDArray[Any]
+    train_labels: NDArray[np.int64]
+    test: NDArray[Any]
+    test_labels: NDArray[np.int64]
+    checksum: str
+    side: int
+    description: str
+
+
+class _Source(NamedTuple):
+    name: str
+    images: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # train, test; (n, side * side), grey levels 0 to `white`
+    labels: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    white: int
+    checksum: str
+
+
+def load(
+    source: str | Path = "digits",
+    *,
+    side: int = 28,
+    binarise: str = "grey",
+    n_train: int | None = None,
+    n_test: int | None = None,
+    seed: int = 0,
+    dtype: str = "float32",
+) -> Dataset:
+    """Load a data set at the size asked for.
+
+    Parameters
+    ----------
+    source : str or Path
+        "digits": scikit-learn's 1,797 embedded digits (8 x 8), needs no network. Every fifth image of the stable sort
+        by class is a test image: 1,437 for training and 360 for testing, whatever the seed.
+        "mnist": the folder that `fetch_mnist` finds or fills.
+        Anything else: a folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
+    side : int
+        Side of the images, made by `resize`: 28 and 7 in the paper (row E4: the mean of 4 x 4 blocks).
+    binarise : {"grey", "threshold", "bernoulli"}
+        Row E3: grey levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
+    n_train, n_test : int or None
+        Size of a subset drawn without replacement and kept in the source's order; None takes all. With one seed a
+        smaller subset is part of a larger one.
+    seed : int
+        Seed of the subsets and of the Bernoulli samples; training and test images have streams of their own.
+    dtype : {"float32", "float64"}
+        Type of the pixels.
+
+    Returns
+    -------
+    Dataset
+        The images, their labels and what records of experiments need to name them.
+
+    Raises
+    ------
+    DataError
+        A file is missing or damaged, or could not be downloaded.
+    TypeError, ValueError
+        An argument is of the wrong type or out of range; a subset is larger than its source.
+    """
+    side = checks.integer("side", side, at_least=1)
+    checks.choice("binarise", binarise, ("grey", "threshold", "bernoulli"))
+    checks.choice("dtype", dtype, ("float32", "float64"))
+    rng = np.random.default_rng(checks.integer("seed", seed, at_least=0))
+    sizes = {"n_train": n_train, "n_test": n_test}
+    for argument, n in sizes.items():
+        if n is not None:
+            checks.integer(argument, n, at_least=1)
+
+    if source == "digits":
+        data = _digits()
+    elif source == "mnist":
+        data = _read_folder(fetch_mnist(), "MNIST")
+    else:
+        data = _read_folder(Path(source))
+
+    parts = []
+    for (argument, n), images, labels in zip(sizes.items(), data.images, data.labels, strict=True):
+        subset_rng, bits_rng = rng.spawn(2)
+        if n is not None:
+            if n > len(images):
+                raise ValueError(f"{argument} must be at most the {len(images)} images of {data.name}, got {n}")
+            chosen = np.sort(subset_rng.permutation(len(images))[:n])
+            images, labels = images[chosen], labels[chosen]
+        levels = images if images.shape[1] == side**2 else _in_blocks(images, side)
+        parts.append((_binarise(levels, data.white, binarise, bits_rng, dtype), labels.astype(np.int64)))
+
+    (train, train_labels), (test, test_labels) = parts
+    kept = f"{len(train)} of {len(data.images[0])} training and {len(test)} of {len(data.images[1])} test images"
+    old = math.isqrt(data.images[0].shape[1])
+    size = f"{side} x {side} pixels"
+    if side != old:
+        size += f", {'averaged' if side < old else 'interpolated'} from {old} x {old}"
+    pixels = {"grey": "grey levels", "threshold": "binarised at 0.5", "bernoulli": "bits sampled from the grey levels"}
+    seeded = binarise == "bernoulli" or len(train) < len(data.images[0]) or len(test) < len(data.images[1])
+    description = f"{data.name}: {kept}, {size}, {pixels[binarise]}" + (f", seed {seed}" if seeded else "")
+    return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
+
+
+def resize(images: ArrayLike, side: int) -> NDArray[np.float64]:
+    r"""Resize square images: by exact area averaging to fewer pixels, by linear interpolation to more.
+
+    An image of n x n pixels is a function x on the unit square that is constant on each pixel. A new pixel of a smaller
+    image is the mean of x over the new pixel's square,
+
+    .. math:: y_{ij} = s^2 \sum_{k, l} L_{ik} \, x_{kl} \, L_{jl},
+
+    where s is the new side and :math:`L_{ik}` the length that the intervals [i/s, (i+1)/s] and [k/n, (k+1)/n] share.
+    Where s divides n this is the mean of blocks (reading row E4: 28 to 7 by blocks of 4 x 4), and for any s it keeps
+    the mean of the image. The lengths are taken in units of 1/(n s), so that whole grey levels are summed exactly and
+    the result is the same bits on any machine.
+
+    A larger image is interpolated linearly along both axes between the centres of the old pixels and constant beyond
+    the outermost centres.
+
+    Parameters
+    ----------
+    images : array_like, shape (m, n * n)
+        One image a row.
+    side : int
+        The new side s.
+
+    Returns
+    -------
+    NDArray[np.float64], shape (m, side * side)
+        New pixels, within the range of the old ones.
+
+    Raises
+    ------
+    ValueError
+        There are no rows, they are not square images, or a pixel is not finite.
+    """
+    side = checks.integer("side", side, at_least=1)
+    rows = checks.array("images", images, shape=(None, None), dtype=np.float64)
+    old = math.isqrt(rows.shape[1])
+    if rows.size == 0 or old**2 != rows.shape[1]:
+        raise ValueError(f"images must be rows with a square number of pixels, got shape {rows.shape}")
+    if side == old:
+        return rows.copy()
+    pictures = rows.reshape(-1, old, old)
+    if side < old:
+        shared = _shared_lengths(old, side)
+        resized: NDArray[np.float64] = shared @ pictures @ shared.T / old**2
+    else:
+        from scipy import ndimage
+
+        resized = ndimage.zoom(pictures, (1, side / old, side / old), order=1, mode="nearest", grid_mode=True)
+    # a mean may leave the range of its terms by a rounding
+    return resized.reshape(-1, side**2).clip(rows.min(), rows.max())
+
+
+def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> Path:
+    """Find or download the four original files of MNIST, each checked by its SHA-256.
+
+    Parameters
+    ----------
+    source : str, Path or None
+        A folder that holds the files, which is never written to; or an http(s) address to download them from instead
+        of the mirrors. None: the folder that the environment variable ``LEAMVD_DATA_DIR`` names, if it is set.
+    progress : bool
+        Show a progress bar for each download.
+
+    Returns
+    -------
+    Path
+        The folder with the verified files. Downloads go to the user's cache folder, where only missing or damaged
+        files are fetched; a file appears there under its name only once it is complete and verified.
+
+    Raises
+    ------
+    DataError
+        Files of a given folder are missing or damaged, or every mirror failed.
+    """
+    address = isinstance(source, str) and source.startswith(("http://", "https://"))
+    folder = os.environ.get("LEAMVD_DATA_DIR") if source is None else source
+    if folder and not address:
+        return _verified(Path(folder).expanduser(), "source" if source else "LEAMVD_DATA_DIR")
+
+    import pooch
+
+    cache = Path(pooch.os_cache("leamvd")) / "mnist"
+    for name in MNIST_SHA256:
+        _download(name, cache, (str(source).rstrip("/") + "/",) if address else MIRRORS, progress)
+    return cache
+
+
+def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) -> None:
+    import pooch
+    from requests import exceptions
+
+    failures = []
+    for mirror in mirrors:
+        try:
+            # checks what is there, downloads to a temporary file, checks that, moves it to its name
+            pooch.retrieve(
+                mirror + name,
+                known_hash=f"sha256:{MNIST_SHA256[name]}",
+                fname=name,
+                path=cache,
+                downloader=pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT),
+            )
+            return
+        except exceptions.HTTPError as error:
+            reason = "HTTP error " + str(error).partition(" for url")[0]
+        except exceptions.ChunkedEncodingError:
+            reason = "the file arrived truncated"
+        except exceptions.Timeout:
+            reason = f"no answer within {TIMEOUT:g} s"
+        except exceptions.ConnectionError as error:
+            stalled = "timed out" in str(error)  # how requests reports a server that stalls after its headers
+            reason = f"nothing more came for {TIMEOUT:g} s" if stalled else "no connection"
+        except (OSError, ValueError) as error:
+            altered = "does not match the known hash" in str(error)
+            reason = "the file arrived altered: its SHA-256 is not the original's" if altered else str(error)
+        failures.append(f"  {mirror}: {reason}")
+    raise DataError(
+        f"{name} of MNIST could not be downloaded to {cache}:\n" + "\n".join(failures) + "\n"
+        "Check the network and try again (what has arrived is kept), download from another address with --from URL, "
+        "or name a folder with the four original files by LEAMVD_DATA_DIR or --from DIR. "
+        "The data set 'digits' needs no network."
+    )
+
+
+def _verified(folder: Path, named_by: str) -> Path:
+    problems = []
+    for name, expected in MNIST_SHA256.items():
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"  {name}: missing")
+        elif hashlib.sha256(_content(path)).hexdigest() != expected:
+            problems.append(f"  {name}: truncated or altered: its SHA-256 is not the original's")
+    if problems:
+        raise DataError(
+            f"{folder} (named by {named_by}) does not hold MNIST's original files:\n" + "\n".join(problems) + "\n"
+            "Replace these files, or name another folder by LEAMVD_DATA_DIR or --from DIR; "
+            "with neither, they are downloaded."
+        )
+    return folder
+
+
+def _read_folder(folder: Path, name: str | None = None) -> _Source:
+    folder = folder.expanduser().resolve()
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder}: name 'digits', 'mnist' or a folder with four IDX files")
+    digests = {}
+    arrays = {}
+    for part in ("train", "t10k"):
+        for kind, axes in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1)):
+            stem = f"{part}-{kind}"
+            path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
+            if path is None:
+                raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
+            content = _content(path)
+            digests[path.name] = hashlib.sha256(content).hexdigest()
+            arrays[part, axes] = _parse_idx(content, axes, path)
+        if len(arrays[part, 3]) != len(arrays[part, 1]):
+            counts = f"{len(arrays[part, 3])} images but {len(arrays[part, 1])} labels"
+            raise DataError(f"{folder} has {counts} in its {part}-* files: they do not belong together")
+    _, *shape = arrays["train", 3].shape
+    if shape[0] != shape[1] or list(arrays["t10k", 3].shape[1:]) != shape:
+        sizes = " and ".join("{} x {}".format(*arrays[part, 3].shape[1:]) for part in ("train", "t10k"))
+        raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
+    listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+    return _Source(
+        name or folder.name,
+        (arrays["train", 3].reshape(-1, shape[0] ** 2), arrays["t10k", 3].reshape(-1, shape[0] ** 2)),
+        (arrays["train", 1], arrays["t10k", 1]),
+        255,
+        hashlib.sha256(listing.encode()).hexdigest(),
+    )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
+    """Parse an IDX file: two zero bytes, 8 (unsigned bytes), the number of axes, their lengths, the values."""
+    again = "copy or download the file again"
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"{path} is a damaged gzip file ({error}): {again}") from error
+    header = 4 + 4 * axes
+    if content[:4] != bytes((0, 0, 8, axes)) or len(content) < header:
+        raise DataError(f"{path} is not an IDX file of unsigned bytes with {axes} axes: {again}")
+    shape = tuple(int(n) for n in np.frombuffer(content, ">u4", count=axes, offset=4))
+    if 0 in shape or len(content) != header + math.prod(shape):
+        have = f"{len(content) - header} values where its header announces {' x '.join(map(str, shape))}"
+        raise DataError(f"{path} holds {have}: {again}")
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+
+
+def _digits() -> _Source:
+    from sklearn.datasets import load_digits
+
+    images, labels = (a.astype(np.uint8) for a in load_digits(return_X_y=True))
+    test = np.zeros(len(labels), bool)
+    test[np.argsort(labels, kind="stable")[::5]] = True
+    return _Source(
+        "scikit-learn digits",
+        (images[~test], images[test]),
+        (labels[~test], labels[test]),
+        16,
+        hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest(),
+    )
+
+
+def _in_blocks(images: NDArray[np.uint8], side: int) -> NDArray[np.float64]:
+    starts = range(0, len(images), _BLOCK)
+    return np.concatenate([resize(images[start : start + _BLOCK], side) for start in starts])
+
+
+def _shared_lengths(old: int, new: int) -> NDArray[np.float64]:
+    """Return what each of `new` intervals shares with each of `old` ones, in units of 1 / (old * new)."""
+    a, b = np.arange(new + 1.0) * old, np.arange(old + 1.0) * new
+    shared: NDArray[np.float64] = np.minimum(a[1:, None], b[1:]) - np.maximum(a[:-1, None], b[:-1])
+    return shared.clip(min=0)
+
+
+def _binarise(levels: NDArray[Any], white: int, how: str, rng: np.random.Generator, dtype: str) -> NDArray[Any]:
+    ones: NDArray[np.bool]
+    if how == "threshold":
+        ones = levels >= white / 2
+    elif how == "bernoulli":  # in float32 whatever the dtype: the same bits for both
+        ones = rng.random(levels.shape, np.float32) < np.divide(levels, white, dtype=np.float32)
+    else:
+        grey: NDArray[Any] = np.divide(levels, white, dtype=dtype)
+        return grey
+    return ones.astype(dtype)

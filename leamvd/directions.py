@@ -1,0 +1,224 @@
+"""The main variance directions (Sec. 3.3): the path P, the descent C_ani, and the projections on it.
+
+One pass over the population yields the normal model and every inner product that the directions need. All of them are
+built from differences d_k = x_k - x_1 to the best individual: the columns of U are -d_k for the ranks in ir, so the
+power method runs on a matrix of abs(ir) x abs(ir) inner products instead of on vectors of length n.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+from numpy.typing import NDArray
+
+from leamvd.compile import kernel
+from leamvd.selection import mean_std_columns
+from leamvd.streams import TILE
+
+CHUNK = 8 * TILE
+"""Columns summed before partial sums meet: fixed, so that a sum has the same bits on any number of threads."""
+
+RATE = 0.1
+"""Weight of the new direction; 1 - RATE of the old one (Sec. 3.3)."""
+
+
+class Products(NamedTuple):
+    """Inner products of one generation, summed in double precision."""
+
+    rows: NDArray[np.float64]  # (lambda, m + 2): <d_k, d_r> for r in ir, <d_k, P>, <d_k, C>
+    path_path: float  # <P, P>
+    path_descent: float  # <P, C>
+    descent_descent: float  # <C, C>
+    std_square: float  # ||sigma||^2
+    std_max: float
+
+
+class Descent(NamedTuple):
+    """C_ani of one generation, as coefficients, and what the population's differences project to on it."""
+
+    row_weights: NDArray[np.float64]  # (m,) of the columns x_1 - x_r of U in C_hat
+    path_weight: float  # of P in C_hat
+    fresh: float  # of C_hat in C_ani: RATE, or 1 in the first generation of one reading
+    square: float  # <C_ani, C_ani>
+    projections: NDArray[np.float64]  # (lambda - 1,) <x_k - x_1, C_ani>, k = 2..lambda
+
+
+@kernel(reassociate=True)
+def _dots(d, rows, path, descent, sums):  # type: ignore[no-untyped-def]
+    """Add the inner products of d (W,) with the rows (m, W), with P and with C to sums (m + 2,)."""
+    m = len(rows)
+    for j in range(m):
+        total = d[0] * rows[j, 0]
+        for i in range(1, d.size):
+            total += d[i] * rows[j, i]
+        sums[j] += total
+    p, c = d[0] * path[0], d[0] * descent[0]
+    for i in range(1, d.size):
+        p += d[i] * path[i]
+        c += d[i] * descent[i]
+    sums[m] += p
+    sums[m + 1] += c
+
+
+@kernel()
+def _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, sums, d, rows):  # type: ignore[no-untyped-def]
+    """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, m + 2)."""
+    width, m, size = stop - start, ir.size, order.size
+    mean_std_columns(X, order, G, start, stop, mean, std)
+    best, P, C, sigma = X[order[0], start:stop], path[start:stop], descent[start:stop], std[start:stop]
+    new, old = path.dtype.type(RATE), path.dtype.type(1 - RATE)
+    for i in range(width):  # P = 0.1 (x_best - x_best of the generation before) + 0.9 P
+        P[i] = new * (best[i] - previous[start + i]) + old * P[i]
+    for j in range(m):
+        x = X[order[ir[j]], start:stop]
+        for i in range(width):
+            rows[j, i] = x[i] - best[i]
+    for k in range(1, size):
+        x = X[order[k], start:stop]
+        for i in range(width):
+            d[i] = x[i] - best[i]
+        _dots(d[:width], rows[:, :width], P, C, sums[k])
+    _dots(P, rows[:0, :width], P, C, sums[size, m:])
+    _dots(C, rows[:0, :width], P, C, sums[size + 1, m:])
+    _dots(sigma, rows[:0, :width], sigma, sigma, sums[size + 2, m:])
+    sums[0, 0] = max(sums[0, 0], np.float64(sigma.max()))
+
+
+@kernel(parallel=True)
+def _scan(X, order, G, ir, previous, descent, mean, std, path):  # type: ignore[no-untyped-def]
+    n, size, m = X.shape[1], order.size, ir.size
+    chunks = (n + CHUNK - 1) // CHUNK
+    sums = np.zeros((chunks, size + 3, m + 2))
+    for c in prange(chunks):
+        d, rows = np.empty(TILE, X.dtype), np.empty((m, TILE), X.dtype)
+        for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
+            stop = min(n, start + TILE)
+            _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, sums[c], d, rows)
+    return sums
+
+
+def scan(
+    X: NDArray[np.floating],
+    order: NDArray[np.int64],
+    weights: NDArray[np.floating],
+    ir: NDArray[np.int64],
+    previous_best: NDArray[np.floating],
+    descent: NDArray[np.floating],
+    mean: NDArray[np.floating],
+    std: NDArray[np.floating],
+    path: NDArray[np.floating],
+) -> Products:
+    """Estimate the normal model, update P in place, and return the inner products for C_ani: one read of X.
+
+    Parameters
+    ----------
+    X : ndarray, shape (lambda, n)
+        Individuals in any order.
+    order : ndarray, shape (lambda,)
+        Rows of X, best first (ix).
+    weights : ndarray, shape (lambda,)
+        G (Eq. 1), in X's dtype.
+    ir : ndarray, shape (m,)
+        Ranks, 0-based and not 0, of the individuals in U.
+    previous_best : ndarray, shape (n,)
+        x_best of the generation before.
+    descent : ndarray, shape (n,)
+        C_ani of the generation before.
+    mean, std : ndarray, shape (n,)
+        Written: mu and sigma (Eqs. 2 and 3).
+    path : ndarray, shape (n,)
+        Updated: P.
+
+    Returns
+    -------
+    Products
+    """
+    partial = _scan(X, order, weights, ir, previous_best, descent, mean, std, path)
+    total, m = partial.sum(axis=0), len(ir)
+    rows = total[: len(order)]
+    rows[0] = 0.0  # d_1 is zero
+    path_row, descent_row, std_row = total[len(order) :, m:]
+    return Products(rows, path_row[0], path_row[1], descent_row[1], std_row[0], float(partial[:, 0, 0].max()))
+
+
+def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the direction that repeated multiplication by a positive semidefinite matrix turns `start` to.
+
+    The matrix is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With the
+    inner products of vectors projected on the complement of P it is the paper's method, which removes the projection on
+    P at each iteration, in coordinates of the columns of U.
+
+    Parameters
+    ----------
+    gram : ndarray, shape (m, m)
+        Symmetric, positive semidefinite, not zero.
+    start : ndarray, shape (m,)
+        Where to start.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+        Unit length; `start` scaled to it where the matrix sends it to zero.
+    """
+    matrix = gram / np.trace(gram)
+    for _ in range(40):
+        matrix = matrix @ matrix
+        trace = np.trace(matrix)  # the sum of squared eigenvalues, of eigenvalues that sum to 1
+        matrix /= trace
+        if trace > 1 - 1e-15:
+            break
+    image = matrix @ start
+    image = start if not image.any() else image
+    return image / np.linalg.norm(image)
+
+
+def descent(
+    products: Products, ir: NDArray[np.int64], start: NDArray[np.float64], *, oriented: bool, fresh: float
+) -> Descent:
+    """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
+
+    C_hat is the unit vector orthogonal to P on which the columns of U have the largest projections; zero where they
+    are all parallel to P (or all zero).
+
+    Parameters
+    ----------
+    products : Products
+        Of `scan`.
+    ir : ndarray, shape (m,)
+        The ranks passed to `scan`.
+    start : ndarray, shape (m,)
+        Start of the power method, in coordinates of U's columns.
+    oriented : bool
+        Turn C_hat so that the columns' summed projections on it are positive (reading row R6).
+    fresh : float
+        Weight of C_hat: 0.1, or 1 (reading row R8).
+
+    Returns
+    -------
+    Descent
+    """
+    m = len(ir)
+    gram = products.rows[ir, :m]  # U^T U, since u_j = -d_j
+    path = -products.rows[ir, m]  # U^T P
+    before = -products.rows[ir, m + 1]  # U^T C(t - 1)
+    length = products.path_path
+    projected = gram - np.outer(path, path) / length if length > 0 else gram
+    a, p = np.zeros(m), 0.0
+    if np.trace(projected) > 1e-14 * np.trace(gram):
+        a = power_method(projected, start)
+        square = a @ projected @ a
+        a /= np.sqrt(square) if square > 0 else np.inf
+        if oriented and np.sum(projected @ a) < 0:
+            a = -a
+        p = -float(path @ a) / length if length > 0 else 0.0
+    # <d_k, C_hat> = -sum_j a_j <d_k, d_j> + p <d_k, P>
+    new = products.rows[1:, m] * p - products.rows[1:, :m] @ a
+    overlap = float(before @ a) + p * products.path_descent  # <C_hat, C(t - 1)>
+    old = 1 - RATE
+    return Descent(
+        row_weights=a,
+        path_weight=p,
+        fresh=fresh,
+        square=fresh**2 * float(a.any()) + 2 * fresh * old * overlap + old**2 * products.descent_descent,
+        projections=fresh * new + old * products.rows[1:, m + 1],
+    )

@@ -1,0 +1,89 @@
+"""The logistic function σ(x) = 1/(1 + exp(−x)) over whole arrays, where the time of small layers goes."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leamvd.compile import kernel
+
+__all__ = ["sigmoid", "squared_error"]
+
+Array = NDArray[Any]
+
+
+@kernel()
+def sigmoid(A: Array, bias: Array) -> None:
+    """Replace A[i, j] by σ(A[i, j] + bias[i])."""
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            A[i, j] = _expit(A[i, j] + bias[i])
+
+
+@kernel(reassociate=True)
+def squared_error(A: Array, bias: Array, V: Array) -> float:
+    """Return Σ (σ(A[i, j] + bias[i]) − V[i, j])², +inf instead of not-a-number."""
+    total = 0.0
+    for i in range(A.shape[0]):
+        row = A.dtype.type(0)  # a block's length of float32 terms loses nothing that matters
+        for j in range(A.shape[1]):
+            difference = _expit(A[i, j] + bias[i]) - V[i, j]
+            row += difference * difference
+        total += np.float64(row)
+    return np.inf if np.isnan(total) else total
+
+
+# σ(x) = 1/(1 + e), e = exp(−x) = 2ᵏ exp(r) with k an integer and |r| ≤ ln 2 / 2, by Taylor's series. Adding 1.5·2²³
+# (float32) or 1.5·2⁵² (float64) rounds to an integer whose bits then stand at the low end of the sum, so that all of
+# it runs in vector lanes, which a call of the C library's exp does not. −x is clamped to where 2ᵏ is a normal number.
+_LIMIT_32 = np.float32(87)
+_LOG2_E_32 = np.float32(1 / math.log(2))
+_ROUND_32 = np.float32(1.5 * 2**23)
+_ROUND_BITS_32 = _ROUND_32.view(np.int32)
+_LN2_HIGH_32 = np.float32(355 / 512)  # few bits: its products with k are exact
+_LN2_LOW_32 = np.float32(math.log(2) - 355 / 512)
+_SERIES_32 = tuple(np.float32(1 / math.factorial(power)) for power in range(6, -1, -1))
+_ONE_32 = np.float32(1)
+
+_LIMIT_64 = np.float64(708)
+_LOG2_E_64 = np.float64(1 / math.log(2))
+_ROUND_64 = np.float64(1.5 * 2**52)
+_ROUND_BITS_64 = _ROUND_64.view(np.int64)
+_LN2_HIGH_64 = np.float64(float.fromhex("0x1.62e42feep-1"))
+_LN2_LOW_64 = np.float64(float.fromhex("0x1.a39ef35793c76p-33"))  # the rest of ln 2 to 86 bits
+_SERIES_64 = tuple(np.float64(1 / math.factorial(power)) for power in range(13, -1, -1))
+_ONE_64 = np.float64(1)
+
+
+@kernel()
+def _expit(x: Any) -> Any:
+    return _expit_32(x) if isinstance(x, np.float32) else _expit_64(x)  # decided when compiled
+
+
+@kernel()
+def _expit_32(x: Any) -> Any:
+    y = _LIMIT_32 if x < -_LIMIT_32 else -_LIMIT_32 if x > _LIMIT_32 else -x  # not-a-number passes through
+    rounded = y * _LOG2_E_32 + _ROUND_32
+    k = rounded - _ROUND_32
+    r = (y - k * _LN2_HIGH_32) - k * _LN2_LOW_32
+    exponent = (np.float32(rounded).view(np.int32) - _ROUND_BITS_32 + np.int32(127)) << np.int32(23)
+    return _ONE_32 / (_ONE_32 + _polynomial(_SERIES_32, r) * np.int32(exponent).view(np.float32))
+
+
+@kernel()
+def _expit_64(x: Any) -> Any:
+    y = _LIMIT_64 if x < -_LIMIT_64 else -_LIMIT_64 if x > _LIMIT_64 else -x
+    rounded = y * _LOG2_E_64 + _ROUND_64
+    k = rounded - _ROUND_64
+    r = (y - k * _LN2_HIGH_64) - k * _LN2_LOW_64
+    exponent = (np.float64(rounded).view(np.int64) - _ROUND_BITS_64 + np.int64(1023)) << np.int64(52)
+    return _ONE_64 / (_ONE_64 + _polynomial(_SERIES_64, r) * np.int64(exponent).view(np.float64))
+
+
+@kernel()
+def _polynomial(coefficients: Any, x: Any) -> Any:
+    value = coefficients[0]
+    for coefficient in coefficients[1:]:
+        value = value * x + coefficient
+    return value

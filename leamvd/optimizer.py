@@ -1,0 +1,189 @@
+"""What every optimiser here shares: ask, tell, stop, result, and the counting between them."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.optimize import OptimizeResult
+
+from leamvd import checks, streams
+
+MESSAGES = {
+    "running": "The search has not stopped yet.",
+    "n_gen": "The number of generations has been reached.",
+    "sigma_min": "The norm of the standard deviations has fallen below its limit.",
+    "target": "The target value has been reached.",
+    "callback": "The callback asked to stop.",
+    "not_a_number": "Every value of a generation was not a number.",
+    "interrupted": "The search was interrupted.",
+    "cma": "CMA-ES reports a termination criterion of its own.",
+}
+"""What each stop reason means."""
+
+_FAILURES = ("running", "not_a_number", "interrupted")
+
+
+class Optimizer(ABC):
+    """An optimiser that is asked for candidates and told their values; lower is better.
+
+    Parameters
+    ----------
+    n_var : int
+        Number of variables.
+    population_size : int
+        Individuals in a generation.
+    n_gen : int
+        Generations after which `stop` says so.
+    seed : int, optional
+        In [0, 2**64); None draws fresh entropy.
+    dtype : dtype_like
+        "float32" or "float64".
+    """
+
+    def __init__(self, n_var: int, population_size: int, n_gen: int, seed: int | None, dtype: DTypeLike) -> None:
+        self.n_var = checks.integer("n_var", n_var, at_least=1)
+        self.population_size = checks.integer("population_size", population_size, at_least=2, at_most=streams.MAX_ROWS)
+        self.n_gen = checks.integer("n_gen", n_gen, at_least=1)
+        self.seed = streams.key(seed)
+        self.dtype = floating(dtype)
+        self.generation = 0
+        self.nfev = 0
+        self.n_nan = 0
+        self.n_inf = 0
+        self.best_fun = math.inf
+        self._candidates: NDArray[np.floating] | None = None
+        self._halted: dict[str, Any] = {}
+
+    def ask(self) -> NDArray[np.floating]:
+        """Return the candidates of the next generation, one a row; the same ones until they are told."""
+        if self._candidates is None:
+            self._candidates = self._sample()
+        return self._candidates
+
+    def tell(self, X: ArrayLike, F: ArrayLike) -> None:
+        """Take the values `F` of the candidates `X`, and learn from them.
+
+        Parameters
+        ----------
+        X : array_like, shape of the candidates asked for
+            What was evaluated: the candidates themselves, or what they were repaired to or replaced by.
+        F : array_like, shape (len(X),)
+            Objective values. Not-a-number and +inf rank last and are counted.
+
+        Raises
+        ------
+        RuntimeError
+            Before the first `ask`, or twice for one `ask`.
+        ValueError
+            If a shape is wrong, a candidate is not finite or a value is -inf.
+        """
+        if self._candidates is None:
+            raise RuntimeError("tell needs candidates to be asked for first: call ask()")
+        if X is not self._candidates:
+            X = checks.array("X", X, shape=self._candidates.shape, dtype=self.dtype)
+        values = np.array(F, dtype=np.float64)
+        if values.shape != (len(self._candidates),):
+            raise ValueError(f"F must have shape ({len(self._candidates)},), got {values.shape}")
+        if np.any(values == -np.inf):
+            raise ValueError(f"F must be larger than -inf, got -inf at index {int(np.argmin(values))}")
+        nan = np.isnan(values)
+        self.generation += 1
+        self.nfev += len(values)
+        self.n_nan += int(nan.sum())
+        self.n_inf += int(np.sum(values == np.inf))
+        if nan.all():
+            self.halt("not_a_number", self.generation)
+        values[nan] = np.inf
+        self._learn(X, values)
+        self._candidates = None
+
+    def halt(self, reason: str, value: Any = True) -> None:
+        """Make `stop` return `reason`, one of `MESSAGES`, with what it is about."""
+        self._halted[checks.choice("reason", reason, tuple(MESSAGES))] = value
+
+    def stop(self) -> dict[str, Any]:
+        """Return {} while the search may go on, otherwise its stop reasons and their values."""
+        limit = {"n_gen": self.generation} if self.generation >= self.n_gen else {}
+        return limit | self._converged() | self._halted
+
+    @property
+    def result(self) -> OptimizeResult:
+        """The best point so far, as scipy's optimisers return it.
+
+        ``status`` is the stop reason's name, ``message`` its sentence, ``n_nan`` and ``n_inf`` count values that were
+        not finite; ``x`` is None before the first generation.
+        """
+        reason = next(reversed(self.stop()), "running")
+        return OptimizeResult(
+            x=self._best(),
+            fun=self.best_fun,
+            nit=self.generation,
+            nfev=self.nfev,
+            success=reason not in _FAILURES and self.best_fun < math.inf,
+            status=reason,
+            message=MESSAGES[reason],
+            n_nan=self.n_nan,
+            n_inf=self.n_inf,
+            seed=self.seed,
+        )
+
+    @abstractmethod
+    def _sample(self) -> NDArray[np.floating]: ...
+
+    @abstractmethod
+    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None: ...
+
+    @abstractmethod
+    def _best(self) -> NDArray[np.floating] | None: ...
+
+    def _converged(self) -> dict[str, Any]:
+        return {}
+
+    @property
+    def step_sizes(self) -> tuple[float, float, float]:
+        """Norm of sigma, beta_1 and beta_2; not-a-number for methods that have none."""
+        return math.nan, math.nan, math.nan
+
+
+def floating(dtype: DTypeLike) -> np.dtype[np.floating]:
+    """Return float32 or float64 as a dtype; a ValueError for anything else."""
+    result = np.dtype(dtype)
+    if result not in streams.ARITHMETIC:
+        raise ValueError(f"dtype must be float32 or float64, got {result}")
+    return result
+
+
+def bounds_arrays(
+    bounds: tuple[ArrayLike, ArrayLike], n_var: int, dtype: np.dtype[np.floating]
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return lower and upper search limits as arrays (n_var,); a ValueError unless low <= high and both are finite."""
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ValueError(f"bounds must be a pair (low, high) of numbers or arrays, got {bounds!r:.100}") from None
+    sides = []
+    for name, side in (("bounds[0]", low), ("bounds[1]", high)):
+        if np.ndim(side) == 0:
+            sides.append(np.full(n_var, checks.real(name, side), dtype))
+        else:
+            sides.append(checks.array(name, side, shape=(n_var,), dtype=dtype))
+    if np.any(sides[0] > sides[1]):
+        i = int(np.argmax(sides[0] > sides[1]))
+        raise ValueError(f"bounds must have low <= high, got {sides[0][i]} > {sides[1][i]} at index {i}")
+    return sides[0], sides[1]
+
+
+def dimension(x0: ArrayLike | None, n_var: int | None, bounds: tuple[ArrayLike, ArrayLike] | None) -> int:
+    """Return n, on which `n_var`, the length of x0 and the lengths of the bounds must agree."""
+    known = {} if n_var is None else {"n_var": checks.integer("n_var", n_var, at_least=1)}
+    if x0 is not None:
+        known["len(x0)"] = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
+    for i, side in enumerate(() if bounds is None or len(bounds) != 2 else bounds):
+        if np.ndim(side) == 1:
+            known[f"len(bounds[{i}])"] = len(np.asarray(side))
+    if len(set(known.values())) != 1:
+        what = " and ".join(f"{name}={value}" for name, value in known.items())
+        raise ValueError(f"{what} clash: they must agree" if known else "n_var must be given where x0 is not, got None")
+    return next(iter(known.values()))

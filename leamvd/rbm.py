@@ -1,0 +1,372 @@
+"""Restricted Boltzmann machines with binary units, and how well they reconstruct images (rows E1 and E2).
+
+An RBM with weights W, visible biases b and hidden biases c gives the energy E(v, h) = −vᵀWh − bᵀv − cᵀh to the bits
+(v, h) and the probability exp(−E)/Z. Its conditionals are products of σ(c + Wᵀv) and of σ(b + Wh), where
+σ(x) = 1/(1 + exp(−x)) is the logistic function.
+
+Arithmetic is float32 where the images are float32 and float64 otherwise.
+"""
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from itertools import product
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.special import logsumexp
+from threadpoolctl import ThreadpoolController
+
+from leamvd import checks
+from leamvd.logistic import sigmoid, squared_error
+
+__all__ = [
+    "RBM",
+    "Errors",
+    "ReconstructionObjective",
+    "constant_baseline",
+    "n_parameters",
+    "reconstruction_errors",
+]
+
+Array = NDArray[Any]
+_T = TypeVar("_T")
+
+BLOCK_SIZE = 1024
+"""Images in one block: enough for matrix products at full speed, few enough that scratch arrays stay in the cache."""
+
+_LARGEST_ENUMERATION = 20  # units: 2²⁰ states take seconds
+_STATES_AT_ONCE = 4096
+
+
+def n_parameters(n_visible: int, n_hidden: int) -> int:
+    """Return v·h + v + h, the number of parameters of an RBM (row E1)."""
+    n_visible = checks.integer("n_visible", n_visible, at_least=1)
+    n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
+    return n_visible * n_hidden + n_visible + n_hidden
+
+
+class RBM(NamedTuple):
+    """The parameters of a restricted Boltzmann machine.
+
+    Parameters
+    ----------
+    W : (n_visible, n_hidden) array
+        Weights.
+    b : (n_visible,) array
+        Visible biases.
+    c : (n_hidden,) array
+        Hidden biases.
+    """
+
+    W: Array
+    b: Array
+    c: Array
+
+    @classmethod
+    def from_flat(cls, theta: ArrayLike, n_visible: int, n_hidden: int) -> Self:
+        """Return the RBM of a flat vector: W row by row, then b, then c.
+
+        Parameters
+        ----------
+        theta : (n_visible·n_hidden + n_visible + n_hidden,) array
+            A contiguous float32 or float64 array is viewed, not copied.
+        n_visible, n_hidden : int
+            Numbers of units.
+
+        Raises
+        ------
+        ValueError
+            Where the length is wrong or a number is not finite.
+        """
+        n = n_parameters(n_visible, n_hidden)
+        theta = checks.array("theta", theta, shape=(n,), dtype=_dtype(theta))
+        n_weights = n_visible * n_hidden
+        W, b, c = np.split(theta, [n_weights, n_weights + n_visible])
+        return cls(W.reshape(n_visible, n_hidden), b, c)
+
+    def flat(self) -> Array:
+        """Return a new flat vector of the parameters, in the order of `from_flat`."""
+        return np.concatenate([self.W.ravel(), self.b, self.c])
+
+    def hidden_given_visible(self, V: ArrayLike) -> Array:
+        """Return P(h = 1 | v) = σ(c + Wᵀv), shape (m, n_hidden), for the rows of `V`, shape (m, n_visible)."""
+        V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
+        with one_blas_thread():
+            return activate(V @ self.W, self.c)
+
+    def visible_given_hidden(self, H: ArrayLike) -> Array:
+        """Return P(v = 1 | h) = σ(b + Wh), shape (m, n_visible), for the rows of `H`, shape (m, n_hidden)."""
+        return self._mirrored().hidden_given_visible(
+            checks.array("H", H, shape=(None, len(self.c)), dtype=self.W.dtype)
+        )
+
+    def sample_hidden(self, V: ArrayLike, rng: np.random.Generator) -> Array:
+        """Return bits, 0.0 or 1.0, shape (m, n_hidden): h ~ P(h | v) for each row of `V`."""
+        return sample_bits(self.hidden_given_visible(V), rng)
+
+    def sample_visible(self, H: ArrayLike, rng: np.random.Generator) -> Array:
+        """Return bits, 0.0 or 1.0, shape (m, n_visible): v ~ P(v | h) for each row of `H`."""
+        return sample_bits(self.visible_given_hidden(H), rng)
+
+    def reconstruct(self, V: ArrayLike) -> Array:
+        """Return the mean-field reconstruction σ(b + W σ(c + Wᵀv)), shape (m, n_visible)."""
+        return self.visible_given_hidden(self.hidden_given_visible(V))
+
+    def free_energy(self, V: ArrayLike) -> Array:
+        """Return F(v) = −bᵀv − Σⱼ log(1 + exp(cⱼ + (Wᵀv)ⱼ)), shape (m,); P(v) = exp(−F(v))/Z."""
+        V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
+        with one_blas_thread():
+            result: Array = -(V @ self.b) - np.logaddexp(0, V @ self.W + self.c).sum(axis=1)
+        return result
+
+    def log_partition(self) -> float:
+        """Return log Z, summed in float64 over every state of the smaller layer.
+
+        Raises
+        ------
+        ValueError
+            Where both layers have more than 20 units.
+        """
+        smaller = (self if len(self.b) <= len(self.c) else self._mirrored())._double()
+        n_units = len(smaller.b)
+        if n_units > _LARGEST_ENUMERATION:
+            raise ValueError(
+                f"the exact log-likelihood sums over all states of the smaller layer, which must have at most "
+                f"{_LARGEST_ENUMERATION} units, got {n_units}"
+            )
+        log_z = -math.inf
+        for start in range(0, 2**n_units, _STATES_AT_ONCE):
+            numbers = np.arange(start, min(start + _STATES_AT_ONCE, 2**n_units))
+            states = numbers[:, None] >> np.arange(n_units) & 1
+            log_z = float(np.logaddexp(log_z, logsumexp(-smaller.free_energy(states))))
+        return log_z
+
+    def log_likelihood(self, V: ArrayLike) -> float:
+        """Return the exact mean of log P(v) over the rows of `V`; errors as `log_partition`."""
+        return float(-self._double().free_energy(V).mean() - self.log_partition())
+
+    def _mirrored(self) -> "RBM":
+        """Return the same distribution with the layers' roles swapped."""
+        return RBM(self.W.T, self.c, self.b)
+
+    def _double(self) -> "RBM":
+        return RBM(*(p.astype(np.float64, copy=False) for p in self))
+
+
+class Errors(NamedTuple):
+    """The measures of reconstruction of row E2, for all images together.
+
+    Parameters
+    ----------
+    mean_field : float
+        Sum over images and pixels of (v − v̂)², v̂ the mean-field reconstruction: what the optimisers minimise.
+    sampled : float
+        The same sum where the hidden units are bits drawn from P(h | v).
+    mean_field_ratio, sampled_ratio : float
+        Both divided by `constant_baseline`; not-a-number where all images are equal.
+    """
+
+    mean_field: float
+    sampled: float
+    mean_field_ratio: float
+    sampled_ratio: float
+
+
+def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int | None = None) -> Errors:
+    """Return every measure of row E2.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    V : (m, n_visible) array
+        Images in [0, 1].
+    seed : int
+        Non-negative; block i of `BLOCK_SIZE` images draws its bits from PCG64([seed, i]), so the result depends
+        neither on threads nor on the images in other blocks.
+    n_threads : int, optional
+        By default, one for each usable core.
+
+    Returns
+    -------
+    Errors
+    """
+    V = images("V", V)
+    if V.shape[1] != len(rbm.b):
+        raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
+    seed = checks.integer("seed", seed, at_least=0)
+    W, b, c = (p.astype(V.dtype, copy=False) for p in rbm)
+
+    def block_errors(number: int) -> tuple[float, float]:
+        block = _block(V, number, BLOCK_SIZE)
+        H, V_hat = _scratch(W.shape, block.shape[1], V.dtype)
+        with np.errstate(all="ignore"):
+            _mean_hidden(W, c, block, H)
+            mean_field = _visible_error(W, b, H, block, V_hat)
+            bits = sample_bits(H, np.random.Generator(np.random.PCG64([seed, number])))
+            return mean_field, _visible_error(W, b, bits, block, V_hat)
+
+    with one_blas_thread():
+        parts = _in_threads(block_errors, range(_n_blocks(V, BLOCK_SIZE)), n_threads)
+    mean_field, sampled = (float(total) for total in np.sum(parts, axis=0))
+    baseline = constant_baseline(V) or math.nan
+    return Errors(mean_field, sampled, mean_field / baseline, sampled / baseline)
+
+
+def constant_baseline(V: ArrayLike) -> float:
+    """Return the sum of squared errors of predicting the mean image for each of the (m, n_visible) images (row E2)."""
+    V = images("V", V)
+    mean = V.mean(axis=0, dtype=np.float64)
+    return math.fsum(float(((V[i : i + BLOCK_SIZE] - mean) ** 2).sum()) for i in range(0, len(V), BLOCK_SIZE))
+
+
+class ReconstructionObjective:
+    """Mean-field reconstruction error of a whole population of RBMs: what the optimisers minimise (row E2).
+
+    The error of one individual is the sum over images and pixels of (v − σ(b + W σ(c + Wᵀv)))². Images are stored
+    once more, transposed and in blocks; beside that, a thread needs scratch for one block only. The values are the
+    same bits for any number of threads and whatever the rest of the population is.
+
+    Parameters
+    ----------
+    V : (m, n_visible) array
+        Images in [0, 1].
+    n_hidden : int
+        Number of hidden units.
+    n_threads : int, optional
+        By default, one for each usable core.
+    block_size : int
+        Images in one matrix product. Results for different block sizes differ by rounding.
+
+    Attributes
+    ----------
+    n_var : int
+        Length of an individual, laid out as `RBM.from_flat` reads it.
+    dtype : numpy.dtype
+        Of the arithmetic.
+    """
+
+    def __init__(
+        self, V: ArrayLike, n_hidden: int, *, n_threads: int | None = None, block_size: int = BLOCK_SIZE
+    ) -> None:
+        V = images("V", V)
+        block_size = checks.integer("block_size", block_size, at_least=1)
+        self.n_threads = _thread_count(n_threads)
+        self.n_visible = V.shape[1]
+        self.n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
+        self.n_var = n_parameters(self.n_visible, self.n_hidden)
+        self.dtype = V.dtype
+        self._blocks = [_block(V, number, block_size) for number in range(_n_blocks(V, block_size))]
+
+    def __call__(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the error of each individual.
+
+        Parameters
+        ----------
+        X : (population, n_var) array
+            Converted to `dtype`.
+
+        Returns
+        -------
+        (population,) float64 array
+            Finite, but +inf where an activation overflows to inf − inf.
+        """
+        X = checks.array("X", X, shape=(None, self.n_var), dtype=self.dtype)
+        population = [RBM.from_flat(theta, self.n_visible, self.n_hidden) for theta in X]
+        errors = np.empty((len(population), len(self._blocks)))
+
+        def evaluate(task: tuple[int, Array]) -> None:
+            number, individuals = task
+            block = self._blocks[number]
+            H, V_hat = _scratch((self.n_visible, self.n_hidden), block.shape[1], self.dtype)
+            with np.errstate(all="ignore"):
+                for i in individuals:
+                    W, b, c = population[i]
+                    _mean_hidden(W, c, block, H)
+                    errors[i, number] = _visible_error(W, b, H, block, V_hat)
+
+        parts = np.array_split(np.arange(len(population)), self.n_threads)
+        with one_blas_thread():
+            _in_threads(evaluate, product(range(len(self._blocks)), parts), self.n_threads)
+        total: NDArray[np.float64] = errors.sum(axis=1)
+        return total
+
+
+def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None) -> Array:
+    """Return `V` as a C-contiguous (m, n) array of numbers in [0, 1], m, n ≥ 1; without `dtype`, float32 stays so."""
+    V = checks.array(name, V, shape=(None, None), dtype=_dtype(V) if dtype is None else dtype)
+    if V.size == 0:
+        raise ValueError(f"{name} must hold at least one image of at least one pixel, got shape {V.shape}")
+    if V.min() < 0 or V.max() > 1:
+        raise ValueError(f"{name} must lie in [0, 1], got values from {V.min()} to {V.max()}")
+    return V
+
+
+def activate(A: Array, bias: Array) -> Array:
+    """Add `bias`, shape (n,), to the rows of a contiguous `A`, shape (m, n), and apply σ, in place; return `A`."""
+    A += bias
+    sigmoid(A.reshape(1, -1), np.zeros(1, A.dtype))
+    return A
+
+
+def sample_bits(P: Array, rng: np.random.Generator) -> Array:
+    """Return an array of ones with probability `P` and zeros elsewhere, of the shape and dtype of `P`."""
+    U = rng.random(P.shape, dtype=P.dtype.type)
+    return np.less(U, P, out=U)
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which a matrix product runs on the thread that asks for it: its bits are then fixed."""
+    context: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return context
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds
+
+
+def _dtype(value: ArrayLike) -> type[np.floating[Any]]:
+    return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64
+
+
+def _thread_count(n_threads: int | None) -> int:
+    if n_threads is not None:
+        return checks.integer("n_threads", n_threads, at_least=1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _in_threads(work: Callable[[Any], _T], items: Iterable[Any], n_threads: int | None) -> list[_T]:
+    with ThreadPoolExecutor(_thread_count(n_threads)) as pool:
+        return list(pool.map(work, items))
+
+
+def _n_blocks(V: Array, block_size: int) -> int:
+    return -(-len(V) // block_size)
+
+
+def _block(V: Array, number: int, block_size: int) -> Array:
+    """Return a copy of one block of images as columns: long rows keep the vector units busy in small layers too."""
+    return V[number * block_size : (number + 1) * block_size].T.copy()
+
+
+def _scratch(shape: tuple[int, ...], n_images: int, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    n_visible, n_hidden = shape
+    return np.empty((n_hidden, n_images), dtype), np.empty((n_visible, n_images), dtype)
+
+
+def _mean_hidden(W: Array, c: Array, V: Array, H: Array) -> None:
+    """Write P(h = 1 | v) of the columns of `V` to the columns of `H`."""
+    np.matmul(W.T, V, out=H)
+    sigmoid(H, c)
+
+
+def _visible_error(W: Array, b: Array, H: Array, V: Array, V_hat: Array) -> float:
+    """Return the sum of (v − σ(b + Wh))² over the columns of `V` and `H`; `V_hat` is scratch."""
+    np.matmul(W, H, out=V_hat)
+    return squared_error(V_hat, b, V)

@@ -1,0 +1,170 @@
+"""A reading: one way to run what the paper prints, row by row of its ambiguities (R1-R19)."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, get_args, get_type_hints
+
+from leamvd import checks
+
+
+def _row(default: Any, row: str, doc: str) -> Any:
+    return dataclasses.field(default=default, metadata={"row": row, "doc": doc})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The choices that turn the paper's text into an algorithm; the default of each is the most defensible one.
+
+    A reading is a value: it prints itself, compares equal by value, and is saved with every result. The constructor's
+    `population_size` and `n_gen` are used where `leamvd.LEAMVD` is not told otherwise.
+
+    Attributes
+    ----------
+    population_size : int
+        R2. lambda is 24 in the paragraph on input parameters and 20 in the section before; at least 2.
+    n_gen : int
+        R3. 30 generations by the stopping criteria, 50 in the experiments.
+    convergence : {"scaled", "unscaled"}
+        R1. Stop once norm(sigma) < sigma_min sqrt(n), as the stopping criteria say, or < sigma_min, as the listing says
+        (whose loop, entered while the norm is *below* sigma_min, would never run).
+    sigma_norm : {"euclidean", "spectral"}
+        R4. Sigma as a vector of standard deviations, or as a diagonal matrix whose 2-norm is its largest element.
+    descent : {"descent", "printed"}
+        R5. Shift by +abs(mu_ani) C_ani, toward the best; or by mu_ani C_ani as printed, which points away from it.
+    orientation : {"oriented", "free"}
+        R6. The sign of C_hat such that the summed projections of U's columns are positive; or as a randomly started
+        power method leaves it.
+    n_descent_rows : {4, 3}
+        R7. abs(ir) = 4 in the text; U is written with three columns.
+    first_direction : {"zero", "full"}
+        R8. C_ani before the first generation is zero, so that the first average is 0.1 C_hat; or the first C_ani is
+        C_hat itself. P starts at zero, and projecting out a zero vector does nothing.
+    descent_scale : {"literal", "normalised"}
+        R9. Project on C_ani as it is; or on, and shift along, C_ani / norm(C_ani).
+    step : {"mean", "sampled"}
+        R10. Every new individual takes the mean step along C_ani (the equation of v); or draws its own from
+        N(step, sigma_ani) (the conclusions).
+    projections : {"distinct", "repeated"}
+        R11. mu_ani and sigma_ani over k = 2..lambda; or with ix_2 twice, as the list is printed.
+    beta1_at_one : {"printed", "mirrored"}
+        R12. At beta_1 = 1 exactly a success multiplies by 1.4 and a failure by 0.5, as the branches are printed; or by
+        1.1 and 0.8.
+    reset : float or {"initial", "off"}
+        R13. The standard deviation after ten generations without a better best: 1 as printed, any positive number, the
+        standard deviations of the first population, or no reset at all (of beta_1 neither).
+    elites : {"keep", "reevaluate"}
+        R14. Elites keep their value; or are evaluated again with every generation (for noisy objectives).
+    limits : {"first", "clip", "reflect"}
+        R15. The search limits shape the first population only; or every new individual is clipped to, or reflected
+        into, them.
+    seed_in_population : bool
+        R16. Whether the seed itself is row 1 of an initial population drawn around it.
+    perturbation : {"entry", "column"}
+        R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the whole column.
+    ties : {"keep", "newest"}
+        R18. Lowest value first; equal values keep their order (elites before newcomers), or newcomers go first.
+    exponent : float
+        R19. Exponent of the fractional tournament, at least 0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is not among its options, naming both.
+    """
+
+    population_size: int = _row(24, "R2", "individuals in a population")
+    n_gen: int = _row(30, "R3", "generations")
+    convergence: Literal["scaled", "unscaled"] = _row("scaled", "R1", "whether sigma_min is times sqrt(n)")
+    sigma_norm: Literal["euclidean", "spectral"] = _row("euclidean", "R4", "norm of sigma")
+    descent: Literal["descent", "printed"] = _row("descent", "R5", "sign of the step along C_ani")
+    orientation: Literal["oriented", "free"] = _row("oriented", "R6", "sign of C_hat")
+    n_descent_rows: Literal[4, 3] = _row(4, "R7", "columns of U")
+    first_direction: Literal["zero", "full"] = _row("zero", "R8", "C_ani of the first generation")
+    descent_scale: Literal["literal", "normalised"] = _row("literal", "R9", "length of C_ani")
+    step: Literal["mean", "sampled"] = _row("mean", "R10", "step along C_ani")
+    projections: Literal["distinct", "repeated"] = _row("distinct", "R11", "rows that are projected")
+    beta1_at_one: Literal["printed", "mirrored"] = _row("printed", "R12", "branch at beta_1 = 1")
+    reset: float | Literal["initial", "off"] = _row(1.0, "R13", "standard deviation after stagnation")
+    elites: Literal["keep", "reevaluate"] = _row("keep", "R14", "value of the elites")
+    limits: Literal["first", "clip", "reflect"] = _row("first", "R15", "what the search limits do")
+    seed_in_population: bool = _row(True, "R16", "whether the seed is row 1")
+    perturbation: Literal["entry", "column"] = _row("entry", "R17", "what the 2 % perturbation draws for")
+    ties: Literal["keep", "newest"] = _row("keep", "R18", "order of equal values")
+    exponent: float = _row(1.5, "R19", "exponent of the fractional tournament")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "population_size", checks.integer("population_size", self.population_size, at_least=2))
+        object.__setattr__(self, "n_gen", checks.integer("n_gen", self.n_gen, at_least=1))
+        object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
+        if self.reset not in ("initial", "off"):
+            object.__setattr__(self, "reset", checks.real("reset", self.reset, above=0))
+        checks.choice("seed_in_population", self.seed_in_population, (True, False))
+        for name, hint in get_type_hints(type(self)).items():
+            if name not in ("population_size", "n_gen", "exponent", "reset", "seed_in_population"):
+                checks.choice(name, getattr(self, name), get_args(hint))
+
+    @classmethod
+    def printed(cls) -> Self:
+        """Return the reading that follows the text to the letter wherever the letter can be run at all.
+
+        It differs from the default in R5 (the step as printed), R11 (ix_2 projected twice), R14 (X evaluated whole),
+        R16 (every row is sampled around the seed) and R17 (one factor for each dimension).
+        """
+        return cls(
+            descent="printed",
+            projections="repeated",
+            elites="reevaluate",
+            seed_in_population=False,
+            perturbation="column",
+        )
+
+    def to_json(self) -> str:
+        """Return the reading as a JSON object, one member a field."""
+        return json.dumps(dataclasses.asdict(self), indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the reading that `to_json` wrote; members that are left out take their default.
+
+        Raises
+        ------
+        ValueError
+            If `text` is not a JSON object or names an unknown field.
+        """
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a reading must be a JSON object, got {text!r:.100} ({error})") from None
+        if not isinstance(values, Mapping):
+            raise ValueError(f"a reading must be a JSON object, got {text!r:.100}")
+        names = [field.name for field in dataclasses.fields(cls)]
+        if unknown := set(values) - set(names):
+            raise ValueError(f"a reading's fields must be among {', '.join(names)}, got {', '.join(sorted(unknown))}")
+        return cls(**values)
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """Return the preset "default" or "printed", or the reading saved in the file `name`.
+
+        Raises
+        ------
+        ValueError
+            If `name` is neither a preset nor a file that holds a reading.
+        """
+        if name in ("default", "printed"):
+            return cls() if name == "default" else cls.printed()
+        path = Path(name)
+        if not path.is_file():
+            raise ValueError(f"reading must be 'default', 'printed' or a JSON file, got {name!r}")
+        return cls.from_json(path.read_text(encoding="utf-8"))
+
+    def __str__(self) -> str:
+        """Return a table: row, field, value, and a star where the value is not the default."""
+        lines = [
+            f"{f.metadata['row']:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
+            f"{'*' if getattr(self, f.name) != f.default else ' '} {f.metadata['doc']}"
+            for f in sorted(dataclasses.fields(self), key=lambda f: int(f.metadata["row"][1:]))
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,158 @@
+"""Regenerating the population (Sec. 3.4), and the first one: one write of every new row, no temporary of their size."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from leamvd import streams
+from leamvd.compile import kernel
+from leamvd.directions import CHUNK, RATE
+from leamvd.streams import TILE
+
+PERTURBED = 0.02
+"""Probability that an entry is multiplied by U(0.5, 1.5)."""
+
+LIMITS = ("first", "clip", "reflect")
+"""What search limits do to a new individual (reading row R15)."""
+
+_CLIP, _REFLECT = LIMITS.index("clip"), LIMITS.index("reflect")
+_LOG_UNPERTURBED = math.log1p(-PERTURBED)
+_RUN = 64  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
+
+
+class Place(NamedTuple):
+    """Where in the random streams a generation is, and how its rows are finished."""
+
+    seed: np.uint64
+    generation: int
+    by_column: bool  # one perturbation for all rows (reading row R17)
+    limits: int  # index in LIMITS
+
+
+@kernel()
+def _perturb(x, place, row, tile, w):  # type: ignore[no-untyped-def]
+    """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are geometric."""
+    column, block = -1, np.uint64(tile) * np.uint64(TILE)
+    while True:
+        streams.words_run(place.seed, streams.PERTURBATION, place.generation, row, block, w[0], w[1], w[2], w[3])
+        for i in range(2 * w.shape[1]):
+            gap, factor = w[2 * (i % 2), i // 2], w[2 * (i % 2) + 1, i // 2]
+            # P(gap >= g) = (1 - p)^g
+            column += 1 + int(math.log((np.float64(gap) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
+            if column >= x.size:
+                return
+            x[column] *= np.float64(factor) * 2.0**-32 + 0.5
+        block += np.uint64(w.shape[1])
+
+
+@kernel()
+def _limit(x, low, high, limits):  # type: ignore[no-untyped-def]
+    """Clip x to [low, high], or reflect it at them until it lies inside."""
+    for i in range(x.size):
+        if limits == _REFLECT and high[i] > low[i]:
+            width = high[i] - low[i]
+            y = math.fabs(x[i] - low[i]) % (2 * width)
+            x[i] = low[i] + (2 * width - y if y > width else y)
+        x[i] = min(max(x[i], low[i]), high[i])
+
+
+@kernel(parallel=True)
+def uniform(X, low, high, place):  # type: ignore[no-untyped-def]
+    """Draw initialisation (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
+    n = X.shape[1]
+    for c in prange((n + TILE - 1) // TILE):
+        s, start, stop = streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
+        for r in range(X.shape[0]):
+            x = X[r, start:stop]
+            streams.uniform_tile(place.seed, streams.UNIFORM, place.generation, r, c, s)
+            for i in range(x.size):
+                u = s.numbers[i]
+                x[i] = min(low[start + i] * (1 - u) + high[start + i] * u, high[start + i])
+
+
+@kernel(parallel=True)
+def normal(X, centre, spread, low, high, place):  # type: ignore[no-untyped-def]
+    """Draw initialisation (B): X_ri = centre_i + spread z, z ~ N(0, 1)."""
+    n = X.shape[1]
+    for c in prange((n + TILE - 1) // TILE):
+        s, start, stop = streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
+        for r in range(X.shape[0]):
+            x = X[r, start:stop]
+            streams.normal_tile(place.seed, streams.NORMAL, place.generation, r, c, s)
+            for i in range(x.size):
+                x[i] = centre[start + i] + spread * s.numbers[i]
+            if place.limits == _CLIP or place.limits == _REFLECT:
+                _limit(x, low[start:stop], high[start:stop], place.limits)
+
+
+@kernel()
+def descent_columns(X, order, ir, row_weights, path_weight, fresh, path, descent, start, stop, out):  # type: ignore[no-untyped-def]
+    """C_ani = fresh C_hat + 0.9 C_ani(t - 1) for the columns start..stop, C_hat = sum_j a_j (x_1 - x_r_j) + p P.
+
+    A fresh of 0 leaves C_ani as it is.
+    """
+    best, old = X[order[0], start:stop], path.dtype.type(1 - RATE)
+    for i in range(stop - start):
+        out[i] = descent[start + i]
+    if fresh == 0:
+        return
+    for i in range(stop - start):
+        out[i] = old * out[i] + fresh * path_weight * path[start + i]
+    for j in range(ir.size):
+        x, weight = X[order[ir[j]], start:stop], fresh * row_weights[j]
+        for i in range(stop - start):
+            out[i] += weight * (best[i] - x[i])
+
+
+@kernel(parallel=True)
+def regenerate(
+    X,
+    order,
+    ir,
+    row_weights,
+    path_weight,
+    fresh,
+    shift_path,
+    steps,
+    moves,
+    mean,
+    std,
+    path,
+    descent,
+    previous,
+    low,
+    high,
+    place,
+):  # type: ignore[no-untyped-def]
+    """Write the rows that are not elites anew, move the elites to the front, and update C_ani and x_best in place.
+
+    x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4), where
+    shift_path = beta_1 beta_2 and steps[r] = beta_1 (1 - beta_2) step for each new row. `moves` (k, 2) names the
+    elites that change their row, from and to.
+    """
+    n, size = X.shape[1], X.shape[0]
+    n_new = steps.size
+    for c in prange((n + CHUNK - 1) // CHUNK):
+        s, w = streams.scratch(X), np.empty((4, _RUN), np.uint64)
+        centre, C = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+        for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
+            stop, tile = min(n, start + TILE), start // TILE
+            width = stop - start
+            descent_columns(X, order, ir, row_weights, path_weight, fresh, path, descent, start, stop, C)
+            best, sigma = X[order[0], start:stop], std[start:stop]
+            for i in range(width):
+                descent[start + i] = C[i]
+                previous[start + i] = best[i]
+                centre[i] = mean[start + i] + shift_path * path[start + i]
+            for m in range(moves.shape[0]):
+                X[moves[m, 1], start:stop] = X[moves[m, 0], start:stop]
+            for r in range(n_new):
+                x, step = X[size - n_new + r, start:stop], steps[r]
+                streams.normal_tile(place.seed, streams.NORMAL, place.generation, size - n_new + r, tile, s)
+                for i in range(width):
+                    x[i] = s.numbers[i] * sigma[i] + (centre[i] + step * C[i])
+                _perturb(x, place, size if place.by_column else size - n_new + r, tile, w)
+                if place.limits == _CLIP or place.limits == _REFLECT:
+                    _limit(x, low[start:stop], high[start:stop], place.limits)

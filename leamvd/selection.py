@@ -1,0 +1,123 @@
+"""Selection (Sec. 3.2): the empirical selection distribution and the normal model that it weighs."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leamvd import checks
+from leamvd.compile import kernel
+
+
+def fractional_tournament(population_size: int, exponent: float = 1.5) -> NDArray[np.float64]:
+    """Return the weights G of the empirical selection distribution, best individual first (Eq. 1).
+
+    G_k = (lambda - k + 1)^exponent / sum_j j^exponent for rank k = 1..lambda.
+
+    Parameters
+    ----------
+    population_size : int
+        lambda, at least 1.
+    exponent : float
+        At least 0: 0 selects nobody in particular, 1.5 is the paper's choice.
+
+    Returns
+    -------
+    ndarray, shape (population_size,)
+        Non-increasing weights that sum to 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+    """
+    size = checks.integer("population_size", population_size, at_least=1)
+    power = checks.real("exponent", exponent, at_least=0)
+    weights = (np.arange(size, 0, -1) / size) ** power
+    return weights / weights.sum()
+
+
+def tournament(population_size: int, size: int) -> NDArray[np.float64]:
+    """Return the exact probabilities that a tournament is won by each rank, best individual first (reading row R19).
+
+    `size` individuals are drawn with replacement and the best of them wins: rank k does with probability
+    ((lambda - k + 1)^size - (lambda - k)^size) / lambda^size.
+
+    Parameters
+    ----------
+    population_size : int
+        lambda, at least 1.
+    size : int
+        Individuals in one tournament, at least 1. Two binary tournaments in a row are one of size 4.
+
+    Returns
+    -------
+    ndarray, shape (population_size,)
+        Probabilities that sum to 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+    """
+    count = checks.integer("population_size", population_size, at_least=1)
+    entrants = checks.integer("size", size, at_least=1)
+    worse_or_equal = (np.arange(count, -1, -1) / count) ** entrants
+    return worse_or_equal[:-1] - worse_or_equal[1:]
+
+
+def effective_sample_size(weights: ArrayLike) -> float:
+    """Return 1 / sum(G^2) for weights that sum to 1: how many equally weighted individuals select as sharply."""
+    w = checks.array("weights", weights, shape=(None,), dtype=np.float64)
+    return float(1.0 / np.sum(w**2))
+
+
+def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """Return the weighted mean and standard deviation of every variable (Eqs. 2 and 3).
+
+    mu_i = sum_k G_k X_ki and sigma_i = sqrt(sum_k G_k (X_ki - mu_i)^2).
+
+    Parameters
+    ----------
+    population : array_like, shape (population_size, n)
+        Individuals, best first.
+    weights : array_like, shape (population_size,)
+        G, summing to 1.
+
+    Returns
+    -------
+    mean, std : ndarray, shape (n,)
+        In the dtype of the population (float32 stays float32).
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not match or a value is not finite.
+    """
+    given = np.asarray(population)
+    X = checks.array("population", given, shape=(None, None), dtype=_floating(given))
+    G = checks.array("weights", weights, shape=(len(X),), dtype=X.dtype)
+    mean, std = np.empty(X.shape[1], X.dtype), np.empty(X.shape[1], X.dtype)
+    mean_std_columns(X, np.arange(len(X)), G, 0, X.shape[1], mean, std)
+    return mean, std
+
+
+def _floating(a: NDArray[np.generic]) -> np.dtype[np.floating]:
+    return np.dtype(np.float32 if a.dtype == np.float32 else np.float64)
+
+
+@kernel()
+def mean_std_columns(X, order, G, start, stop, mean, std):  # type: ignore[no-untyped-def]
+    """Write mu and sigma of the columns start..stop; `order` names the rows of X best first."""
+    mu, variance = mean[start:stop], std[start:stop]
+    mu[:] = 0
+    variance[:] = 0
+    for k in range(order.size):
+        x, g = X[order[k], start:stop], G[k]
+        for i in range(x.size):
+            mu[i] += g * x[i]
+    for k in range(order.size):
+        x, g = X[order[k], start:stop], G[k]
+        for i in range(x.size):
+            d = x[i] - mu[i]
+            variance[i] += g * d * d
+    for i in range(variance.size):
+        variance[i] = np.sqrt(variance[i])

@@ -1,0 +1,271 @@
+"""Counter-based random numbers: what a place (generation, row, column) draws depends on the seed and the place alone.
+
+The generator is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
+Its key is the seed; its four counter words are (column block, column block >> 32, row | purpose << 24, generation), so
+threads, resumed runs and distributed shards draw the same numbers in any order. Normals are Box and Muller's pairs,
+with logarithm, sine and cosine as short series in IEEE arithmetic: no library function, the same bits everywhere.
+"""
+
+import math
+import secrets
+from typing import NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numba.np.numpy_support import as_dtype
+from numpy.typing import NDArray
+
+from leamvd import checks
+from leamvd.compile import kernel
+
+TILE = 1024
+"""Columns drawn, and summed, at a time: rows of a tile stay in the first-level cache. A power of two."""
+
+MAX_ROWS = 1 << 24
+"""Rows that a counter can name."""
+
+# What a number is drawn for: a stream of its own each.
+NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range(6)
+
+_LOW = np.uint64(0xFFFFFFFF)
+_SHIFT32 = np.uint64(32)
+_MULTIPLIER0, _MULTIPLIER1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL0, _WEYL1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+
+
+class Arithmetic(NamedTuple):
+    """Constants of one floating type: series highest power first (Horner), as long as the type's rounding needs.
+
+    log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1)/(m + 1), |s| <= 0.172; sine and cosine by Taylor on one eighth.
+    """
+
+    log: tuple[np.floating, ...]
+    sine: tuple[np.floating, ...]
+    cosine: tuple[np.floating, ...]
+    step: np.floating  # of the radial uniform: 2**-31, 2**-53
+    radian: np.floating  # of one step of the angle
+    log2: np.floating
+    root_half: np.signedinteger  # the bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2))
+    mantissa_bits: np.signedinteger
+    quadrant_bits: np.uint64  # of the angle, below the two that name its quadrant
+
+
+def _arithmetic(
+    real: type[np.float32] | type[np.float64], step_bits: int, quadrant_bits: int, terms: int
+) -> Arithmetic:
+    integer = np.dtype(f"i{real().itemsize}").type
+    return Arithmetic(
+        log=tuple(real(2.0 / (2 * k + 1)) for k in reversed(range(terms))),
+        sine=tuple(real((-1.0) ** k / math.factorial(2 * k + 1)) for k in reversed(range(terms))),
+        cosine=tuple(real((-1.0) ** k / math.factorial(2 * k)) for k in reversed(range(terms))),
+        step=real(2.0**-step_bits),
+        radian=real(math.pi * 2.0 ** -(quadrant_bits + 1)),
+        log2=real(math.log(2.0)),
+        root_half=real(math.sqrt(0.5)).view(integer),
+        mantissa_bits=integer(np.finfo(real).nmant),
+        quadrant_bits=np.uint64(quadrant_bits),
+    )
+
+
+ARITHMETIC = {
+    np.dtype(np.float32): _arithmetic(np.float32, step_bits=31, quadrant_bits=30, terms=5),
+    np.dtype(np.float64): _arithmetic(np.float64, step_bits=53, quadrant_bits=52, terms=10),
+}
+"""Constants of the normal transform by floating type."""
+
+
+def _arithmetic_like(array):  # type: ignore[no-untyped-def]
+    """Return the entry of `ARITHMETIC` for an array; compiled code finds it when it is typed."""
+    return ARITHMETIC[array.dtype]
+
+
+@overload(_arithmetic_like)
+def _compiled_arithmetic_like(array):  # type: ignore[no-untyped-def]
+    constants = ARITHMETIC[as_dtype(array.dtype)]
+    return lambda array: constants  # noqa: ARG005
+
+
+def key(seed: int | None) -> int:
+    """Return the generator's 64-bit key: `seed` itself, or fresh entropy where it is None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `seed` is neither None nor an integer in [0, 2**64).
+    """
+    return secrets.randbits(64) if seed is None else checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
+
+
+@kernel()
+def _round(x0, x1, x2, x3, y0, y1):  # type: ignore[no-untyped-def]
+    p0, p1 = _MULTIPLIER0 * x0, _MULTIPLIER1 * x2
+    x0, x1, x2, x3 = (p1 >> _SHIFT32) ^ x1 ^ y0, p1 & _LOW, (p0 >> _SHIFT32) ^ x3 ^ y1, p0 & _LOW
+    return x0, x1, x2, x3, (y0 + _WEYL0) & _LOW, (y1 + _WEYL1) & _LOW
+
+
+@kernel()
+def _five_rounds(x0, x1, x2, x3, y0, y1):  # type: ignore[no-untyped-def]
+    """Five rounds of the cipher; written out, so that loops over blocks around it compile to vector code."""
+    x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
+    x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
+    x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
+    x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
+    return _round(x0, x1, x2, x3, y0, y1)
+
+
+@kernel()
+def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
+    """Return the four 32-bit words of Philox4x32-10 for one counter and key (all uint64 below 2**32)."""
+    x0, x1, x2, x3, y0, y1 = _five_rounds(c0, c1, c2, c3, k0, k1)
+    x0, x1, x2, x3, _, _ = _five_rounds(x0, x1, x2, x3, y0, y1)
+    return x0, x1, x2, x3
+
+
+@kernel()
+def words(seed, purpose, generation, row, block):  # type: ignore[no-untyped-def]
+    """Return the four 32-bit words at one place of one stream."""
+    s, at = np.uint64(seed), np.uint64(block)
+    place, when = np.uint64(row) | (np.uint64(purpose) << np.uint64(24)), np.uint64(generation) & _LOW
+    return philox(at & _LOW, at >> _SHIFT32, place, when, s & _LOW, s >> _SHIFT32)
+
+
+@kernel()
+def uniform64(high, low):  # type: ignore[no-untyped-def]
+    """Return a double in [0, 1) from two 32-bit words: 53 random bits."""
+    return np.float64(np.int64(((high << _SHIFT32) | low) >> np.uint64(11))) * 2.0**-53
+
+
+@kernel()
+def words_run(seed, purpose, generation, row, first, w0, w1, w2, w3):  # type: ignore[no-untyped-def]
+    """Fill four uint64 arrays (L,) with the words of the blocks first, ..., first + L - 1."""
+    s, at = np.uint64(seed), np.uint64(first)
+    place, when = np.uint64(row) | (np.uint64(purpose) << np.uint64(24)), np.uint64(generation) & _LOW
+    k0, k1 = s & _LOW, s >> _SHIFT32
+    for i in range(w0.size):
+        block = at + np.uint64(i)
+        # not by way of `philox`: one call deeper, the compiler no longer vectorises this loop
+        x0, x1, x2, x3, y0, y1 = _five_rounds(block & _LOW, block >> _SHIFT32, place, when, k0, k1)
+        w0[i], w1[i], w2[i], w3[i], _, _ = _five_rounds(x0, x1, x2, x3, y0, y1)
+
+
+@kernel()
+def _horner(x, coefficients):  # type: ignore[no-untyped-def]
+    value = coefficients[0]
+    for c in coefficients[1:]:
+        value = value * x + c
+    return value
+
+
+@kernel()
+def _box_muller(radius, angle, first, second, real, bits, turn, quadrant):  # type: ignore[no-untyped-def]
+    """Write z = sqrt(-2 log u) (cos, sin)(2 pi q) for integers `radius`, u = (radius + 1) step, and `angle`.
+
+    `bits` views the memory of `real` as integers; casts happen in stores to typed arrays, which compile to vector code.
+    """
+    a = _arithmetic_like(real)
+    half, one = np.uint64(1) << (a.quadrant_bits - np.uint64(1)), np.uint64(1)
+    for i in range(radius.size):
+        turn[i] = np.int64(radius[i])
+        quadrant[i] = ((angle[i] + half) >> a.quadrant_bits) & np.uint64(3)
+    for i in range(radius.size):
+        real[i] = turn[i] * a.step + a.step
+    for i in range(radius.size):
+        first[i] = (bits[i] - a.root_half) >> a.mantissa_bits
+        bits[i] -= ((bits[i] - a.root_half) >> a.mantissa_bits) << a.mantissa_bits
+        turn[i] = np.int64(angle[i]) - np.int64(((angle[i] + half) >> a.quadrant_bits) << a.quadrant_bits)
+    unit = a.cosine[-1]
+    for i in range(radius.size):
+        s = (real[i] - unit) / (real[i] + unit)
+        minus_log = -(first[i] * a.log2 + s * _horner(s * s, a.log))
+        r = np.sqrt(max(minus_log + minus_log, unit - unit))
+        x = turn[i] * a.radian
+        sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
+        odd = (quadrant[i] & one) == one
+        c, d = (-sine, cosine) if odd else (cosine, sine)
+        flip = quadrant[i] >= np.uint64(2)
+        first[i], second[i] = (-r * c, -r * d) if flip else (r * c, r * d)
+
+
+class Scratch(NamedTuple):
+    """Working memory for one tile of numbers; each thread makes its own with `scratch`."""
+
+    numbers: NDArray[np.floating]  # (TILE,), the tile drawn last
+    lanes: NDArray[np.uint64]  # (4, blocks a tile)
+    quadrant: NDArray[np.uint64]
+    real: NDArray[np.floating]
+    bits: NDArray[np.signedinteger]  # the memory of `real`
+    turn: NDArray[np.floating]
+
+
+@kernel()
+def normal_tile(seed, purpose, generation, row, tile, s):  # type: ignore[no-untyped-def]
+    """Draw the TILE standard normals of one row and tile into ``s.numbers``.
+
+    Single precision takes four numbers from a counter block, double precision two. Number j of block b of a tile
+    belongs to column ``j * blocks + b`` of that tile, so that neighbouring columns come from neighbouring blocks.
+    """
+    blocks = s.lanes.shape[1]
+    words_run(
+        seed,
+        purpose,
+        generation,
+        row,
+        np.uint64(tile) * np.uint64(blocks),
+        s.lanes[0],
+        s.lanes[1],
+        s.lanes[2],
+        s.lanes[3],
+    )
+    if blocks * 4 == TILE:
+        for pair in range(2):
+            radius, angle, z = s.lanes[2 * pair], s.lanes[2 * pair + 1], s.numbers[2 * pair * blocks :]
+            for i in range(blocks):
+                radius[i] >>= np.uint64(1)
+            _box_muller(radius, angle, z[:blocks], z[blocks : 2 * blocks], s.real, s.bits, s.turn, s.quadrant)
+    else:
+        radius, angle = s.lanes[0], s.lanes[2]
+        for i in range(blocks):
+            radius[i] = ((s.lanes[0, i] << _SHIFT32) | s.lanes[1, i]) >> np.uint64(11)
+            angle[i] = ((s.lanes[2, i] << _SHIFT32) | s.lanes[3, i]) >> np.uint64(10)
+        z = s.numbers
+        _box_muller(radius, angle, z[:blocks], z[blocks:], s.real, s.bits, s.turn, s.quadrant)
+
+
+@kernel()
+def uniform_tile(seed, purpose, generation, row, tile, s):  # type: ignore[no-untyped-def]
+    """Draw the TILE numbers of one row and tile, uniform in [0, 1), into ``s.numbers``; laid out as `normal_tile`."""
+    blocks = s.lanes.shape[1]
+    words_run(
+        seed,
+        purpose,
+        generation,
+        row,
+        np.uint64(tile) * np.uint64(blocks),
+        s.lanes[0],
+        s.lanes[1],
+        s.lanes[2],
+        s.lanes[3],
+    )
+    if blocks * 4 == TILE:
+        for word in range(4):
+            for i in range(blocks):
+                s.numbers[word * blocks + i] = np.int64(s.lanes[word, i] >> np.uint64(8)) * 2.0**-24
+    else:
+        for i in range(blocks):
+            s.numbers[i] = uniform64(s.lanes[0, i], s.lanes[1, i])
+            s.numbers[blocks + i] = uniform64(s.lanes[2, i], s.lanes[3, i])
+
+
+@kernel()
+def scratch(like):  # type: ignore[no-untyped-def]
+    """Return the working memory for tiles of the dtype of the array `like`."""
+    blocks = TILE // 4 if like.itemsize == 4 else TILE // 2  # counter blocks a tile
+    real, integers = np.empty(blocks, like.dtype), np.full(1, _arithmetic_like(like).root_half)
+    return Scratch(
+        np.empty(TILE, like.dtype),
+        np.empty((4, blocks), np.uint64),
+        np.empty(blocks, np.uint64),
+        real,
+        real.view(integers.dtype),
+        np.empty(blocks, like.dtype),
+    )

@@ -1,0 +1,1 @@
+"""The paper, one notebook per section."""

@@ -1,0 +1,37 @@
+"""What every test shares: no window, a fixed number of threads, and nothing written outside the clone."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Before the first import of numba or matplotlib, which read these once.
+os.environ["MPLBACKEND"] = "Agg"
+os.environ["NUMBA_NUM_THREADS"] = "2"
+os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "_build" / "config" / "matplotlib"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give the tests, and the programs they start, an empty home folder and cache."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "IPYTHONDIR"):
+            patch.setenv(name, str(home / name.lower()))
+        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+            patch.setenv(name, str(home / name.lower()))
+        yield home
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the quick checks of style and structure first, and skip what makes no sense uncompiled."""
+    first = ["test_structure.py", "test_packaging.py"]
+    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        for item in items:
+            if item.get_closest_marker("compiled"):
+                item.add_marker(pytest.mark.skip(reason="needs compiled kernels"))

@@ -1,0 +1,273 @@
+"""The book is built once from small executed notebooks; the pages it makes are then read as a browser would."""
+
+import ast
+import base64
+import copy
+import dataclasses
+import io
+import pkgutil
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
+from sphinx_external_toc.parsing import parse_toc_yaml
+
+import leamvd
+from leamvd import book, datasets
+from leamvd.reading import Reading
+
+ROOT = Path(leamvd.__file__).parent.parent
+PAGES = list(parse_toc_yaml(ROOT / "_toc.yml"))
+STEMS = [Path(page).name for page in PAGES if page.startswith("notebooks/")]
+PROSE = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
+
+# Modules that a reader meets elsewhere: through the package itself, or at the command line.
+NOT_LISTED = {"book", "checks", "cli", "compile", "lea_mvd", "logistic", "minimize", "reading", "sections"}
+
+
+def executed(stem: str) -> NotebookNode:
+    """A notebook with a named figure, an equation and every value and label that the prose pages take from this one."""
+    png = io.BytesIO()
+    Image.new("RGB", (8, 6)).save(png, "PNG")
+    picture = new_output("display_data", data={"image/png": base64.b64encode(png.getvalue()).decode()})
+    prose = "\n".join(PROSE.values())
+    keys = set(re.findall(rf"notebooks/{stem}\.ipynb::([\w.-]+)", prose)) | {"gap"}
+    text = f"See {{numref}}`own-{stem}`, {{eq}}`here-{stem}`, {{eq}}`eq-weights` and {{glue:text}}`gap:.1f`."
+    cells = [new_markdown_cell(f"# Section {stem}\n\n{text}\n\n$$\ny = x^2\n$$ (here-{stem})\n")]
+    names = [f"own-{stem}"]
+    if stem == STEMS[0]:  # figures that pages cite may lie in any notebook
+        names += sorted(set(re.findall(r"\{numref\}`(?:[^`]*<)?(fig-[\w-]+)", prose)))
+    for name in names:
+        shown = {"figure": {"caption": "Weights of the *digits*.", "name": name}, "image": {"alt": "A black square."}}
+        cells.append(new_code_cell("draw()", execution_count=1, outputs=[picture], metadata={"mystnb": shown}))
+    for key in sorted(keys):
+        mime = "application/papermill.record/"
+        value = new_output(
+            "display_data",
+            data={f"{mime}text/plain": "0.25"},
+            metadata={"scrapbook": {"name": key, "mime_prefix": mime}},
+        )
+        cells.append(new_code_cell("glue()", execution_count=2, outputs=[value]))
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "papermill": {"exception": None}})
+
+
+def write(folder: Path, **changed: NotebookNode) -> Path:
+    for stem in STEMS:
+        nbformat.write(changed.get(f"_{stem}", executed(stem)), folder / f"{stem}.ipynb")
+    return folder
+
+
+class Page(HTMLParser):
+    """What a browser would follow and show of one page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path, self.ids, self.links, self.loads, self.images, self.text = path, set(), [], [], [], ""
+        self.in_script = False
+        self.scripts = ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids.add(values.get("id"))
+        self.in_script = tag in ("script", "style")
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag == "link" and values.get("rel") in ("stylesheet", "preload", "icon", "shortcut icon"):
+            self.loads.append(values["href"])
+        if values.get("src"):
+            self.loads.append(values["src"])
+        if tag == "img":
+            self.images.append(values)
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_script = False
+
+    def handle_data(self, data: str) -> None:
+        if self.in_script:
+            self.scripts += data
+        else:
+            self.text += data
+
+    def target(self, link: str) -> tuple[Path, str]:
+        parts = urlsplit(link)
+        return ((self.path.parent / unquote(parts.path)).resolve() if parts.path else self.path), unquote(
+            parts.fragment
+        )
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
+    """Build over an earlier book that has a page which the new one lacks."""
+    results, output = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("book")
+    (output / ".buildinfo").touch()
+    (output / "stale.html").touch()
+    index = book.render(write(results), output)
+    assert index == output / "index.html"
+    paths = [*index.parent.rglob("*.html")]
+    html = [path for path in paths if not path.is_relative_to(output / "_static")]
+    return {str(path.relative_to(output).with_suffix("")): Page(path) for path in html}
+
+
+def test_every_page_of_the_contents_exists_and_no_stale_one(pages: dict[str, Page]) -> None:
+    assert set(PAGES) <= set(pages)
+    assert "stale" not in pages
+    assert "book/index.html" in pages["index"].path.read_text(encoding="utf-8")  # the page to open leads to the root
+
+
+def test_nothing_is_fetched_from_a_network(pages: dict[str, Page]) -> None:
+    remote = re.compile(r"^(https?:)?//")
+    for page in pages.values():
+        assert [load for load in page.loads if remote.match(load)] == []
+        assert "http" not in page.scripts
+        assert [
+            load for load in page.loads if not load.startswith("data:") and not page.target(load)[0].is_file()
+        ] == []
+    for style in (pages["index"].path.parent / "_static").rglob("*.css"):
+        assert not re.search(r"(url\(|@import)\s*['\"]?\s*(https?:)?//", style.read_text(encoding="utf-8")), style
+
+
+def test_mathematics_is_drawn_by_a_local_mathjax(pages: dict[str, Page]) -> None:
+    for name in ("book/index", "book/method", *(f"notebooks/{stem}" for stem in STEMS)):
+        page = pages[name]
+        (script,) = [page.target(load)[0] for load in page.loads if "mathjax" in load]
+        assert script.stat().st_size > 500_000
+        assert any((script.parent / "output/chtml/fonts/woff-v2").glob("MathJax_Main-Regular.woff"))
+
+
+def test_equations_and_figures_are_numbered_and_cited_by_number(pages: dict[str, Page]) -> None:
+    delimiters = re.findall(r"^\$\$.*$", PROSE["method"], flags=re.MULTILINE)
+    labels = [label.removeprefix("$$ (").removesuffix(")") for label in delimiters[1::2]]
+    assert delimiters == [part for label in labels for part in ("$$", f"$$ ({label})")]  # each has a label
+    assert {f"equation-{label}" for label in labels} <= pages["book/method"].ids
+    for number, stem in enumerate(STEMS, start=1):
+        text = " ".join(pages[f"notebooks/{stem}"].text.split())
+        assert f"See Fig. {number}.1, ({number}.1), ({labels.index('eq-weights') + 1}) and 0.2." in text
+        assert f"Fig. {number}.1 Weights of the digits." in text
+
+
+def test_nothing_is_left_unresolved(pages: dict[str, Page]) -> None:
+    for name in PAGES:
+        assert not re.search(
+            r"\?\?|\{(numref|eq|ref|doc|cite:\w|glue:\w+|py:\w+)\}|```|:::|:name:", pages[name].text
+        ), name
+
+
+def test_links_lead_to_pages_and_places_that_exist(pages: dict[str, Page]) -> None:
+    by_path = {page.path.resolve(): page for page in pages.values()}
+    n_links = 0
+    for page in pages.values():
+        for link in page.links:
+            if urlsplit(link).scheme:
+                continue
+            path, fragment = page.target(link)
+            assert path.is_file(), f"{page.path}: {link}"
+            if fragment and path.resolve() in by_path:
+                assert fragment in by_path[path.resolve()].ids, f"{page.path}: {link}"
+            n_links += 1
+    assert n_links > 100
+
+
+def test_launch_buttons_name_the_notebook(pages: dict[str, Page]) -> None:
+    for stem in STEMS:
+        launch = [link for link in pages[f"notebooks/{stem}"].links if "binder" in link or "colab" in link]
+        assert len(launch) == 2
+        assert all(link.endswith(f"notebooks/{stem}.ipynb") for link in launch)
+
+
+def test_search_index_covers_every_page(pages: dict[str, Page]) -> None:
+    index = (pages["index"].path.parent / "searchindex.js").read_text(encoding="utf-8")
+    assert index.startswith("Search.setIndex(")
+    assert all(f'"{page}"' in index for page in PAGES)
+    assert '"tournament"' in index
+
+
+def test_every_image_says_what_it_shows(pages: dict[str, Page]) -> None:
+    shown = [image for page in pages.values() for image in page.images]
+    assert len([image for image in shown if image["alt"] == "A black square."]) >= len(STEMS)
+    assert [image for image in shown if not (image.get("alt") or "").strip()] == []
+
+
+def test_method_page_lists_every_option_of_a_reading() -> None:
+    rows = re.findall(r"\* - (R\d+)\n  - `(\w+)`\n  - `(.+)`\n  - (.+)\n", PROSE["method"])
+    fields = sorted(dataclasses.fields(Reading), key=lambda field: int(field.metadata["row"][1:]))
+    assert [row[:2] for row in rows] == [(field.metadata["row"], field.name) for field in fields]
+    printed = Reading.printed()
+    for (_, name, default, others), field in zip(rows, fields, strict=True):
+        assert ast.literal_eval(default) == field.default
+        for value in map(ast.literal_eval, re.findall(r"`([^`]+)`", others)):
+            assert value != field.default
+            dataclasses.replace(Reading(), **{name: value})  # an option that the constructor takes
+        bold = [ast.literal_eval(value) for value in re.findall(r"\*\*`(.+?)`\*\*", others)]
+        assert bold == ([] if getattr(printed, name) == field.default else [getattr(printed, name)])
+
+
+def test_data_page_lists_the_checksums() -> None:
+    assert dict(re.findall(r"^`(\S+\.gz)`\n: `(\w{64})`$", PROSE["data"], flags=re.MULTILINE)) == datasets.MNIST_SHA256
+
+
+def test_library_page_lists_every_module() -> None:
+    listed = set(re.findall(r"automodule:: leamvd\.(\w+)$", PROSE["api"], flags=re.MULTILINE))
+    assert listed == {module.name for module in pkgutil.iter_modules(leamvd.__path__)} - NOT_LISTED
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (lambda nb: nb.metadata.papermill.update(exception=True), "run ended with an exception"),
+        (
+            lambda nb: nb.cells[1].outputs.append(new_output("error", ename="KeyError", evalue="'x'")),
+            "cell 2 .* KeyError: 'x'",
+        ),
+        (lambda nb: nb.cells[1].update(execution_count=None), "cell 2 was not executed"),
+        (lambda nb: nb.cells[1].metadata.mystnb.pop("image"), "cell 2 shows an image without"),
+        (lambda nb: nb.cells[1].metadata.mystnb.image.update(alt="  "), "cell 2 shows an image without"),
+    ],
+)
+def test_a_notebook_that_should_not_be_shown_is_refused(tmp_path: Path, fault, message: str) -> None:
+    notebook = executed(STEMS[1])
+    sound = copy.deepcopy(notebook)
+    fault(notebook)
+    nbformat.write(sound, tmp_path / "sound.ipynb")
+    book.check(tmp_path / "sound.ipynb")
+    (tmp_path / "results").mkdir()
+    write(tmp_path / "results", **{f"_{STEMS[1]}": notebook})
+    with pytest.raises(ValueError, match=rf"{STEMS[1]}\.ipynb cannot be shown: .*{message}"):
+        book.render(tmp_path / "results", tmp_path / "book")
+    assert not (tmp_path / "book").exists()
+
+
+def test_a_warning_fails_the_build_and_keeps_the_earlier_book(tmp_path: Path) -> None:
+    notebook = executed(STEMS[0])
+    notebook.cells[0].source += "\n{numref}`nowhere-at-all`\n"
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / ".buildinfo").touch()
+    (tmp_path / "results").mkdir()
+    with pytest.raises(RuntimeError, match="undefined label: 'nowhere-at-all'"):
+        book.render(write(tmp_path / "results", **{f"_{STEMS[0]}": notebook}), tmp_path / "book")
+    assert (tmp_path / "book" / ".buildinfo").is_file()
+
+
+def test_other_files_in_the_output_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(FileExistsError, match="output must be a new or empty folder"):
+        book.render(output=tmp_path)
+    assert (tmp_path / "thesis.tex").is_file()
+
+
+def test_results_without_notebooks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=rf"results must hold {STEMS[0]}\.ipynb"):
+        book.render(tmp_path, tmp_path / "book")
+
+
+def test_rendering_needs_a_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leamvd, "__file__", str(tmp_path / "leamvd" / "__init__.py"))
+    with pytest.raises(FileNotFoundError, match="needs a clone"):
+        book.render(output=tmp_path / "book")

@@ -1,0 +1,374 @@
+"""The command line, on tiny notebooks; the real ones are run by nbval."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import pytest
+from click.testing import CliRunner, Result
+
+from leamvd import cli, datasets, sections
+from leamvd.sections import Parameter, ParameterError, read_parameters
+
+CELL = """\
+profile: str = "quick"  # quick | paper: the scale
+n_gen: int | None = None  # 2..100: generations
+exponents: list[float] = [0.0, 1.5]  # >= 0: exponents
+rate: float = 0.1  # > 0: step
+shuffle: bool = True  # any: whether to shuffle
+dataset: str = "digits"  # digits | mnist | PATH: data set
+reading: str = "default"  # default | PATH.json: how the text is read
+output: str = "results"  # PATH: where records go
+"""
+# One record per run; it stops after the first, the way a killed run would, until `go` exists.
+WORK = """\
+import os, pathlib, sys, time
+folder = pathlib.Path(output)
+folder.mkdir(exist_ok=True)
+records = folder / "records.csv"
+with records.open("a") as file:
+    file.write(f"{n_gen} {exponents} {profile} {dataset}\\n")
+"""
+WAIT = """\
+go = pathlib.Path(dataset) / "go"
+while not go.exists():
+    time.sleep(0.05)
+"""
+
+
+def write(path: Path, name: str, *code: str, cell: str = CELL) -> None:
+    first = nbformat.v4.new_code_cell(cell, metadata={"tags": ["parameters"]})
+    notebook = nbformat.v4.new_notebook(cells=[first, *map(nbformat.v4.new_code_cell, code)])
+    notebook.metadata["leamvd"] = {"title": f"Section {name}", "section": name, "minutes": {"quick": 0.5, "paper": 60}}
+    nbformat.write(notebook, path)
+
+
+@pytest.fixture
+def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("MPLBACKEND", "JUPYTER_PREFER_ENV_PATH", "PYDEVD_DISABLE_FILE_VALIDATION"):
+        monkeypatch.setenv(name, os.environ.get(name, ""))  # what a run sets is taken back at the end
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    monkeypatch.setattr(sections, "NOTEBOOKS", folder)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def leamvd(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.main, arguments)
+
+
+@contextmanager
+def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the command in a process of its own, which can be killed."""
+    program = (
+        "from pathlib import Path; from leamvd import cli, sections;"
+        f"sections.NOTEBOOKS = Path({str(folder)!r}); cli.main()"
+    )
+    command = [sys.executable, "-c", program, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert process.poll() is None, process.communicate()[0]
+        assert time.monotonic() < deadline, f"{path} was never written"
+        time.sleep(0.02)
+
+
+PARSED = [
+    ("profile", "paper", "paper"),
+    ("n_gen", "100", 100),
+    ("n_gen", "None", None),
+    ("exponents", "0,1.5, 3", [0.0, 1.5, 3.0]),
+    ("exponents", "[1e-3]", [0.001]),
+    ("rate", "1e-3", 0.001),
+    ("shuffle", "false", False),
+    ("dataset", "mnist", "mnist"),
+]
+REFUSED = [
+    ("profile", "fast"),
+    ("n_gen", "1"),
+    ("n_gen", "101"),
+    ("n_gen", "3.0"),
+    ("n_gen", ""),
+    ("exponents", "1,-0.5"),
+    ("exponents", "1,,2"),
+    ("exponents", ""),
+    ("exponents", "None"),
+    ("rate", "0"),
+    ("rate", "nan"),
+    ("rate", "inf"),
+    ("shuffle", "1"),
+    ("dataset", "no/such/folder"),
+    ("reading", "mnist.csv"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "value"), PARSED)
+def test_value_of_a_parameter(name: str, text: str, value: object) -> None:
+    parsed = read_parameters(CELL)[name].parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(("name", "text"), REFUSED)
+def test_value_that_a_parameter_refuses(name: str, text: str) -> None:
+    parameter = read_parameters(CELL)[name]
+    with pytest.raises(ParameterError) as caught:
+        parameter.parse(text)
+    for part in (name, parameter.type, parameter.rule.split(" | ")[0], repr(text)):
+        assert part in str(caught.value)
+
+
+def test_paths_become_absolute_and_need_the_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.json").touch()
+    (tmp_path / "mine.yaml").touch()
+    monkeypatch.chdir(tmp_path)
+    parameters = read_parameters(CELL)
+    assert parameters["reading"].parse("mine.json") == str(tmp_path / "mine.json")
+    assert parameters["dataset"].parse(".") == str(tmp_path)
+    with pytest.raises(ParameterError, match="PATH must exist"):
+        parameters["reading"].parse("mine.yaml")
+
+
+def test_parameters_cell() -> None:
+    parameters = read_parameters(CELL)
+    assert list(parameters) == [
+        "profile", "n_gen", "exponents", "rate", "shuffle", "dataset", "reading", "output",
+    ]  # fmt: skip
+    assert parameters["n_gen"] == Parameter("n_gen", "int | None", None, "2..100", "generations")
+
+
+@pytest.mark.parametrize("line", ["n = 3  # any: untyped", "n: int = 3", "n: set = 3  # any: what type", "import os"])
+def test_parameters_cell_refuses(line: str) -> None:
+    with pytest.raises(ValueError, match="name: type = value"):
+        read_parameters(line)
+
+
+def test_list(notebooks: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one")
+    result = leamvd("list")
+    assert result.exit_code == 0
+    for part in ("one", "01_one", "Section one", "quick about 0.5 min, paper about 60 min"):
+        assert part in result.output
+    for parameter in read_parameters(CELL).values():
+        row = [line for line in result.output.splitlines() if line.split()[:1] == [parameter.name]]
+        assert len(row) == (parameter.name != "output")
+        for text in row:
+            for part in (parameter.type, repr(parameter.default), parameter.rule, parameter.description):
+                assert part in text
+
+
+MISTAKES = [
+    (("on",), "no section 'on'; did you mean 'one'?"),
+    (("-p", "n_gne=3"), "no parameter 'n_gne'; did you mean 'n_gen'?"),
+    (("-p", "n_gen"), "-p takes NAME=VALUE"),
+    (("-p", "n_gen=x"), "n_gen must be int | None (2..100), got 'x'"),
+    (("-p", "n_gen=1"), "n_gen must be int | None (2..100), got '1'"),
+    (("--profile", "huge"), "profile must be str (quick | paper), got 'huge'"),
+    (("--dataset", "mnst"), "dataset must be str (digits | mnist | PATH; PATH must exist), got 'mnst'"),
+    (("--profile", "quick", "-p", "profile=paper"), "profile is given twice"),
+    (("-p", "output=there"), "output is set by --output"),
+    (("two", "-p", "n_gen=3"), "no parameter 'n_gen'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES)
+def test_mistakes_are_refused_before_anything_runs(
+    notebooks: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
+) -> None:
+    write(notebooks / "01_one.ipynb", "one")
+    write(notebooks / "02_two.ipynb", "two", cell="seed: int = 1  # any: seed")
+    monkeypatch.setattr(cli, "run", lambda *_: pytest.fail("ran"))
+    result = leamvd("reproduce", *arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert not Path("results").exists()
+
+
+def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, tmp_path: Path) -> None:
+    # the user's own kernel of the same name must not be taken
+    kernel = Path(os.environ["JUPYTER_DATA_DIR"], "kernels", "python3", "kernel.json")
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(json.dumps({"argv": ["false"], "display_name": "not this one", "language": "python"}))
+    write(notebooks / "01_one.ipynb", "one", WORK + "print(sys.executable)")
+    write(notebooks / "02_two.ipynb", "two", "print(seed)", cell="seed: int = 1  # any: seed")
+    output = tmp_path / "there"
+    (output / "01_one").mkdir(parents=True)
+    (output / "01_one" / "stale.csv").touch()
+    (output / "mine.txt").touch()
+
+    result = leamvd("reproduce", "-p", "exponents=0,2", "-p", "n_gen=7", "--profile", "paper", "--output", str(output))
+
+    kernel.unlink()
+    assert result.exit_code == 0, result.output
+    assert "01_one: done in" in result.stdout
+    assert all(line.startswith("Executing: ") for line in result.stderr.splitlines() if line)  # the progress bar
+    assert "Executing: 100%" in result.stderr
+    assert sorted(path.name for path in output.iterdir()) == ["01_one", "01_one.ipynb", "02_two.ipynb", "mine.txt"]
+    assert [path.name for path in (output / "01_one").iterdir()] == ["records.csv"]
+    assert (output / "01_one" / "records.csv").read_text() == "7 [0.0, 2.0] paper digits\n"
+    notebook = nbformat.read(output / "01_one.ipynb", 4)
+    nbformat.validate(notebook)
+    assert notebook.cells[-1].outputs[0].text == f"{sys.executable}\n"
+    notebook.cells[-1].outputs.clear()
+    assert str(tmp_path) not in nbformat.writes(notebook)
+    assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_one_section_by_its_stem(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(notebooks / "01_one.ipynb", "one")
+    write(notebooks / "02_two.ipynb", "two")
+    seen = []
+    monkeypatch.setattr(cli, "run", lambda section, values, output: seen.append((section.name, values, output)))
+    monkeypatch.setattr(cli, "publish", lambda chosen, output: seen.append([section.name for section in chosen]))
+    assert leamvd("reproduce", "02_two", "--dataset", "mnist").exit_code == 0
+    assert seen == [("two", {"dataset": "mnist"}, Path("results").resolve()), ["two"]]
+
+
+def test_failing_cell_keeps_earlier_results(notebooks: Path, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", WORK)
+    write(notebooks / "02_two.ipynb", "two", WORK, "1 / 0", "print('never')")
+    output = tmp_path / "results"
+    output.mkdir()
+    (output / "01_one.ipynb").write_text("earlier")
+    result = leamvd("reproduce")
+    partial = output / ".partial" / "02_two.ipynb"
+    assert result.exit_code == 1
+    assert "02_two, cell In [4]: ZeroDivisionError: division by zero" in result.stderr
+    assert f"partial notebook: {partial}" in result.stderr
+    assert "Traceback" not in result.output
+    assert "ZeroDivisionError" in partial.read_text()
+    assert (output / "01_one.ipynb").read_text() == "earlier"
+    assert sorted(path.name for path in output.iterdir()) == [".partial", "01_one.ipynb"]
+
+
+def test_kernel_that_dies_is_a_failure(notebooks: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", "import os; os._exit(3)")
+    result = leamvd("reproduce")
+    assert result.exit_code == 1
+    assert "01_one: the kernel died" in result.stderr
+
+
+def test_papermill_mark_of_failure_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "01_one.ipynb"
+    path.write_text(json.dumps({"metadata": {"papermill": {"exception": True}}}))
+    with pytest.raises(sections.RunError, match="exception"):
+        sections._finish(path)
+
+
+def test_killed_run_carries_on(notebooks: Path, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", WORK, WAIT)
+    records = tmp_path / "results" / ".partial" / "01_one" / "records.csv"
+    command = ("reproduce", "--dataset", str(tmp_path))
+    with started(notebooks, *command) as process:
+        wait_for(records, process)
+        process.kill()
+    assert not (tmp_path / "results" / "01_one.ipynb").exists()
+
+    (tmp_path / "go").touch()
+    assert leamvd(*command).exit_code == 0
+    line = f"None [0.0, 1.5] quick {tmp_path}\n"
+    assert (tmp_path / "results" / "01_one" / "records.csv").read_text() == 2 * line
+    assert not (tmp_path / "results" / ".partial").exists()
+
+
+def test_interrupted_run_says_where_its_parts_lie(notebooks: Path, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", WORK, WAIT)
+    partial = tmp_path / "results" / ".partial"
+    with started(notebooks, "reproduce", "--dataset", str(tmp_path)) as process:
+        wait_for(partial / "01_one" / "records.csv", process)
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert f"stopped; partial results: {partial}" in text
+    lines = [line for line in text.splitlines() if line and not line.startswith("Executing: ")]
+    assert [line.split()[0] for line in lines] == ["01_one:", "stopped;", "The"]
+
+
+def test_other_parameters_or_another_program_start_afresh(notebooks: Path, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one")
+    (section,) = sections.load()
+    changed = dataclasses.replace(section, fingerprint="another")
+    records = tmp_path / "01_one" / "records.csv"
+
+    def kept(program: sections.Section, values: dict[str, object]) -> bool:
+        records.parent.mkdir(exist_ok=True)
+        records.touch()
+        sections._prepare(program, values, tmp_path)
+        return records.exists()
+
+    assert not kept(section, {"n_gen": 3})  # nothing says where these records come from
+    assert kept(section, {"n_gen": 3})
+    assert not kept(section, {"n_gen": 4})
+    assert not kept(changed, {"n_gen": 4})
+
+
+def test_fingerprint_is_that_of_the_code_alone(tmp_path: Path) -> None:
+    path = tmp_path / "01_one.ipynb"
+    write(path, "one", "1 + 1")
+    before = sections._read_section(path).fingerprint
+    notebook = nbformat.read(path, 4)
+    notebook.cells.insert(1, nbformat.v4.new_code_cell("n_gen = 3", metadata={"tags": ["injected-parameters"]}))
+    notebook.cells.append(nbformat.v4.new_markdown_cell("prose"))
+    notebook.cells[2].outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "2"})]
+    nbformat.write(notebook, path)
+    assert sections._read_section(path).fingerprint == before
+    notebook.cells[2].source = "1 + 2"
+    nbformat.write(notebook, path)
+    assert sections._read_section(path).fingerprint != before
+
+
+def test_notebook_without_a_parameters_cell_is_refused(notebooks: Path) -> None:
+    nbformat.write(nbformat.v4.new_notebook(), notebooks / "01_one.ipynb")
+    with pytest.raises(ValueError, match=r"01_one.ipynb needs one cell tagged"):
+        sections.load()
+
+
+def test_data_mnist(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(datasets, "fetch_mnist", lambda source, progress: tmp_path / f"{source}")
+    result = leamvd("data", "mnist", "--from", "here")
+    assert (result.exit_code, result.output) == (0, f"{tmp_path / 'here'}\n")
+
+
+def test_data_mnist_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
+    result = leamvd("data", "mnist", "--from", str(tmp_path / "nowhere"))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+    assert "nowhere" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from leamvd import book
+
+    monkeypatch.setattr(book, "render", lambda results: results / "index.html")
+    result = leamvd("book", "--results", str(tmp_path))
+    assert (result.exit_code, result.output) == (0, f"{tmp_path / 'index.html'}\n")
+
+
+@pytest.mark.parametrize("error", [ValueError, RuntimeError, FileNotFoundError])
+def test_book_that_fails(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
+    from leamvd import book
+
+    def render(results: Path | None) -> Path:
+        raise error("what is wrong")
+
+    monkeypatch.setattr(book, "render", render)
+    result = leamvd("book")
+    assert result.exit_code == 1
+    assert "Error: what is wrong" in result.stderr

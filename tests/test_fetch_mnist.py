@@ -1,0 +1,216 @@
+import hashlib
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pooch
+import pytest
+from idx_files import NAMES, TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, contents, fake_files, write
+
+from leamvd import datasets
+from leamvd.datasets import DataError, fetch_mnist, load
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Small files that stand for MNIST: their hashes are the ones expected."""
+    files = fake_files()
+    monkeypatch.setattr(datasets, "MNIST_SHA256", {n: hashlib.sha256(c).hexdigest() for n, c in files.items()})
+    return files
+
+
+def test_mnist_from_a_folder_is_verified_and_never_written(
+    tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "given", files)
+    assert fetch_mnist(folder) == fetch_mnist(str(folder)) == folder
+    monkeypatch.setenv("LEAMVD_DATA_DIR", str(folder))
+    assert fetch_mnist() == folder
+    data = load("mnist", side=7)
+    assert data.name == "MNIST"
+    np.testing.assert_array_equal(data.train, load(folder, side=7).train)
+    write(folder, {TRAIN_LABELS: files[TRAIN_LABELS][:-1], TEST_LABELS: files[TEST_LABELS][:-1] + b"?"})
+    (folder / TEST_IMAGES).unlink()
+    before = contents(folder)
+    for call, by in ((lambda: load("mnist"), "LEAMVD_DATA_DIR"), (lambda: fetch_mnist(folder), "source")):
+        with pytest.raises(DataError, match=re.escape(f"{folder} (named by {by})")) as caught:
+            call()
+        assert re.search(rf"{TRAIN_LABELS}: truncated or altered", str(caught.value))
+        assert re.search(rf"{TEST_LABELS}: truncated or altered", str(caught.value))
+        assert re.search(rf"{TEST_IMAGES}: missing", str(caught.value))
+        assert TRAIN_IMAGES not in str(caught.value)
+        assert "LEAMVD_DATA_DIR or --from DIR" in str(caught.value)
+    assert contents(folder) == before
+
+
+def test_an_unreadable_file_is_a_data_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / "locked", fake_files(side=4))
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(DataError, match=rf"{TRAIN_IMAGES} cannot be read: Permission denied"):
+        load(folder)
+
+
+class Server:
+    """Serves /BEHAVIOUR/NAME on the loopback interface and keeps a list of what was asked for."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.asked: list[str] = []
+        self.closing = threading.Event()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def log_message(self, *_: object) -> None: ...
+
+            def do_GET(self) -> None:
+                server.asked.append(self.path)
+                _, behaviour, name = self.path.split("/")
+                content = files[name]
+                if behaviour.isdigit():
+                    self.send_error(int(behaviour))
+                    return
+                if behaviour == "silent":
+                    server.closing.wait(10)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                if behaviour == "truncated":
+                    content = content[: len(content) // 2]
+                elif behaviour == "altered":
+                    content = content[:-1] + bytes([content[-1] ^ 1])
+                elif behaviour == "stalled":
+                    self.wfile.write(content[:10])
+                    self.wfile.flush()
+                    server.closing.wait(10)
+                    return
+                self.wfile.write(content)
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01})
+        self.thread.start()
+
+    def address(self, behaviour: str) -> str:
+        return f"http://127.0.0.1:{self.http.server_port}/{behaviour}/"
+
+    def close(self) -> None:
+        self.closing.set()
+        self.http.shutdown()
+        self.thread.join()
+        self.http.server_close()
+
+
+@pytest.fixture
+def server(files: dict[str, bytes], cache: Path) -> Iterator[Server]:
+    server = Server(files)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("LEAMVD_DATA_DIR", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
+    monkeypatch.setattr(datasets, "TIMEOUT", 0.25)
+    monkeypatch.setattr(datasets, "MIRRORS", ())  # no test leaves this machine
+    return tmp_path / "cache" / "leamvd" / "mnist"
+
+
+def refused() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"http://127.0.0.1:{free.getsockname()[1]}/"
+
+
+MISBEHAVIOUR = {
+    "404": r"HTTP error 404 Client Error: Not Found",
+    "500": r"HTTP error 500 Server Error: Internal Server Error",
+    "truncated": r"the file arrived truncated",
+    "altered": r"the file arrived altered: its SHA-256 is not the original's",
+    "silent": r"no answer within 0\.25 s",
+    "stalled": r"nothing more came for 0\.25 s",
+    "refused": r"no connection",
+}
+
+
+@pytest.fixture(params=MISBEHAVIOUR)
+def bad(request: pytest.FixtureRequest, server: Server) -> tuple[str, str]:
+    return refused() if request.param == "refused" else server.address(request.param), MISBEHAVIOUR[request.param]
+
+
+def test_a_failed_download_says_why_and_leaves_nothing(bad: tuple[str, str], cache: Path) -> None:
+    address, reason = bad
+    with pytest.raises(
+        DataError, match=rf"(?s)^{TRAIN_IMAGES} of MNIST could not .*\n  {address}: {reason}\n.*--from"
+    ) as e:
+        fetch_mnist(address, progress=False)
+    assert "LEAMVD_DATA_DIR" in str(e.value)
+    assert "try again" in str(e.value)
+    assert not cache.exists() or contents(cache) == {}
+
+
+def test_the_next_mirror_is_tried_and_damaged_files_are_replaced(
+    bad: tuple[str, str], server: Server, cache: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.mkdir(parents=True)
+    write(cache, files | {TRAIN_IMAGES: files[TRAIN_IMAGES][:-1]})
+    monkeypatch.setattr(datasets, "MIRRORS", (bad[0], server.address("good")))
+    assert fetch_mnist(progress=False) == cache
+    assert contents(cache) == files
+    assert [path for path in server.asked if path.startswith("/good/")] == [f"/good/{TRAIN_IMAGES}"]
+
+
+@pytest.mark.parametrize("progress", [True, False])
+@pytest.mark.parametrize("slash", ["/", ""])
+def test_a_good_download_is_complete_cached_and_shown(
+    server: Server,
+    cache: Path,
+    files: dict[str, bytes],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    progress: bool,
+    slash: str,
+) -> None:
+    assert fetch_mnist(server.address("good").rstrip("/") + slash, progress=progress) == cache
+    assert contents(cache) == files
+    assert ("100%" in capfd.readouterr().err) == progress
+    assert server.asked == [f"/good/{name}" for name in NAMES]
+    monkeypatch.setattr(datasets, "MIRRORS", (refused(),))
+    assert load("mnist").train.shape == (30, 784)  # from the cache
+    assert len(server.asked) == 4
+
+
+def test_an_address_without_a_server_is_a_data_error(cache: Path) -> None:
+    with pytest.raises(DataError, match=rf"{TRAIN_IMAGES} of MNIST could not be downloaded .*\n.*Invalid URL"):
+        fetch_mnist("http://", progress=False)
+
+
+def test_every_mirror_that_failed_is_listed(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets, "MIRRORS", (server.address("404"), refused(), server.address("altered")))
+    with pytest.raises(DataError, match=r"(?s)404 Client.*\n.*no connection\n.*arrived altered"):
+        load("mnist")
+    assert contents(cache) == {}
+
+
+def test_what_arrived_before_a_failure_is_kept(
+    server: Server, cache: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.mkdir(parents=True)
+    write(cache, {TRAIN_IMAGES: files[TRAIN_IMAGES], TRAIN_LABELS: b"damaged"})
+    with pytest.raises(DataError, match=f"^{TRAIN_LABELS} of MNIST"):
+        fetch_mnist(server.address("truncated"), progress=False)
+    assert contents(cache)[TRAIN_IMAGES] == files[TRAIN_IMAGES]
+
+
+def test_a_cache_that_cannot_be_written_is_a_data_error(server: Server, cache: Path) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text("a file where the folder should be")
+    with pytest.raises(DataError, match=rf"{TRAIN_IMAGES} of MNIST could not be downloaded"):
+        fetch_mnist(server.address("good"), progress=False)

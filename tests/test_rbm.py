@@ -1,0 +1,338 @@
+import math
+import tracemalloc
+from itertools import product
+
+import numba
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+
+from leamvd import rbm as module
+from leamvd.logistic import sigmoid, squared_error
+from leamvd.rbm import RBM, ReconstructionObjective, constant_baseline, n_parameters, reconstruction_errors
+
+
+def bits(n):
+    return np.array(list(product([0.0, 1.0], repeat=n)))
+
+
+def small(n_visible=4, n_hidden=3, scale=1.5, seed=1):
+    rng = np.random.default_rng(seed)
+    return RBM(*(rng.normal(0, scale, shape) for shape in ((n_visible, n_hidden), n_visible, n_hidden)))
+
+
+def log_weights(model):
+    """Minus the energy of every state (v, h), term by term."""
+    W, b, c = model
+    return np.array(
+        [
+            [
+                sum(v[i] * W[i, j] * h[j] for i in range(len(b)) for j in range(len(c)))
+                + sum(b[i] * v[i] for i in range(len(b)))
+                + sum(c[j] * h[j] for j in range(len(c)))
+                for h in bits(len(c))
+            ]
+            for v in bits(len(b))
+        ]
+    )
+
+
+def joint(model):
+    log = log_weights(model)
+    return np.exp(log - logsumexp(log))
+
+
+def direct_error(model, V):
+    W, b, c = (p.astype(np.float64) for p in model)
+    return ((V - expit(b + expit(c + V @ W) @ W.T)) ** 2).sum()
+
+
+def images(m=50, n=6, seed=2, dtype=np.float64):
+    return np.random.default_rng(seed).random((m, n)).astype(dtype)
+
+
+# The six counts of the paper (row E1).
+@pytest.mark.parametrize(
+    ("v", "h", "count"),
+    [
+        (49, 30, 1_549), (30, 30, 960), (30, 120, 3_750),
+        (784, 500, 393_284), (500, 500, 251_000), (500, 2000, 1_002_500),
+    ],
+)  # fmt: skip
+def test_counts_of_the_paper(v, h, count):
+    assert n_parameters(v, h) == count
+
+
+def test_flat_order_and_views():
+    theta = np.arange(2 * 3 + 2 + 3, dtype=np.float32)
+    model = RBM.from_flat(theta, 2, 3)
+    np.testing.assert_array_equal(model.W, [[0, 1, 2], [3, 4, 5]])
+    np.testing.assert_array_equal(model.b, [6, 7])
+    np.testing.assert_array_equal(model.c, [8, 9, 10])
+    assert all(np.shares_memory(p, theta) and p.dtype == np.float32 for p in model)
+    np.testing.assert_array_equal(model.flat(), theta)
+    assert not np.shares_memory(model.flat(), theta)
+    transposed = RBM(model.W.T, model.c, model.b)  # not contiguous
+    np.testing.assert_array_equal(RBM.from_flat(transposed.flat(), 3, 2).W, model.W.T)
+
+
+def test_from_flat_checks():
+    with pytest.raises(ValueError, match=r"theta must have shape \(11,\), got \(10,\)"):
+        RBM.from_flat(np.zeros(10), 2, 3)
+    with pytest.raises(ValueError, match="theta must be finite, got nan at index"):
+        RBM.from_flat(np.full(11, np.nan), 2, 3)
+    with pytest.raises(ValueError, match="n_hidden must be an integer >= 1, got 0"):
+        RBM.from_flat(np.zeros(2), 2, 0)
+
+
+@pytest.mark.parametrize(("v", "h"), [(4, 3), (2, 5), (1, 1)])
+def test_conditionals_by_enumeration(v, h):
+    model = small(v, h)
+    p = joint(model)
+    np.testing.assert_allclose(model.hidden_given_visible(bits(v)), p @ bits(h) / p.sum(1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(model.visible_given_hidden(bits(h)), p.T @ bits(v) / p.sum(0)[:, None], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("v", "h"), [(4, 3), (2, 5), (1, 1)])
+def test_likelihood_by_enumeration(v, h):
+    model = small(v, h)
+    log = log_weights(model)
+    np.testing.assert_allclose(model.free_energy(bits(v)), -logsumexp(log, axis=1), rtol=1e-12)
+    assert model.log_partition() == pytest.approx(logsumexp(log), rel=1e-12)
+    each = [model.log_likelihood(state[None]) for state in bits(v)]
+    np.testing.assert_allclose(np.exp(each), joint(model).sum(axis=1), rtol=1e-12)
+    assert sum(np.exp(each)) == pytest.approx(1, abs=1e-12)
+    assert model.log_likelihood(bits(v)) == pytest.approx(np.mean(each), rel=1e-12)
+
+
+def test_layers_are_interchangeable():
+    model = small(3, 5)
+    mirror = RBM(model.W.T, model.c, model.b)
+    assert model.log_partition() == pytest.approx(mirror.log_partition(), rel=1e-14)
+    np.testing.assert_allclose(joint(model), joint(mirror).T, rtol=1e-12)
+    np.testing.assert_array_equal(model.visible_given_hidden(bits(5)), mirror.hidden_given_visible(bits(5)))
+
+
+def test_partition_of_independent_units(monkeypatch):
+    monkeypatch.setattr(module, "_STATES_AT_ONCE", 48)  # several unequal pieces
+    b, c = np.linspace(-2, 3, 8), np.linspace(-1, 1, 30)
+    exact = np.logaddexp(0, b).sum() + np.logaddexp(0, c).sum()
+    assert RBM(np.zeros((8, 30)), b, c).log_partition() == pytest.approx(exact, rel=1e-13)
+    assert RBM(np.zeros((30, 8)), c, b).log_partition() == pytest.approx(exact, rel=1e-13)
+
+
+def test_likelihood_refuses_two_large_layers():
+    with pytest.raises(ValueError, match="at most 20 units, got 21"):
+        RBM(np.zeros((22, 21)), np.zeros(22), np.zeros(21)).log_likelihood(np.zeros((1, 22)))
+
+
+def test_likelihood_in_float64_whatever_the_parameters():
+    model = RBM(*(p.astype(np.float32) for p in small()))
+    wide = RBM(*(p.astype(np.float64) for p in model))
+    assert model.log_likelihood(bits(4)) == wide.log_likelihood(bits(4))
+
+
+def test_samples_follow_the_conditionals():
+    # 40,000 draws each for 3 + 4 frequencies: |z| < 5 fails by chance once in 250,000 runs at most.
+    model, draws = small(), 40_000
+    rng = np.random.default_rng(5)
+    for sample, probability, given in (
+        (model.sample_hidden, model.hidden_given_visible, [[1.0, 0, 1, 1]]),
+        (model.sample_visible, model.visible_given_hidden, [[0.0, 1, 1]]),
+    ):
+        drawn, p = sample(np.repeat(given, draws, axis=0), rng), probability(given)[0]
+        assert set(np.unique(drawn)) == {0.0, 1.0}
+        assert (np.abs(drawn.mean(0) - p) < 5 * np.sqrt(p * (1 - p) / draws)).all()
+
+
+def test_conditionals_check_shapes():
+    with pytest.raises(ValueError, match=r"V must have shape \(any, 4\), got \(2, 3\)"):
+        small().hidden_given_visible(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match=r"H must have shape \(any, 3\), got \(2, 4\)"):
+        small().visible_given_hidden(np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize(("dtype", "limit", "relative"), [(np.float32, 87, 4e-7), (np.float64, 708, 1e-15)])
+def test_sigmoid(dtype, limit, relative):
+    x = np.concatenate([np.linspace(-limit, limit, 4001), np.linspace(-1, 1, 101)]).astype(dtype)
+    A, exact = x[None].copy(), expit(x.astype(np.float64))
+    sigmoid(A, np.zeros(1, dtype))
+    np.testing.assert_allclose(A[0], exact, rtol=relative)
+    assert np.abs(A[0] - exact).max() <= np.finfo(dtype).eps
+    extreme = np.array([[1e30, np.inf, 0, -0.0, -1e30, -np.inf, np.nan]], dtype)
+    sigmoid(extreme, np.zeros(1, dtype))
+    np.testing.assert_array_equal(extreme[0, :4], [1, 1, 0.5, 0.5])
+    assert (extreme[0, 4:6] >= 0).all()
+    assert (extreme[0, 4:6] < 1e-37).all()
+    assert np.isnan(extreme[0, 6])
+
+
+def test_kernels_add_the_bias_of_the_row():
+    rng = np.random.default_rng(0)
+    A, bias, V = rng.normal(size=(3, 37)), rng.normal(size=3), rng.random((3, 37))
+    exact = expit(A + bias[:, None])
+    assert squared_error(A, bias, V) == pytest.approx(((exact - V) ** 2).sum(), rel=1e-13)
+    sigmoid(A, bias)
+    np.testing.assert_allclose(A, exact, rtol=1e-15)
+    assert squared_error(np.full((1, 2), np.nan), np.zeros(1), np.zeros((1, 2))) == np.inf
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-6)])
+@pytest.mark.parametrize("block_size", [1, 7, 50, 1000])
+def test_objective_against_direct_expression(dtype, rtol, block_size):
+    V = images(dtype=dtype)
+    X = np.random.default_rng(3).normal(size=(5, n_parameters(6, 4))).astype(dtype)
+    objective = ReconstructionObjective(V, 4, block_size=block_size)
+    assert objective.n_var == X.shape[1]
+    F = objective(X)
+    assert F.dtype == np.float64
+    assert F.shape == (5,)
+    wide = V.astype(np.float64)
+    np.testing.assert_allclose(F, [direct_error(RBM.from_flat(x, 6, 4), wide) for x in X], rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_objective_is_the_same_bits_for_any_threads_and_company(dtype):
+    V = images(301, 20, dtype=dtype)
+    X = np.random.default_rng(3).normal(size=(7, n_parameters(20, 9))).astype(dtype)
+    F = [ReconstructionObjective(V, 9, n_threads=n, block_size=64)(X) for n in (1, 2, 5, 9, None)]
+    for other in F[1:]:
+        np.testing.assert_array_equal(F[0], other)
+    alone = ReconstructionObjective(V, 9, block_size=64)
+    np.testing.assert_array_equal(F[0], np.concatenate([alone(x[None]) for x in X]))
+
+
+def test_objective_invariances():
+    V, rng = images(60), np.random.default_rng(4)
+    model = small(6, 4)
+    error = ReconstructionObjective(V, 4)(model.flat()[None])
+    shuffled = ReconstructionObjective(rng.permutation(V), 4)(model.flat()[None])
+    np.testing.assert_allclose(shuffled, error, rtol=1e-13)
+    pixels, units = rng.permutation(6), rng.permutation(4)
+    relabelled = RBM(model.W[pixels][:, units], model.b[pixels], model.c[units])
+    np.testing.assert_allclose(ReconstructionObjective(V[:, pixels], 4)(relabelled.flat()[None]), error, rtol=1e-13)
+    np.testing.assert_allclose(((V - model.reconstruct(V)) ** 2).sum(), error[0], rtol=1e-13)
+
+
+def test_objective_converts_to_the_images_dtype_and_leaves_inputs_alone():
+    V, X = images(dtype=np.float32), np.random.default_rng(3).normal(size=(2, n_parameters(6, 4)))
+    before = V.copy(), X.copy()
+    F = ReconstructionObjective(V, 4)(X)
+    np.testing.assert_array_equal(F, ReconstructionObjective(V, 4)(X.astype(np.float32)))
+    np.testing.assert_array_equal(V, before[0])
+    np.testing.assert_array_equal(X, before[1])
+    pixels = np.array([[0, 1, 1, 0, 1, 0]], np.uint8)
+    assert ReconstructionObjective(pixels, 4).dtype == np.float64
+    assert ReconstructionObjective(V, 4)(np.empty((0, X.shape[1]))).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e3, 1e30])
+def test_huge_weights_saturate(dtype, size):
+    V = images(m=9, dtype=dtype)
+    X = (size * np.random.default_rng(3).choice([-1.0, 1.0], (4, n_parameters(6, 4)))).astype(dtype)
+    F = ReconstructionObjective(V, 4)(X)
+    exact = [direct_error(RBM.from_flat(x, 6, 4), V.astype(np.float64)) for x in X]
+    np.testing.assert_allclose(F, exact, rtol=1e-5)
+
+
+def test_overflow_is_never_nan_and_silent():
+    # Sums of 3e38 overflow float32; one long enough is split, and its parts may meet as inf − inf.
+    W = np.repeat(np.float32([3e38, -3e38]), 1024)[:, None]
+    model = RBM(W, np.zeros(2048, np.float32), np.zeros(1, np.float32))
+    F = ReconstructionObjective(np.ones((3, 2048), np.float32), 1)(np.stack([model.flat(), 0 * model.flat()]))
+    assert not np.isnan(F[0])
+    assert F[1] == 3 * 2048 / 4
+
+
+def test_objective_checks():
+    with pytest.raises(ValueError, match=r"V must lie in \[0, 1\], got values from -1.0 to 2.0"):
+        ReconstructionObjective(np.array([[-1.0, 2.0]]), 3)
+    with pytest.raises(ValueError, match=r"V must hold at least one image of at least one pixel, got shape \(0, 3\)"):
+        ReconstructionObjective(np.empty((0, 3)), 3)
+    with pytest.raises(ValueError, match="n_hidden must be an integer >= 1, got 0"):
+        ReconstructionObjective(images(), 0)
+    with pytest.raises(ValueError, match="n_threads must be an integer >= 1, got 0"):
+        ReconstructionObjective(images(), 2, n_threads=0)
+    with pytest.raises(ValueError, match="block_size must be an integer >= 1, got 0"):
+        ReconstructionObjective(images(), 2, block_size=0)
+    with pytest.raises(ValueError, match=r"X must have shape \(any, 34\), got \(1, 33\)"):
+        ReconstructionObjective(images(), 4)(np.zeros((1, 33)))
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too many images to loop over uncompiled")
+def test_memory_is_bounded_by_blocks():
+    # At 60,000 × 784 × 500, float32: images once more 188 MB, individuals 38 MB and scratch 5 MB a thread. Here the
+    # activations of one individual alone would be 8 MB, those of the population 64 MB.
+    m, v, h, population = 20_000, 16, 84, 8
+    V, X = images(m, v, dtype=np.float32), np.zeros((population, n_parameters(v, h)), np.float32)
+    objective = ReconstructionObjective(V, h, n_threads=2)
+    tracemalloc.start()
+    objective(X)
+    reconstruction_errors(RBM.from_flat(X[0], v, h), V, seed=0, n_threads=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4e6
+
+
+def test_constant_baseline():
+    V = images(2500, 5)
+    mean = V.mean(axis=0)
+    assert constant_baseline(V) == pytest.approx(sum(((v - mean) ** 2).sum() for v in V), rel=1e-12)
+    assert constant_baseline(V.astype(np.float32)) == pytest.approx(constant_baseline(V), rel=1e-6)
+    assert constant_baseline(np.full((4, 3), 0.25)) == 0
+
+
+def test_constant_predictor_has_ratio_one():
+    V = images(3000, 7)
+    mean = V.mean(axis=0)
+    constant = RBM(np.zeros((7, 3)), np.log(mean / (1 - mean)), np.zeros(3))
+    errors = reconstruction_errors(constant, V, seed=0)
+    assert errors.mean_field_ratio == pytest.approx(1, rel=1e-12)
+    assert errors.sampled_ratio == pytest.approx(1, rel=1e-12)
+    assert errors.sampled == pytest.approx(constant_baseline(V), rel=1e-12)
+    equal = reconstruction_errors(constant, V[:1], seed=0)
+    assert math.isnan(equal.mean_field_ratio)
+    assert math.isnan(equal.sampled_ratio)
+
+
+def test_errors_agree_with_the_objective_to_the_bit():
+    V, model = images(2500, 6), small(6, 4)
+    errors = reconstruction_errors(model, V, seed=3)
+    assert errors.mean_field == ReconstructionObjective(V, 4)(model.flat()[None])[0]
+    assert errors.mean_field_ratio == errors.mean_field / constant_baseline(V)
+    assert errors.sampled_ratio == errors.sampled / constant_baseline(V)
+
+
+def test_sampled_error_has_its_expectation():
+    # All states of the hidden layer give each image's mean and variance; |z| < 5 fails once in 1.7 million runs.
+    V, model = images(3000, 6), small(6, 3)
+    P, H = model.hidden_given_visible(V), bits(3)
+    weight = np.prod(np.where(H[None] == 1, P[:, None], 1 - P[:, None]), axis=2)
+    error = ((V[:, None] - model.visible_given_hidden(H)[None]) ** 2).sum(axis=2)
+    mean = (weight * error).sum(1)
+    variance = (weight * error**2).sum(1) - mean**2
+    for dtype in (np.float64, np.float32):
+        sampled = reconstruction_errors(model, V.astype(dtype), seed=11).sampled
+        assert abs(sampled - mean.sum()) < 5 * np.sqrt(variance.sum())
+    assert abs(direct_error(model, V) - mean.sum()) > 20 * np.sqrt(variance.sum())  # so the test can tell them apart
+
+
+def test_errors_depend_on_the_seed_alone():
+    V, model = images(2500, 6), small(6, 4)
+    first = reconstruction_errors(model, V, seed=3, n_threads=1)
+    assert first == reconstruction_errors(model, V, seed=3, n_threads=2)
+    other = reconstruction_errors(model, V, seed=4)
+    assert other.mean_field == first.mean_field
+    assert other.sampled != first.sampled
+    # Blocks draw different bits: the same images twice over do not double the error.
+    block = images(module.BLOCK_SIZE, 6)
+    once = reconstruction_errors(model, block, seed=3).sampled
+    assert reconstruction_errors(model, np.concatenate([block, block]), seed=3).sampled != 2 * once
+
+
+def test_errors_check_arguments():
+    with pytest.raises(ValueError, match="V must have 4 columns, one for each visible unit, got 6"):
+        reconstruction_errors(small(), images(), seed=0)
+    with pytest.raises(ValueError, match="seed must be an integer >= 0, got -1"):
+        reconstruction_errors(small(), images(n=4), seed=-1)

@@ -1,0 +1,166 @@
+"""The rules of the code base: who imports whom, style, types, start-up time, what a notebook may hold."""
+
+import ast
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from leamvd import sections
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "leamvd"
+MODULES = sorted({path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")} - {"__init__.py"})
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+CODE_LINES = 60
+
+
+def layers() -> list[str]:
+    """Return the modules in the order of CONTRIBUTING.md's map; an entry that ends in / is a folder."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = re.search(r"^## Map\n.*?^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert block, "CONTRIBUTING.md has no ```text block under the heading Map"
+    entries = [line.split()[0] for line in block[1].splitlines() if line.strip()]
+    return [entry for entry in entries if entry.endswith((".py", "/"))]
+
+
+def layer_of(module: str, order: list[str]) -> int:
+    """Return the place of a module, given by its file's path inside the package, in the map."""
+    folder = module.rpartition("/")[0] + "/"
+    whole = module == f"{folder}__init__.py"  # stands for all modules of its folder
+    places = [i for i, entry in enumerate(order) if entry in (module, folder) or (whole and entry.startswith(folder))]
+    assert places, f"{module} is not in CONTRIBUTING.md's map"
+    return max(places)
+
+
+def imported(source: str) -> Iterator[str]:
+    """Return the paths of the package's own modules that a source imports, inside functions too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "import by the full name"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if not name.startswith("leamvd."):
+                continue
+            parts = name.split(".")[1:]
+            stems = ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
+            candidates = [stem + ending for stem in stems for ending in (".py", "/__init__.py")]
+            found = [path for path in candidates if (PACKAGE / path).exists()]
+            assert found, f"{name} comes from the package itself; import it from the module that defines it"
+            yield found[0]
+
+
+def test_imports_that_are_seen() -> None:
+    source = (
+        "import numpy, leamvd, leamvd.checks\nfrom leamvd import checks\ndef f():\n  from leamvd.compile import kernel"
+    )
+    assert sorted(imported(source)) == ["checks.py", "checks.py", "compile.py"]
+    with pytest.raises(AssertionError, match="module that defines it"):
+        list(imported("from leamvd import LEAMVD"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_modules_above_it(module: str) -> None:
+    order = layers()
+    for other in imported((PACKAGE / module).read_text(encoding="utf-8")):
+        assert layer_of(other, order) <= layer_of(module, order), f"{module} imports {other}, which is below it"
+        assert other != module
+
+
+def test_map_names_only_what_exists() -> None:
+    order = layers()
+    assert len(order) == len(set(order))
+    assert [entry for entry in order if not (PACKAGE / entry).exists()] == []
+
+
+TOOLS = [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)]
+
+
+@pytest.mark.parametrize("command", TOOLS, ids=" ".join)
+def test_style_and_types(command: tuple[str, ...]) -> None:
+    run = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def fresh(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+def test_import_is_quick() -> None:
+    # processor time, so that a busy machine does not matter
+    program = "import time; start = time.process_time(); import leamvd; print(time.process_time() - start)"
+    seconds = [float(fresh(program)) for _ in range(3)]
+    assert statistics.median(seconds) < 1, seconds
+
+
+def test_import_leaves_the_heavy_packages_out() -> None:
+    program = "import sys; import leamvd; print(*sys.modules)"
+    heavy = {"matplotlib", "pandas", "sklearn", "papermill", "cma", "pooch"}
+    assert heavy & set(fresh(program).split()) == set()
+
+
+def test_no_path_of_some_machine_in_a_file() -> None:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    machine = re.compile(rb"(?<![\w.:/])/(?:home|root|Users|work|opt|mnt|tmp)/[\w.]|\b[A-Z]:\\+Users\b")
+    assert machine.search(b"in '/home" + b"/me/clone'")
+    assert machine.search(b"C:" + rb"\Users\me")
+    found = {
+        name: match[0]
+        for name in filter(None, names)
+        if (ROOT / name).is_file() and (match := machine.search((ROOT / name).read_bytes()))
+    }
+    assert found == {}
+
+
+def code_cells(path: Path) -> list[nbformat.NotebookNode]:
+    cells = nbformat.read(path, as_version=4).cells
+    own = [cell for cell in cells if cell.cell_type == "code"]
+    return [cell for cell in own if "injected-parameters" not in cell.metadata.get("tags", [])]
+
+
+def test_there_are_notebooks() -> None:
+    assert [path.stem for path in NOTEBOOKS][:4] == ["01_esd", "02_directions", "03_mnist_7x7", "04_mnist_28x28"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_calls_the_library(path: Path) -> None:
+    cells = code_cells(path)
+    trees = [ast.parse(cell.source) for cell in cells]
+    banned = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+    assert [ast.unparse(node) for tree in trees for node in ast.walk(tree) if isinstance(node, banned)] == []
+    lines = [line.strip() for cell in cells for line in cell.source.splitlines()]
+    assert sum(bool(line) and not line.startswith("#") for line in lines) <= CODE_LINES
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_parameters(path: Path) -> None:
+    (section,) = [section for section in sections.load(path.parent) if section.path == path]
+    assert section.title
+    assert section.name == path.stem.partition("_")[2].replace("_", "-")
+    assert set(section.minutes) == {"quick", "paper"}
+    for parameter in section.parameters.values():
+        assert parameter.description
+        if parameter.name != "output":  # the command line's own; it need not exist yet
+            default = parameter.default
+            text = ",".join(map(str, default)) if isinstance(default, list) else str(default)
+            assert parameter.parse(text) == default, parameter.name
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_executed_and_its_figures_described(path: Path) -> None:
+    for number, cell in enumerate(code_cells(path)):
+        assert cell.execution_count, f"code cell {number} was not executed, so nothing would compare it"
+        if any(kind.startswith("image/") for output in cell.outputs for kind in output.get("data", {})):
+            myst = {"figure": {}, "image": {}} | cell.metadata.get("mystnb", {})
+            for text in (myst["figure"].get("caption"), myst["figure"].get("name"), myst["image"].get("alt")):
+                assert text, f"code cell {number} lacks a caption, a name or an alternative text: {myst}"
