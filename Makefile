@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The tests that run the kernels themselves; uncompiled, the others would take hours and cover nothing more.
 KERNEL_TESTS := $(wildcard $(addprefix tests/test_,$(addsuffix .py,compile streams selection directions sampling \
-	lea_mvd rbm contrastive_divergence)))
+	lea_mvd logistic rbm contrastive_divergence)))
 
 .DEFAULT_GOAL := help
 .PHONY: help book test lint coverage lock clean

@@ -1,11 +1,18 @@
 """The one numba decorator: every compiler flag of the library is decided here."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 _F = TypeVar("_F", bound=Callable[..., object])
+
+# What kernels take: real arrays of either precision, row numbers, and the random streams' 64-bit words.
+Floats = NDArray[np.floating]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 
 def kernel(*, parallel: bool = False, reassociate: bool = False) -> Callable[[_F], _F]:
@@ -33,7 +40,5 @@ def kernel(*, parallel: bool = False, reassociate: bool = False) -> Callable[[_F
     Run with ``NUMBA_DISABLE_JIT=1`` to step through, or to measure the coverage of, the same code uncompiled.
     """
     flags = {"reassoc", "contract", "nsz"} if reassociate else False
-    decorator: Callable[[_F], _F] = numba.njit(
-        cache=True, nogil=True, error_model="numpy", parallel=parallel, fastmath=flags
-    )
-    return decorator
+    decorator = numba.njit(cache=True, nogil=True, error_model="numpy", parallel=parallel, fastmath=flags)
+    return cast("Callable[[_F], _F]", decorator)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from leamvd.compile import kernel
+from leamvd.compile import Floats, Integers, kernel
 from leamvd.selection import mean_std_columns
 from leamvd.streams import TILE
 
@@ -44,7 +44,7 @@ class Descent(NamedTuple):
 
 
 @kernel(reassociate=True)
-def _dots(d, rows, path, descent, sums):  # type: ignore[no-untyped-def]
+def _dots(d: Floats, rows: Floats, path: Floats, descent: Floats, sums: NDArray[np.float64]) -> None:
     """Add the inner products of d (W,) with the rows (m, W), with P and with C to sums (m + 2,)."""
     m = len(rows)
     for j in range(m):
@@ -61,7 +61,22 @@ def _dots(d, rows, path, descent, sums):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, sums, d, rows):  # type: ignore[no-untyped-def]
+def _columns(
+    X: Floats,
+    order: Integers,
+    G: Floats,
+    ir: Integers,
+    previous: Floats,
+    descent: Floats,
+    start: int,
+    stop: int,
+    mean: Floats,
+    std: Floats,
+    path: Floats,
+    sums: NDArray[np.float64],
+    d: Floats,
+    rows: Floats,
+) -> None:
     """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, m + 2)."""
     width, m, size = stop - start, ir.size, order.size
     mean_std_columns(X, order, G, start, stop, mean, std)
@@ -85,7 +100,17 @@ def _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, s
 
 
 @kernel(parallel=True)
-def _scan(X, order, G, ir, previous, descent, mean, std, path):  # type: ignore[no-untyped-def]
+def _scan(
+    X: Floats,
+    order: Integers,
+    G: Floats,
+    ir: Integers,
+    previous: Floats,
+    descent: Floats,
+    mean: Floats,
+    std: Floats,
+    path: Floats,
+) -> NDArray[np.float64]:
     n, size, m = X.shape[1], order.size, ir.size
     chunks = (n + CHUNK - 1) // CHUNK
     sums = np.zeros((chunks, size + 3, m + 2))
@@ -98,15 +123,15 @@ def _scan(X, order, G, ir, previous, descent, mean, std, path):  # type: ignore[
 
 
 def scan(
-    X: NDArray[np.floating],
-    order: NDArray[np.int64],
-    weights: NDArray[np.floating],
-    ir: NDArray[np.int64],
-    previous_best: NDArray[np.floating],
-    descent: NDArray[np.floating],
-    mean: NDArray[np.floating],
-    std: NDArray[np.floating],
-    path: NDArray[np.floating],
+    X: Floats,
+    order: Integers,
+    weights: Floats,
+    ir: Integers,
+    previous_best: Floats,
+    descent: Floats,
+    mean: Floats,
+    std: Floats,
+    path: Floats,
 ) -> Products:
     """Estimate the normal model, update P in place, and return the inner products for C_ani: one read of X.
 
@@ -173,7 +198,7 @@ def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArr
 
 
 def descent(
-    products: Products, ir: NDArray[np.int64], start: NDArray[np.float64], *, oriented: bool, fresh: float
+    products: Products, ir: Integers, start: NDArray[np.float64], *, oriented: bool, fresh: float
 ) -> Descent:
     """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numba import prange
 
 from leamvd import streams
-from leamvd.compile import kernel
+from leamvd.compile import Floats, Integers, Words, kernel
 from leamvd.directions import CHUNK, RATE
 from leamvd.streams import TILE
 
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 @kernel()
-def _perturb(x, place, row, tile, w):  # type: ignore[no-untyped-def]
+def _perturb(x: Floats, place: Place, row: int, tile: int, w: Words) -> None:
     """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are geometric."""
     column, block = -1, np.uint64(tile) * np.uint64(TILE)
     while True:
@@ -48,7 +48,7 @@ def _perturb(x, place, row, tile, w):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _limit(x, low, high, limits):  # type: ignore[no-untyped-def]
+def _limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
     """Clip x to [low, high], or reflect it at them until it lies inside."""
     for i in range(x.size):
         if limits == _REFLECT and high[i] > low[i]:
@@ -59,7 +59,7 @@ def _limit(x, low, high, limits):  # type: ignore[no-untyped-def]
 
 
 @kernel(parallel=True)
-def uniform(X, low, high, place):  # type: ignore[no-untyped-def]
+def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
     """Draw initialisation (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
@@ -73,7 +73,7 @@ def uniform(X, low, high, place):  # type: ignore[no-untyped-def]
 
 
 @kernel(parallel=True)
-def normal(X, centre, spread, low, high, place):  # type: ignore[no-untyped-def]
+def normal(X: Floats, centre: Floats, spread: np.floating, low: Floats, high: Floats, place: Place) -> None:
     """Draw initialisation (B): X_ri = centre_i + spread z, z ~ N(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
@@ -88,7 +88,19 @@ def normal(X, centre, spread, low, high, place):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def descent_columns(X, order, ir, row_weights, path_weight, fresh, path, descent, start, stop, out):  # type: ignore[no-untyped-def]
+def descent_columns(
+    X: Floats,
+    order: Integers,
+    ir: Integers,
+    row_weights: Floats,
+    path_weight: np.floating,
+    fresh: np.floating,
+    path: Floats,
+    descent: Floats,
+    start: int,
+    stop: int,
+    out: Floats,
+) -> None:
     """C_ani = fresh C_hat + 0.9 C_ani(t - 1) for the columns start..stop, C_hat = sum_j a_j (x_1 - x_r_j) + p P.
 
     A fresh of 0 leaves C_ani as it is.
@@ -108,24 +120,24 @@ def descent_columns(X, order, ir, row_weights, path_weight, fresh, path, descent
 
 @kernel(parallel=True)
 def regenerate(
-    X,
-    order,
-    ir,
-    row_weights,
-    path_weight,
-    fresh,
-    shift_path,
-    steps,
-    moves,
-    mean,
-    std,
-    path,
-    descent,
-    previous,
-    low,
-    high,
-    place,
-):  # type: ignore[no-untyped-def]
+    X: Floats,
+    order: Integers,
+    ir: Integers,
+    row_weights: Floats,
+    path_weight: np.floating,
+    fresh: np.floating,
+    shift_path: np.floating,
+    steps: Floats,
+    moves: Integers,
+    mean: Floats,
+    std: Floats,
+    path: Floats,
+    descent: Floats,
+    previous: Floats,
+    low: Floats,
+    high: Floats,
+    place: Place,
+) -> None:
     """Write the rows that are not elites anew, move the elites to the front, and update C_ani and x_best in place.
 
     x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4), where

@@ -198,7 +198,7 @@ def assign(sections: Sequence[Section], settings: Iterable[tuple[str, str]]) -> 
     ParameterError
         When a name is given twice, is known to none of the sections, or its text does not fit the parameter.
     """
-    known = {name for section in sections for name in section.parameters} - {"output"}
+    known = {name for section in sections for name in section.parameters}
     values: list[dict[str, object]] = [{} for _ in sections]
     seen = set()
     for name, text in settings:

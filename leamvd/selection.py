@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd import checks
-from leamvd.compile import kernel
+from leamvd.compile import Floats, Integers, kernel
 
 
 def fractional_tournament(population_size: int, exponent: float = 1.5) -> NDArray[np.float64]:
@@ -70,7 +70,7 @@ def effective_sample_size(weights: ArrayLike) -> float:
     return float(1.0 / np.sum(w**2))
 
 
-def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Floats]:
     """Return the weighted mean and standard deviation of every variable (Eqs. 2 and 3).
 
     mu_i = sum_k G_k X_ki and sigma_i = sqrt(sum_k G_k (X_ki - mu_i)^2).
@@ -105,7 +105,9 @@ def _floating(a: NDArray[np.generic]) -> np.dtype[np.floating]:
 
 
 @kernel()
-def mean_std_columns(X, order, G, start, stop, mean, std):  # type: ignore[no-untyped-def]
+def mean_std_columns(
+    X: Floats, order: Integers, G: Floats, start: int, stop: int, mean: Floats, std: Floats
+) -> None:
     """Write mu and sigma of the columns start..stop; `order` names the rows of X best first."""
     mu, variance = mean[start:stop], std[start:stop]
     mu[:] = 0

@@ -8,7 +8,8 @@ with logarithm, sine and cosine as short series in IEEE arithmetic: no library f
 
 import math
 import secrets
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -16,7 +17,10 @@ from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from leamvd import checks
-from leamvd.compile import kernel
+from leamvd.compile import Floats, Words, kernel
+
+_Block = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+_Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 TILE = 1024
 """Columns drawn, and summed, at a time: rows of a tile stay in the first-level cache. A power of two."""
@@ -74,15 +78,19 @@ ARITHMETIC = {
 """Constants of the normal transform by floating type."""
 
 
-def _arithmetic_like(array):  # type: ignore[no-untyped-def]
+def _arithmetic_like(array: Floats) -> Arithmetic:
     """Return the entry of `ARITHMETIC` for an array; compiled code finds it when it is typed."""
     return ARITHMETIC[array.dtype]
 
 
 @overload(_arithmetic_like)
-def _compiled_arithmetic_like(array):  # type: ignore[no-untyped-def]
+def _compiled_arithmetic_like(array: Any) -> Callable[[Any], Arithmetic]:
     constants = ARITHMETIC[as_dtype(array.dtype)]
-    return lambda array: constants  # noqa: ARG005
+
+    def result(array: Any) -> Arithmetic:  # noqa: ARG001
+        return constants
+
+    return result
 
 
 def key(seed: int | None) -> int:
@@ -97,14 +105,16 @@ def key(seed: int | None) -> int:
 
 
 @kernel()
-def _round(x0, x1, x2, x3, y0, y1):  # type: ignore[no-untyped-def]
+def _round(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64) -> _Round:
     p0, p1 = _MULTIPLIER0 * x0, _MULTIPLIER1 * x2
     x0, x1, x2, x3 = (p1 >> _SHIFT32) ^ x1 ^ y0, p1 & _LOW, (p0 >> _SHIFT32) ^ x3 ^ y1, p0 & _LOW
     return x0, x1, x2, x3, (y0 + _WEYL0) & _LOW, (y1 + _WEYL1) & _LOW
 
 
 @kernel()
-def _five_rounds(x0, x1, x2, x3, y0, y1):  # type: ignore[no-untyped-def]
+def _five_rounds(
+    x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64
+) -> _Round:
     """Five rounds of the cipher; written out, so that loops over blocks around it compile to vector code."""
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
@@ -114,7 +124,7 @@ def _five_rounds(x0, x1, x2, x3, y0, y1):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
+def philox(c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64, k0: np.uint64, k1: np.uint64) -> _Block:
     """Return the four 32-bit words of Philox4x32-10 for one counter and key (all uint64 below 2**32)."""
     x0, x1, x2, x3, y0, y1 = _five_rounds(c0, c1, c2, c3, k0, k1)
     x0, x1, x2, x3, _, _ = _five_rounds(x0, x1, x2, x3, y0, y1)
@@ -122,7 +132,7 @@ def philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def words(seed, purpose, generation, row, block):  # type: ignore[no-untyped-def]
+def words(seed: int | np.uint64, purpose: int, generation: int, row: int, block: int) -> _Block:
     """Return the four 32-bit words at one place of one stream."""
     s, at = np.uint64(seed), np.uint64(block)
     place, when = np.uint64(row) | (np.uint64(purpose) << np.uint64(24)), np.uint64(generation) & _LOW
@@ -130,13 +140,23 @@ def words(seed, purpose, generation, row, block):  # type: ignore[no-untyped-def
 
 
 @kernel()
-def uniform64(high, low):  # type: ignore[no-untyped-def]
+def uniform64(high: np.uint64, low: np.uint64) -> np.float64:
     """Return a double in [0, 1) from two 32-bit words: 53 random bits."""
     return np.float64(np.int64(((high << _SHIFT32) | low) >> np.uint64(11))) * 2.0**-53
 
 
 @kernel()
-def words_run(seed, purpose, generation, row, first, w0, w1, w2, w3):  # type: ignore[no-untyped-def]
+def words_run(
+    seed: np.uint64,
+    purpose: int,
+    generation: int,
+    row: int,
+    first: np.uint64,
+    w0: Words,
+    w1: Words,
+    w2: Words,
+    w3: Words,
+) -> None:
     """Fill four uint64 arrays (L,) with the words of the blocks first, ..., first + L - 1."""
     s, at = np.uint64(seed), np.uint64(first)
     place, when = np.uint64(row) | (np.uint64(purpose) << np.uint64(24)), np.uint64(generation) & _LOW
@@ -149,7 +169,7 @@ def words_run(seed, purpose, generation, row, first, w0, w1, w2, w3):  # type: i
 
 
 @kernel()
-def _horner(x, coefficients):  # type: ignore[no-untyped-def]
+def _horner(x: np.floating, coefficients: tuple[np.floating, ...]) -> np.floating:
     value = coefficients[0]
     for c in coefficients[1:]:
         value = value * x + c
@@ -157,7 +177,16 @@ def _horner(x, coefficients):  # type: ignore[no-untyped-def]
 
 
 @kernel()
-def _box_muller(radius, angle, first, second, real, bits, turn, quadrant):  # type: ignore[no-untyped-def]
+def _box_muller(
+    radius: Words,
+    angle: Words,
+    first: Floats,
+    second: Floats,
+    real: Floats,
+    bits: NDArray[np.signedinteger],
+    turn: Floats,
+    quadrant: Words,
+) -> None:
     """Write z = sqrt(-2 log u) (cos, sin)(2 pi q) for integers `radius`, u = (radius + 1) step, and `angle`.
 
     `bits` views the memory of `real` as integers; casts happen in stores to typed arrays, which compile to vector code.
@@ -189,16 +218,16 @@ def _box_muller(radius, angle, first, second, real, bits, turn, quadrant):  # ty
 class Scratch(NamedTuple):
     """Working memory for one tile of numbers; each thread makes its own with `scratch`."""
 
-    numbers: NDArray[np.floating]  # (TILE,), the tile drawn last
-    lanes: NDArray[np.uint64]  # (4, blocks a tile)
-    quadrant: NDArray[np.uint64]
-    real: NDArray[np.floating]
+    numbers: Floats  # (TILE,), the tile drawn last
+    lanes: Words  # (4, blocks a tile)
+    quadrant: Words
+    real: Floats
     bits: NDArray[np.signedinteger]  # the memory of `real`
-    turn: NDArray[np.floating]
+    turn: Floats
 
 
 @kernel()
-def normal_tile(seed, purpose, generation, row, tile, s):  # type: ignore[no-untyped-def]
+def normal_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch) -> None:
     """Draw the TILE standard normals of one row and tile into ``s.numbers``.
 
     Single precision takes four numbers from a counter block, double precision two. Number j of block b of a tile
@@ -232,7 +261,7 @@ def normal_tile(seed, purpose, generation, row, tile, s):  # type: ignore[no-unt
 
 
 @kernel()
-def uniform_tile(seed, purpose, generation, row, tile, s):  # type: ignore[no-untyped-def]
+def uniform_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch) -> None:
     """Draw the TILE numbers of one row and tile, uniform in [0, 1), into ``s.numbers``; laid out as `normal_tile`."""
     blocks = s.lanes.shape[1]
     words_run(
@@ -257,7 +286,7 @@ def uniform_tile(seed, purpose, generation, row, tile, s):  # type: ignore[no-un
 
 
 @kernel()
-def scratch(like):  # type: ignore[no-untyped-def]
+def scratch(like: Floats) -> Scratch:
     """Return the working memory for tiles of the dtype of the array `like`."""
     blocks = TILE // 4 if like.itemsize == 4 else TILE // 2  # counter blocks a tile
     real, integers = np.empty(blocks, like.dtype), np.full(1, _arithmetic_like(like).root_half)

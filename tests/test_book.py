@@ -28,7 +28,7 @@ STEMS = [Path(page).name for page in PAGES if page.startswith("notebooks/")]
 PROSE = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
 
 # Modules that a reader meets elsewhere: through the package itself, or at the command line.
-NOT_LISTED = {"book", "checks", "cli", "compile", "lea_mvd", "logistic", "minimize", "reading", "sections"}
+NOT_LISTED = {"baselines", "book", "checks", "cli", "compile", "lea_mvd", "logistic", "minimize", "reading", "sections"}
 
 
 def executed(stem: str) -> NotebookNode:
@@ -55,7 +55,12 @@ def executed(stem: str) -> NotebookNode:
         )
         cells.append(new_code_cell("glue()", execution_count=2, outputs=[value]))
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "papermill": {"exception": None}})
+    bar = {"model_module": "@jupyter-widgets/controls", "model_name": "HTMLModel", "state": {}}
+    widgets = {
+        "application/vnd.jupyter.widget-state+json": {"state": {"bar": bar}, "version_major": 2, "version_minor": 0}
+    }
+    metadata = {"kernelspec": kernel, "papermill": {"exception": None}, "widgets": widgets}
+    return new_notebook(cells=cells, metadata=metadata)
 
 
 def write(folder: Path, **changed: NotebookNode) -> Path:
@@ -214,8 +219,9 @@ def test_data_page_lists_the_checksums() -> None:
 
 
 def test_library_page_lists_every_module() -> None:
-    listed = set(re.findall(r"automodule:: leamvd\.(\w+)$", PROSE["api"], flags=re.MULTILINE))
-    assert listed == {module.name for module in pkgutil.iter_modules(leamvd.__path__)} - NOT_LISTED
+    listed = set(re.findall(r"automodule:: leamvd\.([\w.]+)$", PROSE["api"], flags=re.MULTILINE))
+    modules = {module.name.removeprefix("leamvd.") for module in pkgutil.walk_packages(leamvd.__path__, "leamvd.")}
+    assert listed == modules - NOT_LISTED
 
 
 @pytest.mark.parametrize(
@@ -265,6 +271,25 @@ def test_other_files_in_the_output_are_not_replaced(tmp_path: Path) -> None:
 def test_results_without_notebooks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=rf"results must hold {STEMS[0]}\.ipynb"):
         book.render(tmp_path, tmp_path / "book")
+
+
+def test_results_take_the_place_of_the_clones_own_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone, results, output = tmp_path / "clone", tmp_path / "results", tmp_path / "output"
+    monkeypatch.setattr(leamvd, "__file__", str(clone / "leamvd" / "__init__.py"))
+    (clone / "notebooks").mkdir(parents=True)
+    results.mkdir()
+    for name in ("_config.yml", "_toc.yml"):
+        (clone / name).write_bytes((ROOT / name).read_bytes())
+    faulty = executed(STEMS[1])
+    faulty.cells[1].execution_count = None
+    write(clone / "notebooks")
+    nbformat.write(faulty, results / f"{STEMS[1]}.ipynb")
+    with pytest.raises(ValueError, match=rf"results/{STEMS[1]}\.ipynb cannot be shown"):
+        book.render(results, output)
+    write(clone / "notebooks", **{f"_{STEMS[1]}": faulty})
+    (results / f"{STEMS[1]}.ipynb").rename(results / f"{STEMS[2]}.ipynb")
+    with pytest.raises(ValueError, match=rf"notebooks/{STEMS[1]}\.ipynb cannot be shown"):
+        book.render(results, output)
 
 
 def test_rendering_needs_a_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,8 +53,10 @@ def write(path: Path, name: str, *code: str, cell: str = CELL) -> None:
 
 @pytest.fixture
 def notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("MPLBACKEND", "JUPYTER_PREFER_ENV_PATH", "PYDEVD_DISABLE_FILE_VALIDATION"):
-        monkeypatch.setenv(name, os.environ.get(name, ""))  # what a run sets is taken back at the end
+    # what a user's shell may hold; a run overrides it, and it is taken back at the end
+    shell = {"MPLBACKEND": "Agg", "JUPYTER_PREFER_ENV_PATH": "0", "PYDEVD_DISABLE_FILE_VALIDATION": ""}
+    for name, value in shell.items():
+        monkeypatch.setenv(name, value)
     folder = tmp_path / "notebooks"
     folder.mkdir()
     monkeypatch.setattr(sections, "NOTEBOOKS", folder)
@@ -91,6 +93,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 
 PARSED = [
     ("profile", "paper", "paper"),
+    ("n_gen", "2", 2),
     ("n_gen", "100", 100),
     ("n_gen", "None", None),
     ("exponents", "0,1.5, 3", [0.0, 1.5, 3.0]),
@@ -205,7 +208,7 @@ def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, t
     kernel = Path(os.environ["JUPYTER_DATA_DIR"], "kernels", "python3", "kernel.json")
     kernel.parent.mkdir(parents=True)
     kernel.write_text(json.dumps({"argv": ["false"], "display_name": "not this one", "language": "python"}))
-    write(notebooks / "01_one.ipynb", "one", WORK + "print(sys.executable)")
+    write(notebooks / "01_one.ipynb", "one", WORK + "print(sys.executable, os.environ['MPLBACKEND'])")
     write(notebooks / "02_two.ipynb", "two", "print(seed)", cell="seed: int = 1  # any: seed")
     output = tmp_path / "there"
     (output / "01_one").mkdir(parents=True)
@@ -224,7 +227,7 @@ def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, t
     assert (output / "01_one" / "records.csv").read_text() == "7 [0.0, 2.0] paper digits\n"
     notebook = nbformat.read(output / "01_one.ipynb", 4)
     nbformat.validate(notebook)
-    assert notebook.cells[-1].outputs[0].text == f"{sys.executable}\n"
+    assert notebook.cells[-1].outputs[0].text == f"{sys.executable} module://matplotlib_inline.backend_inline\n"
     notebook.cells[-1].outputs.clear()
     assert str(tmp_path) not in nbformat.writes(notebook)
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")

@@ -1,0 +1,226 @@
+"""Deep belief networks: restricted Boltzmann machines trained one upon the other, by any of the methods."""
+
+import dataclasses
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leamvd import checks
+from leamvd.contrastive_divergence import ContrastiveDivergence
+from leamvd.minimize import METHODS as OPTIMIZERS
+from leamvd.minimize import optimizer
+from leamvd.rbm import RBM, ReconstructionObjective
+from leamvd.reading import Reading
+
+METHODS = ("cd", *OPTIMIZERS)
+"""What can train a layer."""
+
+FEATURES = ("probabilities", "bits")
+"""What the next layer is trained on (reading row E6)."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """How a layer is trained; the same for every method where it concerns several.
+
+    Attributes
+    ----------
+    n_iterations : int
+        Epochs of contrastive divergence, generations of the others: 50 in the paper.
+    population_size, n_elite, spread : int, int, float
+        Of the optimisers: lambda, elites (LEA-MVD), and the initial standard deviation, CMA-ES's sigma0 too (E9).
+    seed_epochs : int
+        Epochs of contrastive divergence that make the seed solution of the optimisers (E5).
+    dtype : {"float32", "float64"}
+        Of LEA-MVD's population; pycma has double precision only.
+    cd_steps, batch_size, learning_rate, momentum, final_momentum, momentum_epochs, weight_decay : int or float
+        Of contrastive divergence (E8), see `leamvd.contrastive_divergence.ContrastiveDivergence`.
+    """
+
+    n_iterations: int = 50
+    population_size: int = 24
+    n_elite: int = 4
+    spread: float = 0.1
+    seed_epochs: int = 1
+    dtype: str = "float32"
+    cd_steps: int = 1
+    batch_size: int = 100
+    learning_rate: float = 0.1
+    momentum: float = 0.5
+    final_momentum: float = 0.9
+    momentum_epochs: int = 5
+    weight_decay: float = 2e-4
+
+    def __post_init__(self) -> None:
+        checks.integer("n_iterations", self.n_iterations, at_least=1)
+        checks.integer("seed_epochs", self.seed_epochs, at_least=0)
+        checks.choice("dtype", self.dtype, ("float32", "float64"))
+
+
+class Step(NamedTuple):
+    """A method's best layer after an iteration, and what it has cost so far."""
+
+    iteration: int
+    rbm: RBM
+    evaluations: int  # of the objective
+    passes: int  # over the data: an evaluation and an epoch are one each
+    products: int  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
+    seconds: float  # spent by the method, the objective included
+
+
+def train(
+    method: str,
+    V: NDArray[Any],
+    n_hidden: int,
+    *,
+    training: Training | None = None,
+    reading: Reading | None = None,
+    seed: int = 0,
+) -> Iterator[Step]:
+    """Train one layer, and yield it before the first iteration and after each.
+
+    Contrastive divergence starts from random weights; the optimisers start from what it makes of them in
+    ``training.seed_epochs`` epochs on the same images (reading row E5), whose cost they are charged with.
+
+    Parameters
+    ----------
+    method : {"cd", "lea-mvd", "cma-es", "sep-cma-es", "random"}
+        What trains.
+    V : ndarray, shape (m, n_visible)
+        Images or features in [0, 1].
+    n_hidden : int
+        Hidden units.
+    training : Training, optional
+        Settings; the defaults are the paper's.
+    reading : Reading, optional
+        Of LEA-MVD; CMA-ES takes ``seed_in_population`` from it.
+    seed : int
+        One seed, one result.
+
+    Yields
+    ------
+    Step
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        If an argument is out of range, or the method cannot hold so many variables.
+    """
+    checks.choice("method", method, METHODS)
+    training, reading = training or Training(), reading or Reading()
+    start = time.perf_counter()
+    cd = ContrastiveDivergence(
+        V,
+        n_hidden,
+        k=training.cd_steps,
+        batch_size=training.batch_size,
+        learning_rate=training.learning_rate,
+        momentum=training.momentum,
+        final_momentum=training.final_momentum,
+        momentum_epochs=training.momentum_epochs,
+        weight_decay=training.weight_decay,
+        seed=seed,
+    )
+    epoch_products = 2 * training.cd_steps + 3
+    if method == "cd":
+        for epoch in range(training.n_iterations + 1):
+            rbm = cd.epoch() if epoch else cd.rbm
+            seconds = time.perf_counter() - start
+            yield Step(epoch, rbm, 0, epoch, epoch * epoch_products, seconds)
+            start = time.perf_counter() - seconds
+        return
+    for _ in range(training.seed_epochs):
+        cd.epoch()
+    yield from _optimise(method, V, cd.rbm, training, reading, seed, time.perf_counter() - start)
+
+
+def _optimise(
+    method: str, V: NDArray[Any], rbm: RBM, training: Training, reading: Reading, seed: int, seconds: float
+) -> Iterator[Step]:
+    """Yield the seed solution `rbm`, then the best after each generation."""
+    n_visible, n_hidden = rbm.W.shape
+    passes = training.seed_epochs
+    products = passes * (2 * training.cd_steps + 3)
+    yield Step(0, rbm, 0, passes, products, seconds)
+    start = time.perf_counter() - seconds
+    options: dict[str, Any] = {
+        "lea-mvd": {
+            "spread": training.spread,
+            "n_elite": training.n_elite,
+            "dtype": training.dtype,
+            "reading": reading,
+            "sigma_min": 0.0,  # every method spends the whole budget
+        },
+        "random": {"spread": training.spread, "dtype": training.dtype},
+    }.get(method, {"sigma0": training.spread, "seed_in_population": reading.seed_in_population})
+    objective = ReconstructionObjective(V, n_hidden)
+    opt = optimizer(
+        method,
+        rbm.flat(),
+        population_size=training.population_size,
+        n_gen=training.n_iterations,
+        seed=seed,
+        **options,
+    )
+    for iteration in range(1, training.n_iterations + 1):
+        X = opt.ask()
+        opt.tell(X, objective(X))
+        best = RBM.from_flat(opt.result.x.astype(rbm.W.dtype), n_visible, n_hidden)
+        seconds = time.perf_counter() - start
+        yield Step(iteration, best, opt.nfev, passes + opt.nfev, products + 2 * opt.nfev, seconds)
+        start = time.perf_counter() - seconds
+
+
+def propagate(
+    rbm: RBM, V: NDArray[Any], *, features: Literal["probabilities", "bits"] = "probabilities", seed: int = 0
+) -> NDArray[Any]:
+    """Return what the next layer sees: P(h = 1 | v), or bits drawn from it by `seed` (reading row E6)."""
+    if checks.choice("features", features, FEATURES) == "probabilities":
+        return rbm.hidden_given_visible(V)
+    return rbm.sample_hidden(V, np.random.default_rng(seed))
+
+
+def pretrain(
+    V: NDArray[Any],
+    layers: Sequence[int],
+    *,
+    method: str = "cd",
+    training: Training | None = None,
+    reading: Reading | None = None,
+    features: Literal["probabilities", "bits"] = "probabilities",
+    inputs: Sequence[NDArray[Any]] | None = None,
+    seed: int = 0,
+) -> list[RBM]:
+    """Train a stack of layers greedily, each on the features of the one below.
+
+    Parameters
+    ----------
+    V : ndarray, shape (m, n_visible)
+        Images in [0, 1].
+    layers : sequence of int
+        Hidden units of each layer.
+    method, training, reading, seed
+        As for `train`; layer k uses seed + k.
+    features : {"probabilities", "bits"}
+        What a layer hands on.
+    inputs : sequence of ndarray, optional
+        What each layer is trained on instead, `V` included: with the features of another stack all methods are
+        compared on the same data (the shared input of reading row E7); without, each method is its own chain.
+
+    Returns
+    -------
+    list of RBM
+    """
+    if inputs is not None and len(inputs) != len(layers):
+        raise ValueError(f"inputs must have one array a layer, {len(layers)}, got {len(inputs)}")
+    stack: list[RBM] = []
+    for k, n_hidden in enumerate(layers):
+        X = V if inputs is None else inputs[k]
+        for step in train(method, X, n_hidden, training=training, reading=reading, seed=seed + k):
+            rbm = step.rbm
+        stack.append(rbm)
+        V = propagate(rbm, X, features=features, seed=seed + k)
+    return stack

@@ -1,0 +1,328 @@
+"""Studies: (method, layer, chain, seed) to a tidy record an iteration, with provenance, resumable at any point."""
+
+import dataclasses
+import hashlib
+import json
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+from tqdm import tqdm
+
+from leamvd import checks, datasets
+from leamvd.dbn import FEATURES, METHODS, Training, propagate, train
+from leamvd.rbm import RBM, Errors, reconstruction_errors
+from leamvd.reading import Reading
+
+CHAINS = ("own", "shared")
+"""Whether a method's layers see its own features or those of contrastive divergence (reading row E7)."""
+
+COLUMNS = (
+    "method", "chain", "layer", "seed", "iteration", *Errors._fields,
+    "evaluations", "passes", "products", "seconds", "n_visible", "n_hidden", "n_var", "n_images", "input_spread",
+)  # fmt: skip
+"""Of a study's records. Errors are sums over all images; `input_spread` is the inputs' mean standard deviation."""
+
+
+class Unit(NamedTuple):
+    """What is computed, and saved, in one piece."""
+
+    method: str
+    chain: str
+    layer: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """File name without an ending."""
+        return f"{Path(self.method.replace(':', '-')).stem}-{self.chain}-layer{self.layer}-seed{self.seed}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """A comparison of methods on one data set, architecture and budget.
+
+    Attributes
+    ----------
+    dataset, side, binarise, n_images : str, int, str, int or None
+        What is trained on, see `leamvd.datasets.load`; `n_images` training images, all by default.
+    layers : tuple of int
+        Hidden units of each layer.
+    methods : tuple of str
+        Of `leamvd.dbn.METHODS`, with a reading behind a colon where it is not the default: "lea-mvd:printed".
+    chains : tuple of str
+        Of `CHAINS`.
+    seeds : tuple of int
+        One run each, of every method on the same subset of images.
+    features : {"probabilities", "bits"}
+        What a layer hands on.
+    training : Training
+        Budget and settings, the same for all.
+    """
+
+    dataset: str = "digits"
+    side: int = 7
+    binarise: str = "grey"
+    n_images: int | None = None
+    layers: tuple[int, ...] = (30, 30, 120)
+    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")
+    chains: tuple[str, ...] = CHAINS
+    seeds: tuple[int, ...] = (0,)
+    features: Literal["probabilities", "bits"] = "probabilities"
+    training: Training = dataclasses.field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "methods", "chains", "seeds"):
+            value = tuple(getattr(self, name))
+            if not value or (len(set(value)) < len(value) and name != "layers"):
+                raise ValueError(f"{name} must be a list of different values, not empty, got {value!r}")
+            object.__setattr__(self, name, value)
+        for units in self.layers:
+            checks.integer("layers", units, at_least=1)
+        for seed in self.seeds:
+            checks.integer("seeds", seed, at_least=0)
+        for chain in self.chains:
+            checks.choice("chains", chain, CHAINS)
+        for method in self.methods:
+            checks.choice("methods", method.partition(":")[0], METHODS)
+            Reading.named(method.partition(":")[2] or "default")
+        checks.choice("features", self.features, FEATURES)
+
+    def units(self) -> list[Unit]:
+        """Return what has to be computed, each after what it needs.
+
+        The shared chain takes its inputs from contrastive divergence, which is run for it in any case. On the first
+        layer both chains see the images: it is computed once.
+        """
+        methods = [m for m in self.methods if m != "cd"]
+        needs_cd = "cd" in self.methods or "shared" in self.chains
+        layers = range(1, len(self.layers) + 1)
+        return [
+            Unit(method, chain, layer, seed)
+            for seed in self.seeds
+            for method in (["cd"] if needs_cd else []) + methods
+            for chain in CHAINS
+            for layer in layers
+            if (chain == "own" and (layer == 1 or method == "cd" or "own" in self.chains))
+            or (chain == "shared" and "shared" in self.chains and layer > 1 and method != "cd")
+        ]  # fmt: skip
+
+
+def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataFrame:
+    """Run what of a study has not been run yet, and return its records.
+
+    Every unit is saved, atomically, once it is complete, in a folder of `output` that is named after everything the
+    result depends on: the study, the data's checksum, this library's code and the versions of what it computes with.
+    A study that was killed at any point continues with the first unit that is not there.
+
+    Parameters
+    ----------
+    study : Study
+        What to run.
+    output : path
+        Where the study's folder is, or will be.
+    progress : bool
+        Show a bar, one tick an iteration.
+
+    Returns
+    -------
+    DataFrame
+        One row for each iteration of each unit, with `COLUMNS`, sorted; where a layer is the same in both chains it
+        is listed for both.
+
+    Raises
+    ------
+    ValueError, MemoryError, leamvd.datasets.DataError
+        If the study cannot be run.
+    """
+    data = datasets.load(study.dataset, side=study.side, binarise=study.binarise, n_train=study.n_images)
+    folder = Path(output) / f"study-{fingerprint(study, data)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "provenance.json").exists():
+        _write(folder / "provenance.json", json.dumps(provenance(study, data), indent=2))
+    units = study.units()
+    with tqdm(
+        total=len(units) * study.training.n_iterations, desc="study", unit="iteration", disable=not progress
+    ) as bar:
+        for unit in units:
+            bar.set_postfix_str(unit.name)
+            if not (folder / f"{unit.name}.csv").exists():
+                _compute(study, unit, _input(study, unit, data, folder), folder, bar)
+            else:
+                bar.update(study.training.n_iterations)
+    return records(study, folder)
+
+
+def records(study: Study, folder: Path) -> pd.DataFrame:
+    """Return the records of a study that has been run in `folder`."""
+    frames = []
+    for unit in study.units():
+        frame = pd.read_csv(folder / f"{unit.name}.csv", float_precision="round_trip")
+        for chain in study.chains:
+            same = unit.layer == 1 or unit.method == "cd"
+            if unit.method in study.methods and (chain == unit.chain or same):
+                frames.append(frame.assign(chain=chain))
+    order = {method: i for i, method in enumerate(study.methods)}
+    table = pd.concat(frames, ignore_index=True)
+    return table.sort_values(
+        ["chain", "layer", "method", "seed", "iteration"],
+        key=lambda column: column.map(order) if column.name == "method" else column,
+        ignore_index=True,
+    )
+
+
+def trained(study: Study, output: str | Path, unit: Unit) -> tuple[NDArray[Any], RBM]:
+    """Return the input and the trained layer of one unit of a study that has been run."""
+    data = datasets.load(study.dataset, side=study.side, binarise=study.binarise, n_train=study.n_images)
+    folder = Path(output) / f"study-{fingerprint(study, data)}"
+    return _input(study, unit, data, folder), _saved(folder, unit)
+
+
+def _input(study: Study, unit: Unit, data: datasets.Dataset, folder: Path) -> NDArray[Any]:
+    """Return what a unit is trained on: the images, or the features of the layers below."""
+    V: NDArray[Any] = data.train
+    below = "cd" if unit.chain == "shared" else unit.method
+    for layer in range(1, unit.layer):
+        rbm = _saved(folder, Unit(below, "own", layer, unit.seed))
+        V = propagate(rbm, V, features=study.features, seed=unit.seed)
+    return V
+
+
+def _saved(folder: Path, unit: Unit) -> RBM:
+    with np.load(folder / f"{unit.name}.npz") as arrays:
+        return RBM(arrays["W"], arrays["b"], arrays["c"])
+
+
+def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) -> None:
+    """Train one layer, and save its weights and then its records."""
+    method, _, reading = unit.method.partition(":")
+    n_hidden = study.layers[unit.layer - 1]
+    rows: list[tuple[Any, ...]] = []
+    previous: RBM | None = None
+    spread = float(V.std(axis=0, dtype=np.float64).mean())
+    steps = train(
+        method,
+        V,
+        n_hidden,
+        training=study.training,
+        reading=Reading.named(reading or "default"),
+        seed=unit.seed + 1000 * unit.layer,
+    )
+    for step in steps:
+        if previous is None or any(not np.array_equal(a, b) for a, b in zip(previous, step.rbm, strict=True)):
+            errors = reconstruction_errors(step.rbm, V, seed=unit.seed)
+        previous = step.rbm
+        rows.append(
+            (*unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, step.rbm.flat().size, len(V), spread)
+        )
+        bar.update(step.iteration > 0)
+    arrays = folder / f".{unit.name}.npz"
+    np.savez(arrays, W=step.rbm.W, b=step.rbm.b, c=step.rbm.c)
+    arrays.replace(folder / f"{unit.name}.npz")
+    _write(folder / f"{unit.name}.csv", pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False))
+
+
+def fingerprint(study: Study, data: datasets.Dataset) -> str:
+    """Return the name of a study's folder: a digest of everything that its results depend on."""
+    known = provenance(study, data)
+    known = {name: known[name] for name in ("study", "readings", "checksum", "code", "versions")}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
+    """Return what a record must be read with: study, readings, data checksum, versions, code and its commit."""
+    readings = {m: json.loads(Reading.named(m.partition(":")[2] or "default").to_json()) for m in study.methods}
+    packages = ("leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy")
+    return {
+        "study": dataclasses.asdict(study) | {"dataset": data.name},
+        "readings": readings,
+        "data": data.description,
+        "checksum": data.checksum,
+        "code": _code(),
+        "commit": _commit(),
+        "versions": {package: version(package) for package in packages},
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def _code() -> str:
+    """Return a digest of the library's source files."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _commit() -> str | None:
+    """Return the commit of the clone that the library runs from, None outside one; "+" marks uncommitted changes."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file so that it is there whole or not at all."""
+    temporary = path.with_name(f".{path.name}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+# ---- what the records say
+
+
+def final(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the last iteration of every run."""
+    return table.loc[table["iteration"] == table["iteration"].max()]
+
+
+def summary(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
+    """Return quartiles of the final error of each method, layer and chain, over seeds."""
+    return _quartiles(final(table).groupby(["chain", "layer", "method"], sort=False)[measure])
+
+
+def compare(table: pd.DataFrame, method: str, rival: str, measure: str = "mean_field") -> pd.DataFrame:
+    """Compare two methods' final errors, paired over seeds.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    method, rival : str
+        As in the column "method".
+    measure : str
+        Column that is compared, lower is better.
+
+    Returns
+    -------
+    DataFrame
+        A row for each chain and layer: number of seeds, how many of them `method` wins, the median ratio of its error
+        to the rival's, and the two-sided p-value of Wilcoxon's signed-rank test (not-a-number where all are equal).
+    """
+    last = final(table)
+    rows = []
+    for (chain, layer), group in last[last["method"].isin([method, rival])].groupby(["chain", "layer"]):
+        pair = group.pivot_table(index="seed", columns="method", values=measure)
+        a, b = pair[method].to_numpy(), pair[rival].to_numpy()
+        p = np.nan if np.array_equal(a, b) else float(stats.wilcoxon(a, b).pvalue)
+        rows.append((chain, layer, len(pair), int((a < b).sum()), float(np.median(a / b)), p))
+    return pd.DataFrame(rows, columns=["chain", "layer", "seeds", "wins", "ratio", "p"]).set_index(["chain", "layer"])
+
+
+def gain_over_start(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
+    """Return by how much each method's final error is below its start's, in percent of the start: quartiles."""
+    first = table[table["iteration"] == 0].set_index(["chain", "layer", "method", "seed"])[measure]
+    last = final(table).set_index(["chain", "layer", "method", "seed"])[measure]
+    return _quartiles((100 * (1 - last / first)).groupby(level=["chain", "layer", "method"], sort=False))
+
+
+def _quartiles(groups: Any) -> pd.DataFrame:
+    return pd.DataFrame({name: groups.quantile(q) for name, q in (("q1", 0.25), ("median", 0.5), ("q3", 0.75))})
