@@ -15,16 +15,7 @@ from sphinx_external_toc.parsing import parse_toc_yaml
 
 import leamvd
 
-_BUILD = [
-    sys.executable,
-    "-c",
-    "from jupyter_book.cli.main import main; main()",
-    "build",
-    "-q",
-    "-W",
-    "-n",
-    "--keep-going",
-]
+_JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
@@ -77,7 +68,8 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
             shutil.copy(path, stage)
         for path in notebooks:
             shutil.copy(path, stage / "notebooks")
-        command = [*_BUILD, "--path-output", str(built), str(stage)]
+        options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(built)]
+        command = [sys.executable, "-c", _JUPYTER_BOOK, "build", *options, str(stage)]
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if run.returncode:
             raise RuntimeError(f"the book was not built:\n{strip_colors(run.stdout)}")

@@ -16,7 +16,8 @@ from tqdm.auto import tqdm
 
 from leamvd import checks
 from leamvd.compile import kernel
-from leamvd.rbm import RBM, Errors, activate, images, one_blas_thread, reconstruction_errors, sample_bits
+from leamvd.rbm import RBM, Errors, activate, images, reconstruction_errors, sample_bits
+from leamvd.threads import one_blas_thread
 
 __all__ = ["ContrastiveDivergence"]
 

@@ -28,8 +28,8 @@ class Training:
 
     Attributes
     ----------
-    n_iterations : int
-        Epochs of contrastive divergence, generations of the others: 50 in the paper.
+    n_gen : int
+        Generations, and epochs of contrastive divergence: 50 in the paper.
     population_size, n_elite, spread : int, int, float
         Of the optimisers: lambda, elites (LEA-MVD), and the initial standard deviation, CMA-ES's sigma0 too (E9).
     seed_epochs : int
@@ -40,7 +40,7 @@ class Training:
         Of contrastive divergence (E8), see `leamvd.contrastive_divergence.ContrastiveDivergence`.
     """
 
-    n_iterations: int = 50
+    n_gen: int = 50
     population_size: int = 24
     n_elite: int = 4
     spread: float = 0.1
@@ -55,7 +55,7 @@ class Training:
     weight_decay: float = 2e-4
 
     def __post_init__(self) -> None:
-        checks.integer("n_iterations", self.n_iterations, at_least=1)
+        checks.integer("n_gen", self.n_gen, at_least=1)
         checks.integer("seed_epochs", self.seed_epochs, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
 
@@ -126,7 +126,7 @@ def train(
     )
     epoch_products = 2 * training.cd_steps + 3
     if method == "cd":
-        for epoch in range(training.n_iterations + 1):
+        for epoch in range(training.n_gen + 1):
             rbm = cd.epoch() if epoch else cd.rbm
             seconds = time.perf_counter() - start
             yield Step(epoch, rbm, 0, epoch, epoch * epoch_products, seconds)
@@ -161,11 +161,11 @@ def _optimise(
         method,
         rbm.flat(),
         population_size=training.population_size,
-        n_gen=training.n_iterations,
+        n_gen=training.n_gen,
         seed=seed,
         **options,
     )
-    for iteration in range(1, training.n_iterations + 1):
+    for iteration in range(1, training.n_gen + 1):
         X = opt.ask()
         opt.tell(X, objective(X))
         best = RBM.from_flat(opt.result.x.astype(rbm.W.dtype), n_visible, n_hidden)

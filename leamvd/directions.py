@@ -197,9 +197,7 @@ def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArr
     return image / np.linalg.norm(image)
 
 
-def descent(
-    products: Products, ir: Integers, start: NDArray[np.float64], *, oriented: bool, fresh: float
-) -> Descent:
+def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, oriented: bool, fresh: float) -> Descent:
     """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
 
     C_hat is the unit vector orthogonal to P on which the columns of U have the largest projections; zero where they

@@ -23,6 +23,8 @@ from leamvd.reading import Reading
 CHAINS = ("own", "shared")
 """Whether a method's layers see its own features or those of contrastive divergence (reading row E7)."""
 
+PROFILES = ("quick", "paper")
+
 COLUMNS = (
     "method", "chain", "layer", "seed", "iteration", *Errors._fields,
     "evaluations", "passes", "products", "seconds", "n_visible", "n_hidden", "n_var", "n_images", "input_spread",
@@ -114,6 +116,52 @@ class Study:
         ]  # fmt: skip
 
 
+STUDIES = {
+    ("mnist-7x7", "quick"): Study(
+        methods=("cd", "lea-mvd", "lea-mvd:unseeded", "cma-es"),
+        seeds=(0, 1, 2),
+        training=Training(n_gen=20, dtype="float64"),
+    ),
+    ("mnist-7x7", "paper"): Study(
+        dataset="mnist",
+        methods=("cd", "lea-mvd", "lea-mvd:unseeded", "lea-mvd:printed", "cma-es"),
+        seeds=tuple(range(30)),
+    ),
+    ("mnist-28x28", "quick"): Study(
+        side=28,
+        n_images=300,
+        layers=(500, 500, 2000),
+        methods=("cd", "lea-mvd"),
+        seeds=(0, 1),
+        training=Training(n_gen=8, dtype="float64"),
+    ),
+    ("mnist-28x28", "paper"): Study(
+        dataset="mnist",
+        side=28,
+        layers=(500, 500, 2000),
+        methods=("cd", "lea-mvd", "lea-mvd:unseeded", "lea-mvd:printed"),
+        seeds=tuple(range(30)),
+    ),
+}
+"""The two experiments of the paper, at its own settings and at a scale that takes a minute."""
+
+
+def study(section: str, profile: str, **changes: Any) -> Study:
+    """Return one of `STUDIES` with fields of `Study` or `Training` changed; a change to None is none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such study or field, or a value is out of range.
+    """
+    checks.choice("section", section, sorted({section for section, _ in STUDIES}))
+    base = STUDIES[section, checks.choice("profile", profile, PROFILES)]
+    given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    settings = {field.name for field in dataclasses.fields(Training)} & set(given)
+    training = dataclasses.replace(base.training, **{name: given.pop(name) for name in settings})
+    return dataclasses.replace(base, training=training, **given)
+
+
 def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataFrame:
     """Run what of a study has not been run yet, and return its records.
 
@@ -141,21 +189,19 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     ValueError, MemoryError, leamvd.datasets.DataError
         If the study cannot be run.
     """
-    data = datasets.load(study.dataset, side=study.side, binarise=study.binarise, n_train=study.n_images)
+    data = _data(study)
     folder = Path(output) / f"study-{fingerprint(study, data)}"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "provenance.json").exists():
         _write(folder / "provenance.json", json.dumps(provenance(study, data), indent=2))
     units = study.units()
-    with tqdm(
-        total=len(units) * study.training.n_iterations, desc="study", unit="iteration", disable=not progress
-    ) as bar:
+    with tqdm(total=len(units) * study.training.n_gen, desc="study", unit="iteration", disable=not progress) as bar:
         for unit in units:
             bar.set_postfix_str(unit.name)
             if not (folder / f"{unit.name}.csv").exists():
                 _compute(study, unit, _input(study, unit, data, folder), folder, bar)
             else:
-                bar.update(study.training.n_iterations)
+                bar.update(study.training.n_gen)
     return records(study, folder)
 
 
@@ -179,9 +225,19 @@ def records(study: Study, folder: Path) -> pd.DataFrame:
 
 def trained(study: Study, output: str | Path, unit: Unit) -> tuple[NDArray[Any], RBM]:
     """Return the input and the trained layer of one unit of a study that has been run."""
-    data = datasets.load(study.dataset, side=study.side, binarise=study.binarise, n_train=study.n_images)
+    data = _data(study)
     folder = Path(output) / f"study-{fingerprint(study, data)}"
     return _input(study, unit, data, folder), _saved(folder, unit)
+
+
+def _data(study: Study) -> datasets.Dataset:
+    return datasets.load(
+        study.dataset,
+        side=study.side,
+        binarise=study.binarise,
+        n_train=study.n_images,
+        dtype=study.training.dtype,
+    )
 
 
 def _input(study: Study, unit: Unit, data: datasets.Dataset, folder: Path) -> NDArray[Any]:
@@ -253,10 +309,12 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
 
 
 def _code() -> str:
-    """Return a digest of the library's source files."""
+    """Return a digest of the library's source files, without those that only show results."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.name.encode() + path.read_bytes())
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] not in ("book.py", "cli.py", "figures", "sections.py"):
+            digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -281,7 +339,7 @@ def _write(path: Path, text: str) -> None:
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
     """Return the last iteration of every run."""
-    return table.loc[table["iteration"] == table["iteration"].max()]
+    return table.query("iteration == iteration.max()")
 
 
 def summary(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:

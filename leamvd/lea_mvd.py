@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from leamvd import checks, directions, sampling, selection, streams
-from leamvd.optimizer import Optimizer, bounds_arrays, dimension
+from leamvd.optimizer import Optimizer, bounds_arrays, dimension, read_only
 from leamvd.reading import Reading
 
 
@@ -42,6 +42,8 @@ class State(NamedTuple):
         Values told so far, and those of them that were not a number or +inf.
     initial_std : ndarray, shape (n,), or None
         Standard deviations of the first population, where the reading resets to them.
+    std_norm, descent_norm : float
+        Norms of Sigma and C_ani, to the bit as the optimiser summed them.
     """
 
     population: NDArray[np.floating]
@@ -61,6 +63,8 @@ class State(NamedTuple):
     n_nan: int
     n_inf: int
     initial_std: NDArray[np.floating] | None
+    std_norm: float
+    descent_norm: float
 
 
 class LEAMVD(Optimizer):
@@ -191,28 +195,29 @@ class LEAMVD(Optimizer):
             sampling.normal(self._X, self._x0, spread, self._low, self._high, place)
             if self.reading.seed_in_population:
                 self._X[0] = self._x0
-        return _read_only(self._X[first:])
+                sampling.limit(self._X[0], self._low, self._high, place.limits)
+        return self._X[first:]
 
     def _regenerate(self, place: sampling.Place) -> None:
         real, pending, n_elite = self.dtype.type, self._pending, self.n_elite
         steps = np.full(self.population_size - n_elite, self._step())
         if self.reading.step == "sampled":
-            steps += self._descent_std * self._draw_normals(streams.DESCENT_STEP, self.generation + 1, len(steps))
+            z = streams.row_normals(self.seed, streams.DESCENT_STEP, self.generation + 1, len(steps))
+            steps += self._descent_std * z
         if self.reading.descent_scale == "normalised" and self._descent_norm > 0:
             steps /= self._descent_norm
-        elites = self._order[:n_elite]
-        newcomers, vacant = elites[elites >= n_elite], np.setdiff1d(np.arange(n_elite), elites)
-        moves = np.stack([newcomers, vacant], axis=1)
+        # The kernel moves the elites to the front. Ctrl-C waits for its end, so what follows from it is said before.
+        order, self._order = self._order, np.arange(len(self._X))
+        self._F[:n_elite] = self._F[order[:n_elite]]
         sampling.regenerate(
             self._X,
-            self._order,
+            order,
             self._rows,
             pending.row_weights.astype(self.dtype),
             real(pending.path_weight),
             real(pending.fresh),
             real(self._beta1 * self._beta2),
             (self._beta1 * (1 - self._beta2) * steps).astype(self.dtype),
-            moves,
             self._mean,
             self._std,
             self._path,
@@ -222,9 +227,6 @@ class LEAMVD(Optimizer):
             self._high,
             place,
         )
-        self._F[vacant] = self._F[newcomers]
-        slot = {int(old): int(new) for old, new in moves}
-        self._order = np.array([slot.get(int(row), int(row)) for row in elites] + list(range(n_elite, len(self._X))))
         self._pending = pending._replace(fresh=0.0)
 
     def _step(self) -> float:
@@ -267,7 +269,7 @@ class LEAMVD(Optimizer):
     def _estimate(self) -> None:
         """Estimate mu, Sigma, P and C_ani (lines 7 and 8)."""
         reading, m = self.reading, len(self._rows)
-        self._rows = self._draw_descent_rows()
+        self._rows = streams.distinct(self.seed, streams.DESCENT_ROWS, self.generation, m, self.population_size)  # R7
         products = directions.scan(
             self._X,
             self._order,
@@ -279,7 +281,7 @@ class LEAMVD(Optimizer):
             self._std,
             self._path,
         )
-        start = self._draw_normals(streams.DESCENT_START, self.generation, m)
+        start = streams.row_normals(self.seed, streams.DESCENT_START, self.generation, m)
         fresh = 1.0 if self.generation == 1 and reading.first_direction == "full" else directions.RATE
         self._pending = directions.descent(
             products, self._rows, start, oriented=reading.orientation == "oriented", fresh=fresh
@@ -303,25 +305,6 @@ class LEAMVD(Optimizer):
         self._std_norm = _norm(self._std, self.reading)
         self._beta1, self._stagnation = 0.1, 0
 
-    def _draw_descent_rows(self) -> NDArray[np.int64]:
-        """Draw ir: distinct ranks out of 2..lambda (0-based: 1..lambda - 1), by the first steps of a shuffle (R7)."""
-        ranks = np.arange(1, self.population_size)
-        m = len(self._rows)
-        for i in range(m):
-            word = int(streams.words(self.seed, streams.DESCENT_ROWS, self.generation, 0, i)[0])
-            j = i + (word * (len(ranks) - i) >> 32)
-            ranks[i], ranks[j] = ranks[j], ranks[i]
-        return ranks[:m].copy()
-
-    def _draw_normals(self, purpose: int, generation: int, count: int) -> NDArray[np.float64]:
-        """Draw standard normals, one a row of the stream: what belongs to a row does not depend on the others."""
-        result = np.empty(count)
-        s = streams.scratch(result)
-        for row in range(count):
-            streams.normal_tile(np.uint64(self.seed), purpose, generation, row, 0, s)
-            result[row] = s.numbers[0]
-        return result
-
     # ---- what it knows
 
     def _converged(self) -> dict[str, Any]:
@@ -330,7 +313,7 @@ class LEAMVD(Optimizer):
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:
-        """Euclidean norm of sigma, beta_1 and beta_2, as the next `ask` will use them."""
+        """Norm of sigma (R4), beta_1 and beta_2, as the next `ask` will use them."""
         return self._std_norm, self._beta1, self._beta2
 
     def _best(self) -> NDArray[np.floating] | None:
@@ -380,28 +363,33 @@ class LEAMVD(Optimizer):
             self.n_nan,
             self.n_inf,
             None if self._initial_std is None else self._initial_std.copy(),
+            self._std_norm,
+            self._descent_norm,
         )
 
     @state.setter
     def state(self, state: State) -> None:
-        n, size = self.n_var, self.population_size
-        self._X = checks.array("state.population", state.population, shape=(size, n), dtype=self.dtype).copy()
-        self._F, self._order = np.array(state.fitness, dtype=np.float64), np.arange(size)
-        self._mean, self._std, self._path, self._descent = (
-            checks.array(f"state.{name}", getattr(state, name), shape=(n,), dtype=self.dtype).copy()
-            for name in ("mean", "std", "path", "descent")
-        )
-        self._previous = self._X[0].copy()
-        self._rows = np.array(state.descent_rows, dtype=np.int64)
-        self._pending = directions.Descent(np.zeros(len(self._rows)), 0.0, 0.0, 0.0, np.zeros(size - 1))
+        n, size, m = self.n_var, self.population_size, len(self._rows)
+
+        def array(name: str, *shape: int) -> NDArray[Any]:
+            given = getattr(state, name)
+            dtype = np.int64 if name == "descent_rows" else self.dtype
+            return checks.array(f"state.{name}", given, shape=shape, dtype=dtype).copy()
+
+        fitness = np.array(state.fitness, dtype=np.float64)
+        if fitness.shape != (size,) or not np.all(fitness[:-1] <= fitness[1:]):
+            raise ValueError(f"state.fitness must be {size} values, best first, got {state.fitness!r:.200}")
+        X, rows, initial = array("population", size, n), array("descent_rows", m), state.initial_std
+        mean, std, path, descent = (array(name, n) for name in ("mean", "std", "path", "descent"))
+        self._initial_std = None if initial is None else array("initial_std", n)
+        self._X, self._F, self._order, self._rows = X, fitness, np.arange(size), rows
+        self._mean, self._std, self._path, self._descent, self._previous = mean, std, path, descent, X[0].copy()
+        self._pending = directions.Descent(np.zeros(m), 0.0, 0.0, 0.0, np.zeros(size - 1))  # C_ani is complete
         self._descent_mean, self._descent_std = state.descent_mean, state.descent_std
-        self._descent_norm = float(np.linalg.norm(self._descent))
+        self._std_norm, self._descent_norm = state.std_norm, state.descent_norm
         self._beta1, self._beta2, self._stagnation = state.beta1, state.beta2, state.stagnation
         self.generation, self.nfev, self.n_nan, self.n_inf = state.generation, state.nfev, state.n_nan, state.n_inf
-        self._initial_std = None if state.initial_std is None else state.initial_std.copy()
-        self.best_fun = float(self._F[0])
-        self._std_norm = _norm(self._std, self.reading)
-        self._candidates = None
+        self.best_fun, self._candidates, self._halted = float(fitness[0]), None, {}
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_candidates": None if self._candidates is None else len(self._candidates)}
@@ -409,15 +397,9 @@ class LEAMVD(Optimizer):
     def __setstate__(self, values: dict[str, Any]) -> None:
         self.__dict__.update(values)
         if self._candidates is not None:  # the candidates are rows of the population, not a copy of them
-            self._candidates = _read_only(self._X[self.population_size - values["_candidates"] :])
+            self._candidates = read_only(self._X[self.population_size - values["_candidates"] :])
 
 
 def _norm(std: NDArray[np.floating], reading: Reading) -> float:
     wide = std.astype(np.float64)
     return float(np.linalg.norm(wide) if reading.sigma_norm == "euclidean" else wide.max())
-
-
-def _read_only(rows: NDArray[np.floating]) -> NDArray[np.floating]:
-    view = rows.view()
-    view.flags.writeable = False
-    return view

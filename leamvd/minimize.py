@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ class Generation(NamedTuple):
     best: float  # best value so far
     mean: float  # of the generation's finite values
     worst: float  # of the generation's values
-    std_norm: float  # Euclidean norm of sigma; not-a-number where a method has none
+    std_norm: float  # norm of sigma (reading row R4); not-a-number where a method has none
     beta1: float
     beta2: float
     nfev: int
@@ -77,7 +77,7 @@ def minimize(
         Which optimiser.
     callback : callable, optional
         Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult where its parameter
-        has that name, otherwise with the best point. It stops the search by returning True or raising StopIteration.
+        has that name, otherwise with the best point. It stops the search by returning true or raising StopIteration.
     progress : bool
         Show a progress bar.
     target : float, optional
@@ -140,17 +140,18 @@ def _generation(opt: Optimizer, F: NDArray[np.float64]) -> Generation:
 
 
 def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
-    columns = zip(*history, strict=True) if history else ([] for _ in Generation._fields)
-    result = opt.result
-    result.history = Generation(*(np.array(column) for column in columns))
-    return result
+    columns: Any = zip(*history, strict=True) if history else ([] for _ in Generation._fields)
+    result: Any = opt.result
+    fields: Any = map(np.array, columns)
+    result.history = Generation(*fields)
+    return cast(OptimizeResult, result)
 
 
 def _stops(callback: Callable[..., Any], opt: Optimizer) -> bool:
     """Call scipy's kind of callback; True if it wants the search to end."""
     try:
         if "intermediate_result" in inspect.signature(callback).parameters:
-            return callback(intermediate_result=opt.result) is True
-        return callback(opt.result.x) is True
+            return bool(callback(intermediate_result=opt.result))
+        return bool(callback(opt.result.x))
     except StopIteration:
         return True

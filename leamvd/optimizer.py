@@ -1,8 +1,9 @@
 """What every optimiser here shares: ask, tell, stop, result, and the counting between them."""
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -57,9 +58,9 @@ class Optimizer(ABC):
         self._halted: dict[str, Any] = {}
 
     def ask(self) -> NDArray[np.floating]:
-        """Return the candidates of the next generation, one a row; the same ones until they are told."""
+        """Return the candidates of the next generation, one a row and read-only; the same ones until they are told."""
         if self._candidates is None:
-            self._candidates = self._sample()
+            self._candidates = read_only(self._sample())
         return self._candidates
 
     def tell(self, X: ArrayLike, F: ArrayLike) -> None:
@@ -116,7 +117,7 @@ class Optimizer(ABC):
         not finite; ``x`` is None before the first generation.
         """
         reason = next(reversed(self.stop()), "running")
-        return OptimizeResult(
+        return OptimizeResult(  # type: ignore[call-arg]  # its stubs declare no constructor
             x=self._best(),
             fun=self.best_fun,
             nit=self.generation,
@@ -128,6 +129,10 @@ class Optimizer(ABC):
             n_inf=self.n_inf,
             seed=self.seed,
         )
+
+    def __copy__(self) -> Self:
+        """Return a deep copy: two optimisers cannot write to one population."""
+        return copy.deepcopy(self)
 
     @abstractmethod
     def _sample(self) -> NDArray[np.floating]: ...
@@ -143,16 +148,23 @@ class Optimizer(ABC):
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:
-        """Norm of sigma, beta_1 and beta_2; not-a-number for methods that have none."""
+        """Norm of sigma (Euclidean unless reading row R4 says otherwise), beta_1, beta_2; nan where there is none."""
         return math.nan, math.nan, math.nan
 
 
 def floating(dtype: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
-    result = np.dtype(dtype)
+    result: np.dtype[Any] = np.dtype(dtype)
     if result not in streams.ARITHMETIC:
         raise ValueError(f"dtype must be float32 or float64, got {result}")
     return result
+
+
+def read_only(rows: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return a view that cannot be written to."""
+    view = rows.view()
+    view.flags.writeable = False
+    return view
 
 
 def bounds_arrays(
@@ -180,7 +192,7 @@ def dimension(x0: ArrayLike | None, n_var: int | None, bounds: tuple[ArrayLike, 
     known = {} if n_var is None else {"n_var": checks.integer("n_var", n_var, at_least=1)}
     if x0 is not None:
         known["len(x0)"] = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
-    for i, side in enumerate(() if bounds is None or len(bounds) != 2 else bounds):
+    for i, side in enumerate(bounds if isinstance(bounds, tuple | list) and len(bounds) == 2 else ()):
         if np.ndim(side) == 1:
             known[f"len(bounds[{i}])"] = len(np.asarray(side))
     if len(set(known.values())) != 1:

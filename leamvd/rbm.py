@@ -7,22 +7,17 @@ An RBM with weights W, visible biases b and hidden biases c gives the energy E(v
 Arithmetic is float32 where the images are float32 and float64 otherwise.
 """
 
-import functools
 import math
-import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from itertools import product
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import logsumexp
-from threadpoolctl import ThreadpoolController
 
 from leamvd import checks
 from leamvd.logistic import sigmoid, squared_error
+from leamvd.threads import in_threads, one_blas_thread, thread_count
 
 __all__ = [
     "RBM",
@@ -34,7 +29,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-_T = TypeVar("_T")
 
 BLOCK_SIZE = 1024
 """Images in one block: enough for matrix products at full speed, few enough that scratch arrays stay in the cache."""
@@ -212,7 +206,7 @@ def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int |
             return mean_field, _visible_error(W, b, bits, block, V_hat)
 
     with one_blas_thread():
-        parts = _in_threads(block_errors, range(_n_blocks(V, BLOCK_SIZE)), n_threads)
+        parts = in_threads(block_errors, range(_n_blocks(V, BLOCK_SIZE)), n_threads)
     mean_field, sampled = (float(total) for total in np.sum(parts, axis=0))
     baseline = constant_baseline(V) or math.nan
     return Errors(mean_field, sampled, mean_field / baseline, sampled / baseline)
@@ -256,7 +250,7 @@ class ReconstructionObjective:
     ) -> None:
         V = images("V", V)
         block_size = checks.integer("block_size", block_size, at_least=1)
-        self.n_threads = _thread_count(n_threads)
+        self.n_threads = thread_count(n_threads)
         self.n_visible = V.shape[1]
         self.n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
         self.n_var = n_parameters(self.n_visible, self.n_hidden)
@@ -292,7 +286,7 @@ class ReconstructionObjective:
 
         parts = np.array_split(np.arange(len(population)), self.n_threads)
         with one_blas_thread():
-            _in_threads(evaluate, product(range(len(self._blocks)), parts), self.n_threads)
+            in_threads(evaluate, product(range(len(self._blocks)), parts), self.n_threads)
         total: NDArray[np.float64] = errors.sum(axis=1)
         return total
 
@@ -320,30 +314,8 @@ def sample_bits(P: Array, rng: np.random.Generator) -> Array:
     return np.less(U, P, out=U)
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which a matrix product runs on the thread that asks for it: its bits are then fixed."""
-    context: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
-    return context
-
-
-@functools.cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds
-
-
 def _dtype(value: ArrayLike) -> type[np.floating[Any]]:
     return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64
-
-
-def _thread_count(n_threads: int | None) -> int:
-    if n_threads is not None:
-        return checks.integer("n_threads", n_threads, at_least=1)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _in_threads(work: Callable[[Any], _T], items: Iterable[Any], n_threads: int | None) -> list[_T]:
-    with ThreadPoolExecutor(_thread_count(n_threads)) as pool:
-        return list(pool.map(work, items))
 
 
 def _n_blocks(V: Array, block_size: int) -> int:

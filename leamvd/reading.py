@@ -146,18 +146,20 @@ class Reading:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """Return the preset "default" or "printed", or the reading saved in the file `name`.
+        """Return the preset "default", "printed" or "unseeded", or the reading saved in the file `name`.
+
+        "unseeded" is the default but for R16: the seed is not in the first population.
 
         Raises
         ------
         ValueError
             If `name` is neither a preset nor a file that holds a reading.
         """
-        if name in ("default", "printed"):
-            return cls() if name == "default" else cls.printed()
+        if name in ("default", "printed", "unseeded"):
+            return cls.printed() if name == "printed" else cls(seed_in_population=name == "default")
         path = Path(name)
         if not path.is_file():
-            raise ValueError(f"reading must be 'default', 'printed' or a JSON file, got {name!r}")
+            raise ValueError(f"reading must be 'default', 'printed', 'unseeded' or a JSON file, got {name!r}")
         return cls.from_json(path.read_text(encoding="utf-8"))
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ PERTURBED = 0.02
 LIMITS = ("first", "clip", "reflect")
 """What search limits do to a new individual (reading row R15)."""
 
-_CLIP, _REFLECT = LIMITS.index("clip"), LIMITS.index("reflect")
+_FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _LOG_UNPERTURBED = math.log1p(-PERTURBED)
 _RUN = 64  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
 
@@ -48,10 +48,12 @@ def _perturb(x: Floats, place: Place, row: int, tile: int, w: Words) -> None:
 
 
 @kernel()
-def _limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
-    """Clip x to [low, high], or reflect it at them until it lies inside."""
+def limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
+    """Clip x to [low, high], or reflect it at them until it lies inside; nothing where limits shape the start only."""
+    if limits == _FIRST:
+        return
     for i in range(x.size):
-        if limits == _REFLECT and high[i] > low[i]:
+        if limits == _REFLECT and high[i] > low[i] and not low[i] <= x[i] <= high[i]:
             width = high[i] - low[i]
             y = math.fabs(x[i] - low[i]) % (2 * width)
             x[i] = low[i] + (2 * width - y if y > width else y)
@@ -83,8 +85,7 @@ def normal(X: Floats, centre: Floats, spread: np.floating, low: Floats, high: Fl
             streams.normal_tile(place.seed, streams.NORMAL, place.generation, r, c, s)
             for i in range(x.size):
                 x[i] = centre[start + i] + spread * s.numbers[i]
-            if place.limits == _CLIP or place.limits == _REFLECT:
-                _limit(x, low[start:stop], high[start:stop], place.limits)
+            limit(x, low[start:stop], high[start:stop], place.limits)
 
 
 @kernel()
@@ -128,7 +129,6 @@ def regenerate(
     fresh: np.floating,
     shift_path: np.floating,
     steps: Floats,
-    moves: Integers,
     mean: Floats,
     std: Floats,
     path: Floats,
@@ -141,14 +141,14 @@ def regenerate(
     """Write the rows that are not elites anew, move the elites to the front, and update C_ani and x_best in place.
 
     x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4), where
-    shift_path = beta_1 beta_2 and steps[r] = beta_1 (1 - beta_2) step for each new row. `moves` (k, 2) names the
-    elites that change their row, from and to.
+    shift_path = beta_1 beta_2 and steps[r] = beta_1 (1 - beta_2) step for each new row. Elites end in their order.
     """
     n, size = X.shape[1], X.shape[0]
     n_new = steps.size
+    n_elite = size - n_new
     for c in prange((n + CHUNK - 1) // CHUNK):
         s, w = streams.scratch(X), np.empty((4, _RUN), np.uint64)
-        centre, C = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+        centre, C, elite = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty((n_elite, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop, tile = min(n, start + TILE), start // TILE
             width = stop - start
@@ -158,13 +158,16 @@ def regenerate(
                 descent[start + i] = C[i]
                 previous[start + i] = best[i]
                 centre[i] = mean[start + i] + shift_path * path[start + i]
-            for m in range(moves.shape[0]):
-                X[moves[m, 1], start:stop] = X[moves[m, 0], start:stop]
+            for k in range(n_elite):
+                if order[k] != k:
+                    elite[k, :width] = X[order[k], start:stop]
+            for k in range(n_elite):
+                if order[k] != k:
+                    X[k, start:stop] = elite[k, :width]
             for r in range(n_new):
-                x, step = X[size - n_new + r, start:stop], steps[r]
-                streams.normal_tile(place.seed, streams.NORMAL, place.generation, size - n_new + r, tile, s)
+                x, step = X[n_elite + r, start:stop], steps[r]
+                streams.normal_tile(place.seed, streams.NORMAL, place.generation, n_elite + r, tile, s)
                 for i in range(width):
                     x[i] = s.numbers[i] * sigma[i] + (centre[i] + step * C[i])
-                _perturb(x, place, size if place.by_column else size - n_new + r, tile, w)
-                if place.limits == _CLIP or place.limits == _REFLECT:
-                    _limit(x, low[start:stop], high[start:stop], place.limits)
+                _perturb(x, place, size if place.by_column else n_elite + r, tile, w)
+                limit(x, low[start:stop], high[start:stop], place.limits)

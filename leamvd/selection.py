@@ -31,8 +31,9 @@ def fractional_tournament(population_size: int, exponent: float = 1.5) -> NDArra
     """
     size = checks.integer("population_size", population_size, at_least=1)
     power = checks.real("exponent", exponent, at_least=0)
-    weights = (np.arange(size, 0, -1) / size) ** power
-    return weights / weights.sum()
+    weights: NDArray[np.float64] = (np.arange(size, 0, -1) / size) ** power
+    weights /= weights.sum()
+    return weights
 
 
 def tournament(population_size: int, size: int) -> NDArray[np.float64]:
@@ -105,9 +106,7 @@ def _floating(a: NDArray[np.generic]) -> np.dtype[np.floating]:
 
 
 @kernel()
-def mean_std_columns(
-    X: Floats, order: Integers, G: Floats, start: int, stop: int, mean: Floats, std: Floats
-) -> None:
+def mean_std_columns(X: Floats, order: Integers, G: Floats, start: int, stop: int, mean: Floats, std: Floats) -> None:
     """Write mu and sigma of the columns start..stop; `order` names the rows of X best first."""
     mu, variance = mean[start:stop], std[start:stop]
     mu[:] = 0

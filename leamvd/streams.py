@@ -17,7 +17,7 @@ from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from leamvd import checks
-from leamvd.compile import Floats, Words, kernel
+from leamvd.compile import Floats, Integers, Words, kernel
 
 _Block = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 _Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
@@ -112,9 +112,7 @@ def _round(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.ui
 
 
 @kernel()
-def _five_rounds(
-    x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64
-) -> _Round:
+def _five_rounds(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64) -> _Round:
     """Five rounds of the cipher; written out, so that loops over blocks around it compile to vector code."""
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
@@ -258,6 +256,26 @@ def normal_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: 
             angle[i] = ((s.lanes[2, i] << _SHIFT32) | s.lanes[3, i]) >> np.uint64(10)
         z = s.numbers
         _box_muller(radius, angle, z[:blocks], z[blocks:], s.real, s.bits, s.turn, s.quadrant)
+
+
+def row_normals(seed: int, purpose: int, generation: int, count: int) -> NDArray[np.float64]:
+    """Draw one standard normal for each of the rows 0..count - 1: what belongs to a row does not depend on the rest."""
+    result = np.empty(count)
+    s = scratch(result)
+    for row in range(count):
+        normal_tile(np.uint64(seed), purpose, generation, row, 0, s)
+        result[row] = s.numbers[0]
+    return result
+
+
+def distinct(seed: int, purpose: int, generation: int, count: int, stop: int) -> Integers:
+    """Draw `count` distinct integers out of 1..stop - 1, by the first steps of a shuffle."""
+    pool = np.arange(1, stop)
+    for i in range(count):
+        word = int(words(np.uint64(seed), purpose, generation, 0, i)[0])
+        j = i + (word * (len(pool) - i) >> 32)
+        pool[i], pool[j] = pool[j], pool[i]
+    return pool[:count].copy()
 
 
 @kernel()

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leamvd import checks
 from leamvd.optimizer import Optimizer, bounds_arrays
+from leamvd.threads import one_blas_thread
 
 SQUARE_MATRICES = 4
 """Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
@@ -89,7 +90,7 @@ class CMAES(Optimizer):
             self.best_fun, self._best_x = float(F[best]), X[best].copy()
         # pycma refuses infinite values: rank them last instead
         finite = F[np.isfinite(F)]
-        worst = finite.max() + 1.0 if finite.size else 0.0
+        worst = np.nextafter(finite.max(), np.inf) if finite.size else 0.0
         _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
 
     def _best(self) -> NDArray[np.floating] | None:
@@ -117,7 +118,7 @@ def _strategy(*arguments: Any) -> Any:
 
 
 def _quiet(function: Any, *arguments: Any) -> Any:
-    """Call pycma without its warnings about the solutions that we inject."""
-    with warnings.catch_warnings():
+    """Call pycma without its warnings about injected solutions, on one BLAS thread so that its bits are fixed."""
+    with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore")
         return function(*arguments)

@@ -1,0 +1,1 @@
+"""Records to matplotlib figures; nothing is computed here."""

@@ -1,0 +1,38 @@
+"""Threads: work on all of them, matrix products on one each, so that results keep their bits on any number."""
+
+import functools
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+from leamvd import checks
+
+_T = TypeVar("_T")
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which a matrix product runs on the thread that asks for it: its bits are then fixed."""
+    context: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
+    return context
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds
+
+
+def thread_count(n_threads: int | None) -> int:
+    """Return `n_threads`, checked to be at least 1, or the number of processors that this process may use."""
+    if n_threads is not None:
+        return checks.integer("n_threads", n_threads, at_least=1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_threads(work: Callable[[Any], _T], items: Iterable[Any], n_threads: int | None) -> list[_T]:
+    """Return ``work(item)`` for each of the items, in their order, computed on `n_threads` threads."""
+    with ThreadPoolExecutor(thread_count(n_threads)) as pool:
+        return list(pool.map(work, items))
