@@ -21,7 +21,7 @@ KERNEL_TESTS := $(wildcard $(addprefix tests/test_,$(addsuffix .py,compile strea
 	lea_mvd logistic rbm contrastive_divergence)))
 
 .DEFAULT_GOAL := help
-.PHONY: help book test lint coverage lock clean
+.PHONY: help book test accept lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,10 +41,16 @@ book: $(INSTALLED)  ## Run the four sections at a small scale and render the boo
 	@$(BIN)/leamvd book --results results/quick
 
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/.
-test: $(INSTALLED)  ## Run all tests, then every notebook against its stored outputs
-	$(BIN)/python -m pytest
+test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	$(BIN)/python -m pytest --nbval --nbval-current-env _build/nbval
+	LEAMVD_FIGURES=$(CURDIR)/_build/nbval/results/figures \
+		$(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
+
+accept: $(INSTALLED)  ## Take the outputs and figures of a new quick run as the right ones
+	rm -rf results/accept && $(BIN)/leamvd reproduce --profile quick --output results/accept
+	cp results/accept/*.ipynb notebooks
+	rm -rf tests/figures && mkdir tests/figures && cp results/accept/*/figures/* tests/figures
+	rm -f tests/figures/timing-*
 
 lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff check

@@ -28,9 +28,9 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the quick checks of style and structure first, and skip what makes no sense uncompiled."""
-    first = ["test_structure.py", "test_packaging.py"]
-    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
+    """Run the quick checks of style first and figures after the notebooks that make them; skip what needs a compiler."""
+    order = {"test_structure.py": 0, "test_packaging.py": 0, "test_figures.py": 3}
+    items.sort(key=lambda item: order.get(item.path.name, 2 if item.path.suffix == ".ipynb" else 1))
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for item in items:
             if item.get_closest_marker("compiled"):

@@ -48,7 +48,7 @@ def save(figure: Figure, name: str, output: str | Path) -> Figure:
     folder = Path(output) / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     with plt.style.context(["default", STYLE]):
-        figure.savefig(folder / f"{name}.png", metadata={"Software": None})
+        figure.savefig(folder / f"{name}.png")
     (folder / f"{name}.json").write_text(json.dumps(plotted(figure)) + "\n", encoding="utf-8")
     plt.close(figure)
     return figure
