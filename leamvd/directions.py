@@ -44,20 +44,12 @@ class Descent(NamedTuple):
 
 
 @kernel(reassociate=True)
-def _dots(d: Floats, rows: Floats, path: Floats, descent: Floats, sums: NDArray[np.float64]) -> None:
-    """Add the inner products of d (W,) with the rows (m, W), with P and with C to sums (m + 2,)."""
-    m = len(rows)
-    for j in range(m):
-        total = d[0] * rows[j, 0]
-        for i in range(1, d.size):
-            total += d[i] * rows[j, i]
-        sums[j] += total
-    p, c = d[0] * path[0], d[0] * descent[0]
-    for i in range(1, d.size):
-        p += d[i] * path[i]
-        c += d[i] * descent[i]
-    sums[m] += p
-    sums[m + 1] += c
+def _dot(a: Floats, b: Floats) -> float:
+    """Return the inner product of two runs of the same length, summed in their own precision."""
+    total: float = a[0] * b[0]
+    for i in range(1, a.size):
+        total += a[i] * b[i]
+    return total
 
 
 @kernel()
@@ -92,10 +84,14 @@ def _columns(
         x = X[order[k], start:stop]
         for i in range(width):
             d[i] = x[i] - best[i]
-        _dots(d[:width], rows[:, :width], P, C, sums[k])
-    _dots(P, rows[:0, :width], P, C, sums[size, m:])
-    _dots(C, rows[:0, :width], P, C, sums[size + 1, m:])
-    _dots(sigma, rows[:0, :width], sigma, sigma, sums[size + 2, m:])
+        for j in range(m):
+            sums[k, j] += _dot(d[:width], rows[j, :width])
+        sums[k, m] += _dot(d[:width], P)
+        sums[k, m + 1] += _dot(d[:width], C)
+    sums[size, m] += _dot(P, P)
+    sums[size, m + 1] += _dot(P, C)
+    sums[size + 1, m + 1] += _dot(C, C)
+    sums[size + 2, m] += _dot(sigma, sigma)
     sums[0, 0] = max(sums[0, 0], np.float64(sigma.max()))
 
 

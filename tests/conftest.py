@@ -28,7 +28,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the quick checks of style first and figures after the notebooks that make them; skip what needs a compiler."""
+    """Run checks of style first, figures after the notebooks that make them; skip what needs a compiler."""
     order = {"test_structure.py": 0, "test_packaging.py": 0, "test_figures.py": 3}
     items.sort(key=lambda item: order.get(item.path.name, 2 if item.path.suffix == ".ipynb" else 1))
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":

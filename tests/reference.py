@@ -61,7 +61,9 @@ def beta_rules(beta1: float, beta2: float, success: bool, mirrored: bool = False
     return 0.5 * beta1, beta2
 
 
-def normals(seed: int, generation: int, row: int, n: int, purpose: int = streams.NORMAL, dtype: str = "float64") -> Array:
+def normals(
+    seed: int, generation: int, row: int, n: int, purpose: int = streams.NORMAL, dtype: str = "float64"
+) -> Array:
     """Return the stream's normals of one row."""
     s = streams.scratch(np.empty(1, dtype))
     tiles = []

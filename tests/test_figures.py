@@ -78,8 +78,8 @@ def test_a_drift_is_caught(tmp_path: Path) -> None:
     for shift in (0.0, 0.001, 0.1):
         figure, axes = publish.new()
         axes[0, 0].plot([0, 1, 2], [0, 1 + shift, 2])
-        publish.save(figure, f"curve-{shift}", tmp_path)
-        saved.append(tmp_path / "figures" / f"curve-{shift}")
+        publish.save(figure, f"curve-{round(1000 * shift)}", tmp_path)
+        saved.append(tmp_path / "figures" / f"curve-{round(1000 * shift)}")
     old, near, far = (numbers(json.loads(path.with_suffix(".json").read_text())) for path in saved)
     for new in (near, far):
         assert not all(np.allclose(a, b, rtol=1e-6, atol=2e-6) for a, b in zip(old, new, strict=True))

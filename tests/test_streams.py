@@ -1,0 +1,203 @@
+"""Statistical tests run on fixed seeds; a correct generator would fail each with probability below 1e-6."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from leamvd import streams
+
+REALS = ["float64", "float32"]
+SEED = 20191130
+
+
+def tiles(
+    count: int, dtype: str, *, seed: int = SEED, purpose: int = streams.NORMAL, generation: int = 1, row: int = 0
+) -> NDArray[np.floating]:
+    """Return `count` consecutive tiles of one row's normals."""
+    s = streams.scratch(np.empty(1, dtype))
+    result = np.empty((count, streams.TILE), dtype)
+    for tile in range(count):
+        streams.normal_tile(np.uint64(seed), purpose, generation, row, tile, s)
+        result[tile] = s.numbers
+    return result.ravel()
+
+
+def uniform_tiles(count: int, dtype: str) -> NDArray[np.floating]:
+    s = streams.scratch(np.empty(1, dtype))
+    result = np.empty((count, streams.TILE), dtype)
+    for tile in range(count):
+        streams.uniform_tile(np.uint64(SEED), streams.UNIFORM, 1, 0, tile, s)
+        result[tile] = s.numbers
+    return result.ravel()
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "words"),
+    [
+        ((0,) * 4, (0,) * 2, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            (0xA4093822, 0x299F31D0),
+            "d16cfe09 94fdcceb 5001e420 24126ea1",
+        ),
+    ],
+)
+def test_the_cipher_gives_the_known_answers_of_random123(
+    counter: tuple[int, ...], key: tuple[int, ...], words: str
+) -> None:
+    assert " ".join(f"{int(w):08x}" for w in streams.philox(*map(np.uint64, counter + key))) == words
+
+
+def test_a_place_is_one_counter_and_the_seed_is_the_key() -> None:
+    seed, block = 0x123456789ABCDEF0, 0x5_0000_0007
+    counter = (7, 5, 9 | streams.PERTURBATION << 24, 3)
+    expected = streams.philox(*map(np.uint64, (*counter, 0x9ABCDEF0, 0x12345678)))
+    assert streams.words(np.uint64(seed), streams.PERTURBATION, 3, 9, block) == expected
+
+
+def test_a_run_of_blocks_is_the_blocks_one_by_one() -> None:
+    lanes = np.empty((4, 9), np.uint64)
+    first = (1 << 32) - 4  # so that the counter's second word changes on the way
+    streams.words_run(np.uint64(SEED), streams.NORMAL, 2, 3, np.uint64(first), *lanes)
+    singles = [streams.words(np.uint64(SEED), streams.NORMAL, 2, 3, first + i) for i in range(9)]
+    assert lanes.T.tolist() == [[int(w) for w in block] for block in singles]
+
+
+def words_of_tile(row: int, tile: int, blocks: int) -> list[list[int]]:
+    places = range(tile * blocks, (tile + 1) * blocks)
+    return [[int(w) for w in streams.words(np.uint64(SEED), streams.NORMAL, 1, row, b)] for b in places]
+
+
+def box_muller(radius: int, angle: int, step_bits: int, angle_bits: int) -> tuple[float, float]:
+    """Return both normals of one pair in extended precision."""
+    pi = np.longdouble("3.14159265358979323846264338327950288")
+    u = np.longdouble(radius + 1) / 2**step_bits
+    r, turn = np.sqrt(-2 * np.log(u)), 2 * pi * np.longdouble(angle) / 2**angle_bits
+    return float(r * np.cos(turn)), float(r * np.sin(turn))
+
+
+def test_double_normals_are_box_and_mullers_to_a_few_rounding_errors() -> None:
+    numbers, half = tiles(3, "float64", row=5)[2048:], streams.TILE // 2
+    for b, (w0, w1, w2, w3) in enumerate(words_of_tile(5, 2, half)):
+        z = box_muller(((w0 << 32) | w1) >> 11, ((w2 << 32) | w3) >> 10, 53, 54)
+        error = np.abs([numbers[b] - z[0], numbers[half + b] - z[1]]).max()
+        assert error <= 4 * np.finfo(np.float64).eps * max(1.0, np.hypot(*z))
+
+
+def test_single_normals_are_box_and_mullers_to_a_few_rounding_errors() -> None:
+    numbers, quarter = tiles(1, "float32", row=5).astype(np.float64).reshape(4, -1), streams.TILE // 4
+    for b, w in enumerate(words_of_tile(5, 0, quarter)):
+        for pair in range(2):
+            z = box_muller(w[2 * pair] >> 1, w[2 * pair + 1], 31, 32)
+            error = np.abs(numbers[2 * pair : 2 * pair + 2, b] - z).max()
+            assert error <= 4 * np.finfo(np.float32).eps * max(1.0, np.hypot(*z))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        ("float64", ["-0x1.59c5f68670155p-1", "0x1.fe36122f354b5p-3", "0x1.40a4b73fb6063p+1", "0x1.11b58c7fcc587p-1"]),
+        ("float32", ["-0x1.9f434e0000000p+0", "-0x1.7395a60000000p-2", "0x1.efa3b40000000p+0", "0x1.f4de360000000p-1"]),
+    ],
+)
+def test_the_numbers_never_change(dtype: str, expected: list[str]) -> None:
+    """Recorded results rest on these bits."""
+    numbers = tiles(1, dtype, seed=1, generation=2, row=3)
+    assert [float(numbers[i]).hex() for i in (0, 1, 700, 1023)] == expected
+
+
+@pytest.mark.parametrize("dtype", REALS)
+def test_extreme_uniforms_give_finite_normals(dtype: str) -> None:
+    """The smallest radius gives the longest normal, the largest one gives zero; angles at and next to the axes."""
+    s = streams.scratch(np.empty(1, dtype))
+    bits = 53 if dtype == "float64" else 31
+    top = np.uint64(2**54 - 1 if dtype == "float64" else 2**32 - 1)
+    blocks = s.lanes.shape[1]
+    radius, angle = np.zeros(blocks, np.uint64), np.zeros(blocks, np.uint64)
+    radius[1::2] = np.uint64(2**bits - 1)
+    angle[:8] = [0, 0, top, top, top // np.uint64(2), top // np.uint64(2), top // np.uint64(4), top // np.uint64(4)]
+    first, second = np.empty(blocks, dtype), np.empty(blocks, dtype)
+    streams._box_muller(radius, angle, first, second, s.real, s.bits, s.turn, s.quadrant)
+    longest = np.sqrt(2 * bits * np.log(2))
+    np.testing.assert_allclose(first[[0, 2, 4]], longest * np.array([1, 1, -1]), rtol=1e-6)
+    assert second[6] == pytest.approx(longest, rel=1e-6)
+    np.testing.assert_allclose([first[1::2], second[1::2]], 0, atol=1e-6)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("dtype", REALS)
+def test_normals_have_the_moments_and_the_distribution_of_normals(dtype: str) -> None:
+    z = tiles(1024, dtype).astype(np.float64)
+    errors = np.sqrt(z.size)
+    for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96), (6, 15, 10170)):
+        assert abs((z**power).mean() - moment) * errors / np.sqrt(variance) < 5
+    assert stats.kstest(z, "norm").pvalue > 1e-6
+    for limit in (2.0, 3.0, 4.0, 4.5):
+        for tail in (np.sum(z > limit), np.sum(z < -limit)):
+            assert 1e-7 < stats.poisson.cdf(tail, z.size * stats.norm.sf(limit)) < 1 - 1e-7
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("dtype", REALS)
+def test_uniforms_are_uniform_below_one(dtype: str) -> None:
+    u = uniform_tiles(512, dtype)
+    assert u.min() >= 0
+    assert u.max() < 1
+    assert stats.kstest(u.astype(np.float64), "uniform").pvalue > 1e-6
+
+
+@pytest.mark.compiled
+def test_double_numbers_have_all_their_bits() -> None:
+    for x in (tiles(256, "float64"), uniform_tiles(256, "float64") + 1.0):  # + 1: one exponent, all 52 bits in sight
+        assert np.unique(x).size == x.size
+        low_bits = np.bincount((x.view(np.uint64) & np.uint64(255)).astype(int), minlength=256)
+        assert stats.chisquare(low_bits).pvalue > 1e-6
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("dtype", REALS)
+def test_neighbouring_streams_are_independent(dtype: str) -> None:
+    count = 256
+    z = tiles(count, dtype).astype(np.float64)
+    others = {
+        "row": tiles(count, dtype, row=1),
+        "generation": tiles(count, dtype, generation=2),
+        "purpose": tiles(count, dtype, purpose=streams.DESCENT_STEP),
+        "seed": tiles(count, dtype, seed=SEED + 1),
+        "high word of the seed": tiles(count, dtype, seed=SEED + 2**32),
+    }
+    lags = {f"column + {lag}": np.roll(z, lag) for lag in (1, 2, 256, 512, 1024)}
+    for name, other in (others | lags).items():
+        for f in (np.copy, np.square, np.sign):
+            a, b = f(z), f(other.astype(np.float64))
+            r = np.corrcoef(a, b)[0, 1]
+            assert abs(r) * np.sqrt(z.size) < 5, name
+
+
+def test_a_seed_has_64_bits_or_is_drawn() -> None:
+    assert streams.key(2**64 - 1) == 2**64 - 1
+    assert streams.key(None) != streams.key(None)
+    for wrong in (-1, 2**64):
+        with pytest.raises(ValueError, match=r"seed must be an integer >= 0 and <= 18446744073709551615, got"):
+            streams.key(wrong)
+    with pytest.raises(TypeError, match=r"seed must be an integer, got 1.0"):
+        streams.key(1.0)  # type: ignore[arg-type]
+
+
+def test_distinct_ranks_are_distinct_and_every_subset_is_equally_likely() -> None:
+    draws = np.array([streams.distinct(SEED, streams.DESCENT_ROWS, t, 2, 6) for t in range(2000)])
+    assert draws.min() == 1
+    assert draws.max() == 5
+    assert np.all(draws[:, 0] != draws[:, 1])
+    pairs = np.unique(draws, axis=0, return_counts=True)[1]
+    assert len(pairs) == 20
+    assert stats.chisquare(pairs).pvalue > 1e-6
+    assert sorted(streams.distinct(SEED, streams.DESCENT_ROWS, 1, 4, 5)) == [1, 2, 3, 4]
+
+
+def test_a_rows_normal_does_not_depend_on_how_many_rows_are_drawn() -> None:
+    few, many = (streams.row_normals(SEED, streams.DESCENT_STEP, 4, count) for count in (3, 9))
+    np.testing.assert_array_equal(few, many[:3])
+    assert many[7] == tiles(1, "float64", purpose=streams.DESCENT_STEP, generation=4, row=7)[0]
