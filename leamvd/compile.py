@@ -1,6 +1,7 @@
 """The one numba decorator: every compiler flag of the library is decided here."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
@@ -42,3 +43,20 @@ def kernel(*, parallel: bool = False, reassociate: bool = False) -> Callable[[_F
     flags = {"reassoc", "contract", "nsz"} if reassociate else False
     decorator = numba.njit(cache=True, nogil=True, error_model="numpy", parallel=parallel, fastmath=flags)
     return cast("Callable[[_F], _F]", decorator)
+
+
+def drop_stale_caches(package: Path) -> None:
+    """Delete compiled kernels that are older than the newest source file of a package.
+
+    Numba compiles a cached kernel anew when its own file changes, but not when a kernel that it calls does.
+    """
+    newest = max(source.stat().st_mtime for source in package.rglob("*.py"))
+    for index in package.rglob("*.nbi"):
+        try:
+            if index.stat().st_mtime < newest:
+                index.unlink()
+        except OSError:  # another process was quicker, or the folder is not ours to clean
+            continue
+
+
+drop_stale_caches(Path(__file__).parent)

@@ -12,6 +12,7 @@ from leamvd import checks
 from leamvd.contrastive_divergence import ContrastiveDivergence
 from leamvd.minimize import METHODS as OPTIMIZERS
 from leamvd.minimize import optimizer
+from leamvd.optimizer import Optimizer
 from leamvd.rbm import RBM, ReconstructionObjective
 from leamvd.reading import Reading
 
@@ -35,7 +36,7 @@ class Training:
     seed_epochs : int
         Epochs of contrastive divergence that make the seed solution of the optimisers (E5).
     dtype : {"float32", "float64"}
-        Of LEA-MVD's population; pycma has double precision only.
+        Of the images and so of all arithmetic on them, and of LEA-MVD's population; pycma has double precision only.
     cd_steps, batch_size, learning_rate, momentum, final_momentum, momentum_epochs, weight_decay : int or float
         Of contrastive divergence (E8), see `leamvd.contrastive_divergence.ContrastiveDivergence`.
     """
@@ -56,8 +57,43 @@ class Training:
 
     def __post_init__(self) -> None:
         checks.integer("n_gen", self.n_gen, at_least=1)
+        checks.integer("population_size", self.population_size, at_least=2)
+        checks.integer("n_elite", self.n_elite, at_least=1, at_most=self.population_size - 1)
+        checks.real("spread", self.spread, above=0)
         checks.integer("seed_epochs", self.seed_epochs, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
+        self.contrastive_divergence(np.zeros((1, 1)), 1, seed=0)  # checks its settings
+
+    def contrastive_divergence(self, V: NDArray[Any], n_hidden: int, *, seed: int) -> ContrastiveDivergence:
+        """Return the trainer of a layer of `n_hidden` units on the images `V`, shape (m, n_visible)."""
+        return ContrastiveDivergence(
+            V,
+            n_hidden,
+            k=self.cd_steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            final_momentum=self.final_momentum,
+            momentum_epochs=self.momentum_epochs,
+            weight_decay=self.weight_decay,
+            seed=seed,
+        )
+
+    def optimizer(self, method: str, x0: NDArray[Any], *, reading: Reading, seed: int) -> Optimizer:
+        """Return the optimiser `method` that starts at the parameters `x0`, shape (n,), of a layer."""
+        options: dict[str, Any] = {
+            "lea-mvd": {
+                "spread": self.spread,
+                "n_elite": self.n_elite,
+                "dtype": self.dtype,
+                "reading": reading,
+                "sigma_min": 0.0,  # every method spends the whole budget
+            },
+            "random": {"spread": self.spread, "dtype": self.dtype},
+        }.get(method, {"sigma0": self.spread, "seed_in_population": reading.seed_in_population})
+        return optimizer(
+            method, x0, population_size=self.population_size, n_gen=self.n_gen, seed=seed, **options
+        )  # fmt: skip
 
 
 class Step(NamedTuple):
@@ -112,18 +148,7 @@ def train(
     checks.choice("method", method, METHODS)
     training, reading = training or Training(), reading or Reading()
     start = time.perf_counter()
-    cd = ContrastiveDivergence(
-        V,
-        n_hidden,
-        k=training.cd_steps,
-        batch_size=training.batch_size,
-        learning_rate=training.learning_rate,
-        momentum=training.momentum,
-        final_momentum=training.final_momentum,
-        momentum_epochs=training.momentum_epochs,
-        weight_decay=training.weight_decay,
-        seed=seed,
-    )
+    cd = training.contrastive_divergence(V, n_hidden, seed=seed)
     epoch_products = 2 * training.cd_steps + 3
     if method == "cd":
         for epoch in range(training.n_gen + 1):
@@ -146,25 +171,8 @@ def _optimise(
     products = passes * (2 * training.cd_steps + 3)
     yield Step(0, rbm, 0, passes, products, seconds)
     start = time.perf_counter() - seconds
-    options: dict[str, Any] = {
-        "lea-mvd": {
-            "spread": training.spread,
-            "n_elite": training.n_elite,
-            "dtype": training.dtype,
-            "reading": reading,
-            "sigma_min": 0.0,  # every method spends the whole budget
-        },
-        "random": {"spread": training.spread, "dtype": training.dtype},
-    }.get(method, {"sigma0": training.spread, "seed_in_population": reading.seed_in_population})
     objective = ReconstructionObjective(V, n_hidden)
-    opt = optimizer(
-        method,
-        rbm.flat(),
-        population_size=training.population_size,
-        n_gen=training.n_gen,
-        seed=seed,
-        **options,
-    )
+    opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
     for iteration in range(1, training.n_gen + 1):
         X = opt.ask()
         opt.tell(X, objective(X))
@@ -180,7 +188,22 @@ def propagate(
     """Return what the next layer sees: P(h = 1 | v), or bits drawn from it by `seed` (reading row E6)."""
     if checks.choice("features", features, FEATURES) == "probabilities":
         return rbm.hidden_given_visible(V)
-    return rbm.sample_hidden(V, np.random.default_rng(seed))
+    # a child stream: the trainer of the same seed draws from the parent
+    return rbm.sample_hidden(V, np.random.default_rng(seed).spawn(1)[0])
+
+
+def layer_seed(seed: int, layer: int) -> int:
+    """Return the seed of a layer, counted from 1, of the stack `seed`: in [0, 2**64), no two of them related."""
+    return int(np.random.SeedSequence((seed, layer)).generate_state(1, np.uint64)[0])
+
+
+def reconstruct(stack: Sequence[RBM], V: NDArray[Any]) -> NDArray[Any]:
+    """Return what is left of the images `V`, shape (m, n_visible), after going up the stack and down again."""
+    for rbm in stack:
+        V = rbm.hidden_given_visible(V)
+    for rbm in reversed(stack):
+        V = rbm.visible_given_hidden(V)
+    return V
 
 
 def pretrain(
@@ -203,7 +226,7 @@ def pretrain(
     layers : sequence of int
         Hidden units of each layer.
     method, training, reading, seed
-        As for `train`; layer k uses seed + k.
+        As for `train`; each layer uses its `layer_seed`.
     features : {"probabilities", "bits"}
         What a layer hands on.
     inputs : sequence of ndarray, optional
@@ -213,14 +236,20 @@ def pretrain(
     Returns
     -------
     list of RBM
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As `train`; if there is not one array of `inputs` a layer.
     """
     if inputs is not None and len(inputs) != len(layers):
         raise ValueError(f"inputs must have one array a layer, {len(layers)}, got {len(inputs)}")
     stack: list[RBM] = []
-    for k, n_hidden in enumerate(layers):
-        X = V if inputs is None else inputs[k]
-        for step in train(method, X, n_hidden, training=training, reading=reading, seed=seed + k):
+    for layer, n_hidden in enumerate(layers, start=1):
+        X = V if inputs is None else inputs[layer - 1]
+        own_seed = layer_seed(seed, layer)
+        for step in train(method, X, n_hidden, training=training, reading=reading, seed=own_seed):
             rbm = step.rbm
         stack.append(rbm)
-        V = propagate(rbm, X, features=features, seed=seed + k)
+        V = propagate(rbm, X, features=features, seed=own_seed)
     return stack

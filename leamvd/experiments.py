@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import platform
+import re
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -12,11 +13,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 from tqdm import tqdm
 
 from leamvd import checks, datasets
-from leamvd.dbn import FEATURES, METHODS, Training, propagate, train
+from leamvd.dbn import FEATURES, METHODS, Training, layer_seed, propagate, train
 from leamvd.rbm import RBM, Errors, reconstruction_errors
 from leamvd.reading import Reading
 
@@ -43,7 +43,8 @@ class Unit(NamedTuple):
     @property
     def name(self) -> str:
         """File name without an ending."""
-        return f"{Path(self.method.replace(':', '-')).stem}-{self.chain}-layer{self.layer}-seed{self.seed}"
+        method = re.sub(r"[^\w.-]+", "-", self.method.removesuffix(".json"))  # a reading may be a path
+        return f"{method}-{self.chain}-layer{self.layer}-seed{self.seed}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -332,55 +333,3 @@ def _write(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}")
     temporary.write_text(text, encoding="utf-8")
     temporary.replace(path)
-
-
-# ---- what the records say
-
-
-def final(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the last iteration of every run."""
-    return table.query("iteration == iteration.max()")
-
-
-def summary(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
-    """Return quartiles of the final error of each method, layer and chain, over seeds."""
-    return _quartiles(final(table).groupby(["chain", "layer", "method"], sort=False)[measure])
-
-
-def compare(table: pd.DataFrame, method: str, rival: str, measure: str = "mean_field") -> pd.DataFrame:
-    """Compare two methods' final errors, paired over seeds.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Records.
-    method, rival : str
-        As in the column "method".
-    measure : str
-        Column that is compared, lower is better.
-
-    Returns
-    -------
-    DataFrame
-        A row for each chain and layer: number of seeds, how many of them `method` wins, the median ratio of its error
-        to the rival's, and the two-sided p-value of Wilcoxon's signed-rank test (not-a-number where all are equal).
-    """
-    last = final(table)
-    rows = []
-    for (chain, layer), group in last[last["method"].isin([method, rival])].groupby(["chain", "layer"]):
-        pair = group.pivot_table(index="seed", columns="method", values=measure)
-        a, b = pair[method].to_numpy(), pair[rival].to_numpy()
-        p = np.nan if np.array_equal(a, b) else float(stats.wilcoxon(a, b).pvalue)
-        rows.append((chain, layer, len(pair), int((a < b).sum()), float(np.median(a / b)), p))
-    return pd.DataFrame(rows, columns=["chain", "layer", "seeds", "wins", "ratio", "p"]).set_index(["chain", "layer"])
-
-
-def gain_over_start(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
-    """Return by how much each method's final error is below its start's, in percent of the start: quartiles."""
-    first = table[table["iteration"] == 0].set_index(["chain", "layer", "method", "seed"])[measure]
-    last = final(table).set_index(["chain", "layer", "method", "seed"])[measure]
-    return _quartiles((100 * (1 - last / first)).groupby(level=["chain", "layer", "method"], sort=False))
-
-
-def _quartiles(groups: Any) -> pd.DataFrame:
-    return pd.DataFrame({name: groups.quantile(q) for name, q in (("q1", 0.25), ("median", 0.5), ("q3", 0.75))})

@@ -70,10 +70,12 @@ def words_of_tile(row: int, tile: int, blocks: int) -> list[list[int]]:
     return [[int(w) for w in streams.words(np.uint64(SEED), streams.NORMAL, 1, row, b)] for b in places]
 
 
-def box_muller(radius: int, angle: int, step_bits: int, angle_bits: int) -> tuple[float, float]:
-    """Return both normals of one pair in extended precision."""
+def box_muller(
+    radius: int, angle: int, step_bits: int, angle_bits: int, real: type[np.floating] = np.float64
+) -> tuple[float, float]:
+    """Return both normals of one pair in extended precision; u = (radius + 1) 2^-step_bits is rounded to `real`."""
     pi = np.longdouble("3.14159265358979323846264338327950288")
-    u = np.longdouble(radius + 1) / 2**step_bits
+    u = np.longdouble(real(radius) + real(1)) / 2**step_bits
     r, turn = np.sqrt(-2 * np.log(u)), 2 * pi * np.longdouble(angle) / 2**angle_bits
     return float(r * np.cos(turn)), float(r * np.sin(turn))
 
@@ -90,7 +92,7 @@ def test_single_normals_are_box_and_mullers_to_a_few_rounding_errors() -> None:
     numbers, quarter = tiles(1, "float32", row=5).astype(np.float64).reshape(4, -1), streams.TILE // 4
     for b, w in enumerate(words_of_tile(5, 0, quarter)):
         for pair in range(2):
-            z = box_muller(w[2 * pair] >> 1, w[2 * pair + 1], 31, 32)
+            z = box_muller(w[2 * pair] >> 1, w[2 * pair + 1], 31, 32, np.float32)
             error = np.abs(numbers[2 * pair : 2 * pair + 2, b] - z).max()
             assert error <= 4 * np.finfo(np.float32).eps * max(1.0, np.hypot(*z))
 
@@ -150,9 +152,11 @@ def test_uniforms_are_uniform_below_one(dtype: str) -> None:
 
 @pytest.mark.compiled
 def test_double_numbers_have_all_their_bits() -> None:
-    for x in (tiles(256, "float64"), uniform_tiles(256, "float64") + 1.0):  # + 1: one exponent, all 52 bits in sight
+    normals = tiles(256, "float64").view(np.uint64)
+    uniforms = (uniform_tiles(256, "float64") * 2.0**53).astype(np.uint64)
+    for x in (normals, uniforms):
         assert np.unique(x).size == x.size
-        low_bits = np.bincount((x.view(np.uint64) & np.uint64(255)).astype(int), minlength=256)
+        low_bits = np.bincount((x & np.uint64(255)).astype(int), minlength=256)
         assert stats.chisquare(low_bits).pvalue > 1e-6
 
 

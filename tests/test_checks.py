@@ -1,0 +1,66 @@
+"""Every error names the argument, the rule and the value."""
+
+import numpy as np
+import pytest
+
+from leamvd import checks
+
+
+def test_integer() -> None:
+    assert checks.integer("n", np.int64(3), at_least=1) == 3
+    assert type(checks.integer("n", np.int64(3))) is int
+    for value in (True, np.True_, 1.0, "1", None):
+        with pytest.raises(TypeError, match=r"^n must be an integer, got "):
+            checks.integer("n", value)
+    with pytest.raises(ValueError, match=r"^n must be an integer >= 1 and <= 4, got 5$"):
+        checks.integer("n", 5, at_least=1, at_most=4)
+    with pytest.raises(ValueError, match=r">= 1, got 0$"):
+        checks.integer("n", 0, at_least=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "good", "bad", "rule"),
+    [
+        ({"at_least": 0}, 0, -1e-9, ">= 0"),
+        ({"above": 0}, 1e-9, 0, "> 0"),
+        ({"at_most": 1}, 1, 1.1, "<= 1"),
+        ({"below": 1}, 0.9, 1, "< 1"),
+        ({}, -5, np.inf, ""),
+        ({}, -5, np.nan, ""),
+    ],
+)
+def test_real(limits: dict[str, float], good: float, bad: float, rule: str) -> None:
+    assert checks.real("x", good, **limits) == good
+    with pytest.raises(ValueError, match=rf"^x must be a finite number {rule}".rstrip()) as error:
+        checks.real("x", bad, **limits)
+    assert repr(bad) in str(error.value)
+
+
+def test_real_types() -> None:
+    assert type(checks.real("x", np.float32(0.5))) is float
+    for value in ("1", True, None, [1, 2]):
+        with pytest.raises(TypeError, match=r"^x must be a number, got"):
+            checks.real("x", value)
+
+
+def test_choice() -> None:
+    assert checks.choice("mode", "a", ("a", "b")) == "a"
+    with pytest.raises(ValueError, match=r"^mode must be one of 'a', 'b', got 'c'$"):
+        checks.choice("mode", "c", ("a", "b"))
+    with pytest.raises(ValueError, match=r"got 1$"):  # equal to True, but not one of the options
+        checks.choice("flag", 1, (True, False))
+
+
+def test_array() -> None:
+    given = np.ones((2, 3))
+    assert checks.array("X", given, shape=(None, 3), dtype=np.float64) is given
+    assert checks.array("X", [[1, 2]], shape=(1, None), dtype=np.float32).dtype == np.float32
+    with pytest.raises(ValueError, match=r"^X must have shape \(any, 4\), got \(2, 3\)$"):
+        checks.array("X", given, shape=(None, 4), dtype=np.float64)
+    with pytest.raises(ValueError, match=r"^x must have shape \(3,\), got \(2, 3\)$"):
+        checks.array("x", given, shape=(3,), dtype=np.float64)
+    given[1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"^X must be finite, got nan at index \(1, 2\)$"):
+        checks.array("X", given, shape=(2, 3), dtype=np.float64)
+    with pytest.raises(TypeError, match=r"^X must be an array of numbers"):
+        checks.array("X", "word", shape=(None,), dtype=np.float64)

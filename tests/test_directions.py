@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+import reference
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from leamvd import directions, selection
+from leamvd.directions import Products
+
+Array = NDArray[np.floating]
+IR = np.array([3, 1, 7, 5])
+
+
+def population(n: int, dtype: str = "float64", scale: float = 1.0) -> dict[str, Array]:
+    """Return what `scan` takes: a population in mixed order, and the vectors of the generation before."""
+    rng = np.random.default_rng(n)
+    X = (rng.normal(size=(9, n)) * scale).astype(dtype)
+    vectors = {name: (rng.normal(size=n) * scale).astype(dtype) for name in ("previous_best", "descent", "path")}
+    return {
+        "X": X,
+        "order": rng.permutation(9),
+        "weights": selection.fractional_tournament(9).astype(dtype),
+        "ir": IR,
+        "mean": np.empty(n, dtype),
+        "std": np.empty(n, dtype),
+        **vectors,
+    }
+
+
+def expected_products(X: Array, best_first: Array, P: Array, C: Array, std: Array) -> Products:
+    d = best_first - best_first[0]
+    columns = np.vstack([d[IR], P, C])
+    return Products(d @ columns.T, P @ P, P @ C, C @ C, std @ std, std.max())
+
+
+@pytest.mark.parametrize("n", [1, 5, 1023, 1025, pytest.param(20_000, marks=pytest.mark.compiled)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 3e-5)])
+def test_one_scan_yields_the_model_the_path_and_every_inner_product(n: int, dtype: str, tolerance: float) -> None:
+    a = population(n, dtype)
+    old_path = a["path"].astype(np.float64)
+    products = directions.scan(**a)
+    best_first = a["X"][a["order"]].astype(np.float64)
+    P = 0.1 * (best_first[0] - a["previous_best"].astype(np.float64)) + 0.9 * old_path
+    np.testing.assert_allclose(a["path"], P, rtol=tolerance, atol=tolerance)
+    weights = reference.esd(9, 1.5)
+    mean = weights @ best_first
+    std = np.sqrt(weights @ (best_first - mean) ** 2)
+    np.testing.assert_allclose(a["mean"], mean, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(a["std"], std, rtol=tolerance)
+    want = expected_products(a["X"], best_first, P, a["descent"].astype(np.float64), std)
+    for field in Products._fields:
+        size = np.abs(getattr(want, field)).max()
+        np.testing.assert_allclose(getattr(products, field), getattr(want, field), rtol=0, atol=tolerance * size)
+
+
+def products_of(U: Array, P: Array, C: Array) -> Products:
+    """Return the products of a population whose best is zero: the columns of U are minus the rows of X."""
+    X = np.vstack([np.zeros(len(P)), -U.T])
+    columns = np.vstack([X[1:], P, C])
+    return Products(X @ columns.T, P @ P, P @ C, C @ C, 0.0, 0.0)
+
+
+def vector(d: directions.Descent, U: Array, P: Array, C: Array) -> Array:
+    return d.fresh * (U @ d.row_weights + d.path_weight * P) + 0.9 * C
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_c_ani_is_the_papers_power_method(scale: float) -> None:
+    rng = np.random.default_rng(4)
+    U, P, C = rng.normal(size=(12, 4)) * scale, rng.normal(size=12) * scale, rng.normal(size=12)
+    ir = np.arange(1, 5)
+    d = directions.descent(products_of(U, P, C), ir, rng.normal(size=4), oriented=True, fresh=0.1)
+    c_hat = reference.power_method(U / scale, P / scale)
+    c_hat *= np.sign((U.T @ c_hat).sum())
+    got = vector(d, U, P, C)
+    np.testing.assert_allclose(got, 0.1 * c_hat + 0.9 * C, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(d.projections, -U.T @ got, rtol=0, atol=1e-12 * scale)
+    assert d.square == pytest.approx(got @ got, rel=1e-12)
+    assert abs((got - 0.9 * C) @ P) < 1e-12 * scale
+
+
+def test_no_other_direction_orthogonal_to_the_path_has_larger_projections() -> None:
+    rng = np.random.default_rng(5)
+    U, P, C = rng.normal(size=(6, 4)), rng.normal(size=6), np.zeros(6)
+    d = directions.descent(products_of(U, P, C), np.arange(1, 5), rng.normal(size=4), oriented=True, fresh=1.0)
+    c = vector(d, U, P, C)
+    assert np.linalg.norm(c) == pytest.approx(1, rel=1e-12)
+    rivals = np.array([reference.without(r, P) for r in rng.normal(size=(2000, 6))])
+    rivals /= np.linalg.norm(rivals, axis=1, keepdims=True)
+    assert np.sum((U.T @ c) ** 2) >= np.sum((rivals @ U) ** 2, axis=1).max()
+    assert (U.T @ c).sum() > 0
+
+
+def test_the_sign_is_the_starts_where_it_is_free() -> None:
+    U, P, C = np.random.default_rng(6).normal(size=(5, 4)), np.zeros(5), np.zeros(5)
+    start = np.array([0.3, -1.0, 0.2, 0.5])
+    c, minus = (
+        vector(directions.descent(products_of(U, P, C), np.arange(1, 5), s, oriented=False, fresh=1.0), U, P, C)
+        for s in (start, -start)
+    )
+    np.testing.assert_allclose(c, -minus, rtol=1e-14)
+    assert (U @ start) @ c > 0
+
+
+def test_the_power_method_finds_the_leading_eigenvector() -> None:
+    rng = np.random.default_rng(7)
+    A = rng.normal(size=(4, 4))
+    gram = A @ A.T
+    v = directions.power_method(gram, rng.normal(size=4))
+    np.testing.assert_allclose(np.abs(v), np.abs(eigh(gram)[1][:, -1]), rtol=1e-10)
+
+
+def test_the_power_method_keeps_what_it_cannot_tell_apart() -> None:
+    np.testing.assert_allclose(
+        directions.power_method(np.diag([2.0, 2.0, 1.0]), np.array([3.0, 4.0, 5.0])), [0.6, 0.8, 0]
+    )
+    np.testing.assert_allclose(directions.power_method(np.diag([1.0, 0.0]), np.array([0.0, 2.0])), [0, 1])
+
+
+@pytest.mark.parametrize("case", ["identical", "parallel"])
+def test_where_nothing_is_orthogonal_to_the_path_c_ani_only_fades(case: str) -> None:
+    P, C = np.array([1.0, 2.0, 0.0]), np.array([0.0, 0.0, 1.0])
+    U = np.zeros((3, 4)) if case == "identical" else np.outer(P, [1.0, -2.0, 3.0, 0.5])
+    d = directions.descent(products_of(U, P, C), np.arange(1, 5), np.ones(4), oriented=True, fresh=0.1)
+    np.testing.assert_allclose(vector(d, U, P, C), 0.9 * C, atol=1e-15)
+    np.testing.assert_allclose(d.projections, -U.T @ (0.9 * C), atol=1e-15)
+    assert d.square == pytest.approx(0.81)
+
+
+def test_a_zero_path_removes_nothing() -> None:
+    U = np.diag([3.0, 2.0, 1.0, 0.5])
+    d = directions.descent(
+        products_of(U, np.zeros(4), np.zeros(4)), np.arange(1, 5), np.ones(4), oriented=True, fresh=0.1
+    )
+    np.testing.assert_allclose(vector(d, U, np.zeros(4), np.zeros(4)), [0.1, 0, 0, 0], atol=1e-15)

@@ -1,0 +1,378 @@
+"""Algorithm 1 against `reference.Reference`, generation by generation, for every option of every reading row."""
+
+import dataclasses
+import math
+from typing import Any, get_args, get_type_hints
+
+import numba
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from problems import PROBLEMS, ellipsoid, rastrigin, rosenbrock, sphere
+from reference import Reference
+
+from leamvd import LEAMVD, Reading, State
+
+Array = NDArray[Any]
+FIELDS = {  # of State, and what the reference calls them
+    "population": "X",
+    "fitness": "F",
+    "mean": "mean",
+    "std": "std",
+    "path": "P",
+    "descent": "C",
+    "descent_mean": "mu_ani",
+    "descent_std": "sigma_ani",
+    "beta1": "beta1",
+    "beta2": "beta2",
+    "stagnation": "count",
+    "generation": "t",
+}
+CHANGES: list[dict[str, Any]] = [  # every option that is not a default; n_gen is tested with the stop rules
+    {"population_size": 20},
+    {"convergence": "unscaled"},
+    {"sigma_norm": "spectral"},
+    {"descent": "printed"},
+    {"orientation": "free"},
+    {"n_descent_rows": 3},
+    {"first_direction": "full"},
+    {"descent_scale": "normalised"},
+    {"step": "sampled"},
+    {"projections": "repeated"},
+    {"beta1_at_one": "mirrored"},
+    {"reset": 0.3},
+    {"reset": "initial"},
+    {"reset": "off"},
+    {"elites": "reevaluate"},
+    {"limits": "clip"},
+    {"limits": "reflect"},
+    {"seed_in_population": False},
+    {"perturbation": "column"},
+    {"ties": "newest"},
+    {"exponent": 0.0},
+    {"exponent": 3.0},
+]
+
+
+def stagnating(X: Array) -> Array:
+    """Improve for three values, then never again; many ties."""
+    return np.maximum(np.floor(sphere(X)), 4.0)
+
+
+def run_beside_reference(
+    opt: LEAMVD, fun: Any, tolerance: float, bounds: tuple[float, float] = (-1.0, 1.0), generations: int = 26
+) -> list[State]:
+    """Run both, compare every field and every candidate, and return the states."""
+    ref = Reference(opt.n_var, opt.seed, opt.reading, opt.population_size, opt.n_elite)
+    ref.low[:], ref.high[:] = bounds
+    states = []
+    for generation in range(generations):
+        X = opt.ask()
+        if generation:
+            np.testing.assert_allclose(X, ref.ask(), rtol=tolerance, atol=tolerance)
+        F = fun(X)
+        opt.tell(X, F)
+        state = opt.state
+        ref.tell(X, F, state.descent_rows, state.descent)
+        for ours, theirs in FIELDS.items():
+            expected = getattr(ref, theirs)
+            np.testing.assert_allclose(getattr(state, ours), expected, rtol=tolerance, atol=tolerance, err_msg=ours)
+        norm = np.linalg.norm(ref.std) if opt.reading.sigma_norm == "euclidean" else ref.std.max()
+        assert opt.step_sizes == pytest.approx((norm, ref.beta1, ref.beta2), rel=max(tolerance, 1e-12))
+        states.append(state)
+    return states
+
+
+def optimiser(n: int = 13, reading: Reading | None = None, **options: Any) -> LEAMVD:
+    return LEAMVD(**{"n_var": n, "bounds": (-1, 1), "seed": 3, "reading": reading} | options)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
+@pytest.mark.parametrize("start", ["bounds", "x0"])
+def test_every_problem_follows_the_equations(problem: Any, start: str) -> None:
+    opt = optimiser(x0=np.linspace(-1, 1, 13) if start == "x0" else None)
+    run_beside_reference(opt, problem.fun, 1e-9, generations=40)
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+@pytest.mark.parametrize("fun", [rastrigin, stagnating])
+def test_every_option_follows_the_equations(changes: dict[str, Any], fun: Any) -> None:
+    run_beside_reference(optimiser(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9)
+
+
+def test_the_printed_reading_follows_the_equations() -> None:
+    run_beside_reference(optimiser(reading=Reading.printed()), ellipsoid, 1e-9)
+
+
+def test_every_option_is_compared_with_the_reference() -> None:
+    tested = {(name, value) for change in CHANGES for name, value in change.items()}
+    for field in dataclasses.fields(Reading):
+        hint = get_type_hints(Reading)[field.name]
+        options = [o for o in get_args(hint) if not isinstance(o, type) and not get_args(o)] or [field.default]
+        for option in options:
+            assert option == field.default or (field.name, option) in tested
+
+
+@pytest.mark.parametrize("changes", [c for c in CHANGES if "population_size" not in c], ids=str)
+def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, Any]) -> None:
+    """The generation in which a run first differs, and the field of `State` that differs in it."""
+    ((name, _),) = changes.items()
+    first_seen = {
+        "seed_in_population": (1, "population"),
+        "ties": (1, "population"),
+        "exponent": (1, "mean"),
+        "orientation": (1, "descent"),
+        "n_descent_rows": (1, "descent_rows"),
+        "first_direction": (1, "descent"),
+        "descent_scale": (1, "descent_mean"),
+        "projections": (1, "descent_mean"),
+        "limits": (1, "population"),
+        "descent": (2, "population"),
+        "step": (2, "population"),
+        "perturbation": (2, "population"),
+        "beta1_at_one": (2, "beta1"),
+        "elites": (2, "nfev"),
+    }
+    default, changed = (
+        run_states(optimiser(reading=Reading(**c), x0=np.full(13, 0.9)), stagnating) for c in ({}, changes)
+    )
+    if name in ("convergence", "sigma_norm"):  # these decide when to stop, not where to go
+        assert all(same(a, b, but=("std_norm",)) for a, b in zip(default, changed, strict=True))
+    elif name == "reset":
+        t = next(i for i, s in enumerate(default) if s.stagnation == 0 and s.beta1 == 0.1)
+        assert all(same(a, b, but=("initial_std",)) for a, b in zip(default[:t], changed[:t], strict=True))
+        assert np.any(default[t].std != changed[t].std)
+    elif name == "ties":
+        assert not all(same(a, b) for a, b in zip(default, changed, strict=True))
+    else:
+        generation, field = first_seen[name]
+        assert all(same(a, b) for a, b in zip(default[: generation - 1], changed[: generation - 1], strict=True))
+        assert np.any(getattr(default[generation - 1], field) != getattr(changed[generation - 1], field))
+
+
+def run_states(opt: LEAMVD, fun: Any, generations: int = 26) -> list[State]:
+    states = []
+    for _ in range(generations):
+        X = opt.ask()
+        opt.tell(X, fun(X))
+        states.append(opt.state)
+    return states
+
+
+def same(a: State, b: State, but: tuple[str, ...] = ()) -> bool:
+    return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in State._fields if f not in but)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 300])
+def test_dimensions_from_one_follow_the_equations(n: int) -> None:
+    """In one dimension nothing is orthogonal to P, once it is not zero."""
+    opt = optimiser(n)
+    if n > 1:
+        run_beside_reference(opt, sphere, 1e-9, generations=20)
+        return
+    states = run_states(opt, sphere)
+    moved = next(i for i, s in enumerate(states) if s.path.any())
+    for before, after in zip(states[moved - 1 :], states[moved:], strict=False):
+        np.testing.assert_allclose(after.descent, 0.9 * before.descent, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("size", "n_elite", "rows"), [(5, 4, 4), (4, 3, 3), (5, 1, 4), (60, 30, 4)])
+def test_any_population_follows_the_equations(size: int, n_elite: int, rows: int) -> None:
+    opt = optimiser(reading=Reading(n_descent_rows=rows), population_size=size, n_elite=n_elite)
+    run_beside_reference(opt, rosenbrock, 1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_any_scale_follows_the_equations(scale: float) -> None:
+    reading = Reading(reset="off")
+    opt = optimiser(9, reading, x0=np.full(9, scale), spread=0.1 * scale, sigma_min=0)
+    ref = Reference(9, opt.seed, reading)
+    for generation in range(25):
+        X = opt.ask()
+        if generation:
+            np.testing.assert_allclose(X, ref.ask(), rtol=0, atol=1e-9 * scale)
+        F = sphere(X / scale)
+        opt.tell(X, F)
+        ref.tell(X, F, opt.state.descent_rows, opt.state.descent)
+
+
+@pytest.mark.parametrize("n", [13, pytest.param(20_000, marks=pytest.mark.compiled)])
+def test_single_precision_stays_near_double(n: int) -> None:
+    """From one population, one generation of both agrees to the rounding of single precision."""
+    single, double = (optimiser(n, dtype=dtype) for dtype in ("float32", "float64"))
+    for _ in range(12):
+        X = single.ask()
+        assert X.dtype == np.float32
+        F = sphere(X.astype(np.float64))
+        single.tell(X, F)
+        double.ask()
+        double.tell(X, F)
+        a, b = single.state, double.state
+        for field in ("mean", "std", "path", "descent"):
+            unit = np.abs(getattr(b, field)).max()
+            np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=0, atol=2e-5 * unit, err_msg=field)
+        np.testing.assert_array_equal(a.descent_rows, b.descent_rows)
+        assert a.descent_mean == pytest.approx(b.descent_mean, rel=1e-3)
+        assert a.std_norm == pytest.approx(b.std_norm, rel=1e-5)
+        assert (a.beta1, a.beta2) == (b.beta1, b.beta2)
+        double.state = b._replace(population=a.population)
+
+
+def test_elites_are_kept_and_the_rest_is_told() -> None:
+    opt = optimiser()
+    X = opt.ask()
+    assert X.shape == (24, 13)
+    opt.tell(X, sphere(X))
+    elites = opt.state.population[:4]
+    X = opt.ask()
+    assert X.shape == (20, 13)
+    opt.tell(X, np.full(20, np.inf))
+    np.testing.assert_array_equal(opt.state.population[:4], elites)
+    assert (opt.nfev, opt.generation) == (44, 2)
+
+
+def test_the_seed_is_the_first_row_and_left_unmodified() -> None:
+    x0 = np.linspace(0, 1, 13)
+    before = x0.copy()
+    opt = optimiser(x0=x0)
+    np.testing.assert_array_equal(opt.ask()[0], x0)
+    run_states(opt, sphere, 5)
+    np.testing.assert_array_equal(x0, before)
+    assert not np.any(optimiser(x0=x0, reading=Reading(seed_in_population=False)).ask() == x0)
+    outside = optimiser(x0=x0 + 0.5, reading=Reading(limits="clip")).ask()
+    np.testing.assert_array_equal(outside[0], np.minimum(x0 + 0.5, 1))
+    assert outside.max() == 1
+
+
+def test_ties_keep_their_order_or_the_newest_goes_first() -> None:
+    for ties in ("keep", "newest"):
+        opt = optimiser(reading=Reading(ties=ties))
+        first = opt.ask().copy()
+        opt.tell(first, np.zeros(24))
+        np.testing.assert_array_equal(opt.state.population, first)
+        second = opt.ask().copy()
+        opt.tell(second, np.zeros(20))
+        rows = [first[:4], second] if ties == "keep" else [second, first[:4]]
+        np.testing.assert_array_equal(opt.state.population, np.concatenate(rows))
+
+
+def test_ten_generations_without_a_better_best_reset_the_search() -> None:
+    opt = optimiser(sigma_min=0)
+    states = run_states(opt, lambda X: np.ones(len(X)), 23)
+    assert [s.stagnation for s in states] == [*range(10), 0, *range(1, 10), 0, 1, 2]
+    for t in (10, 20):
+        np.testing.assert_array_equal(states[t].std, 1.0)
+        assert states[t].beta1 == 0.1
+        assert states[t].std_norm == pytest.approx(math.sqrt(13))
+    assert states[9].std.max() < 1
+    assert states[11].beta1 == 0.8 * 0.1
+
+
+def test_beta_rules_at_their_edges() -> None:
+    """beta_1: 1 -> 0.5 on failure, 1 -> 1.4 on success (R12), capped at 3 where above 1; beta_2 stays in [0, 1]."""
+    rises = run_states(optimiser(), lambda X, t=iter(range(99)): np.full(len(X), -float(next(t))), 22)
+    expected = [1.0, 1.4]
+    while len(expected) < 22:
+        expected.append(min(3.0, 1.1 * expected[-1]))
+    np.testing.assert_allclose([s.beta1 for s in rises], expected, rtol=1e-15)
+    np.testing.assert_allclose([s.beta2 for s in rises[:3]], [0.9, 1.0, 1.0])
+    falls = run_states(optimiser(reading=Reading(reset="off")), lambda X: np.zeros(len(X)), 14)
+    np.testing.assert_allclose([s.beta1 for s in falls], [1.0, *(0.5 * 0.8**k for k in range(13))], rtol=1e-13)
+    np.testing.assert_allclose([s.beta2 for s in falls], np.maximum(0, 0.9 - 0.1 * np.arange(14)), atol=1e-15)
+    below = optimiser()
+    below.ask()
+    below.tell(below.ask(), np.zeros(24))
+    below.state = below.state._replace(beta1=0.95)
+    below.tell(below.ask(), np.full(20, -1.0))
+    assert below.state.beta1 == 1.4 * 0.95
+
+
+def test_identical_individuals_do_no_harm() -> None:
+    opt = optimiser()
+    for _ in range(3):
+        opt.tell(np.full(opt.ask().shape, 0.3), np.zeros(len(opt.ask())))
+        state = opt.state
+        assert np.all(state.std < 1e-15)
+        np.testing.assert_array_equal([state.path, state.descent], 0)
+        assert (state.descent_mean, state.descent_std) == (0, 0)
+    assert opt.stop() == {"sigma_min": opt.step_sizes[0]}
+
+
+@pytest.mark.parametrize(
+    ("reading", "limit"),
+    [
+        (Reading(), math.sqrt(13)),
+        (Reading(convergence="unscaled"), 1),
+        (Reading(sigma_norm="spectral"), math.sqrt(13)),
+    ],
+)
+def test_the_search_stops_below_sigma_min(reading: Reading, limit: float) -> None:
+    opt = optimiser(reading=reading)
+    X = opt.ask()
+    opt.tell(X, sphere(X))
+    norm = np.linalg.norm(opt.state.std) if reading.sigma_norm == "euclidean" else opt.state.std.max()
+    for factor, stops in ((1 + 1e-9, True), (1 - 1e-9, False)):
+        opt.sigma_min = float(norm / limit * factor)
+        assert (list(opt.stop()) == ["sigma_min"]) is stops
+
+
+def test_n_gen_counts_the_first_generation() -> None:
+    for options, expected in (({}, 30), ({"n_gen": 3}, 3), ({"reading": Reading(n_gen=50)}, 50), ({"n_gen": 1}, 1)):
+        opt = optimiser(**options)
+        while not opt.stop():
+            X = opt.ask()
+            opt.tell(X, sphere(X))
+        assert opt.stop() == {"n_gen": expected}
+        assert opt.nfev == 24 + 20 * (expected - 1)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("reading", [Reading(), Reading(step="sampled", limits="reflect")], ids=["default", "sampled"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_one_and_two_threads_give_the_same_bits(dtype: str, reading: Reading) -> None:
+    runs = []
+    for threads in (1, 2):
+        numba.set_num_threads(threads)
+        runs.append(run_states(optimiser(50_000, reading, dtype=dtype), sphere, 6))
+    for one, two in zip(*runs, strict=True):
+        assert same(one, two)
+    assert np.ptp([s.beta1 for s in runs[0]]) > 0
+
+
+def test_only_the_order_of_values_matters() -> None:
+    plain = run_states(optimiser(), rosenbrock)
+    warped = run_states(optimiser(), lambda X: np.cbrt(rosenbrock(X)) * 1e-6 + 5)
+    assert all(same(a, b, but=("fitness",)) for a, b in zip(plain, warped, strict=True))
+
+
+def test_scaling_the_space_scales_the_search() -> None:
+    """Powers of two: exact, but for C_ani, whose length is not scaled, unless it is normalised (R9). No reset (R13)."""
+    reading = Reading(reset="off", descent_scale="normalised")
+    plain = run_states(optimiser(reading=reading, x0=np.ones(13)), sphere)
+    scaled = run_states(optimiser(reading=reading, x0=np.full(13, 4.0), spread=0.4), lambda X: sphere(X / 4))
+    for a, b in zip(plain, scaled, strict=True):
+        np.testing.assert_allclose(4 * a.population, b.population, rtol=1e-10)
+        np.testing.assert_allclose(a.descent, b.descent, rtol=1e-9, atol=1e-12)
+
+
+def test_moving_the_space_moves_the_search_but_for_the_perturbation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 2 % perturbation scales about the origin: a run without a hit (few columns) is translation invariant."""
+    x0 = np.full(3, 0.25)
+    moved = x0 + 8
+    a, b = LEAMVD(x0, seed=11, n_gen=9), LEAMVD(moved, seed=11, n_gen=9)
+    for _ in range(9):
+        X, Y = a.ask(), b.ask()
+        untouched = np.abs(Y - 8 - X).max(axis=1) < 1e-9
+        assert untouched.mean() > 0.5
+        Y = X + 8
+        a.tell(X, sphere(X))
+        b.tell(Y, sphere(X))
+        for field in ("std", "path", "descent", "descent_mean"):
+            np.testing.assert_allclose(getattr(b.state, field), getattr(a.state, field), atol=1e-9)
+
+
+def test_orthogonal_directions() -> None:
+    for before, after in zip(states := run_states(optimiser(), ellipsoid), states[1:], strict=False):
+        fresh = (after.descent - 0.9 * before.descent) / 0.1
+        assert np.linalg.norm(fresh) == pytest.approx(1, rel=1e-9)
+        assert abs(fresh @ after.path) < 1e-9 * np.linalg.norm(after.path)

@@ -1,0 +1,222 @@
+"""Statistical tests run on fixed seeds; a correct sampler would fail each with probability below 1e-6."""
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+import reference
+from numpy.typing import NDArray
+from scipy import stats
+
+from leamvd import sampling
+from leamvd.sampling import LIMITS, Place
+
+Array = NDArray[np.floating]
+SEED = 7
+compiled = pytest.mark.compiled
+
+
+def place(limits: str = "first", *, by_column: bool = False, generation: int = 2) -> Place:
+    return Place(np.uint64(SEED), generation, by_column, LIMITS.index(limits))
+
+
+def regenerated(n: int, rows: int = 20, n_elite: int = 4, limits: str = "first", **given: Any) -> dict[str, Any]:
+    """Return what `regenerate` was called with, after it; by default it samples standard normals, perturbed."""
+    by_column = given.pop("by_column", False)
+    arguments = {
+        "X": np.full((n_elite + rows, n), np.nan),
+        "order": np.arange(n_elite + rows),
+        "ir": np.array([1, 2]),
+        "row_weights": np.zeros(2),
+        "path_weight": 0.0,
+        "fresh": 0.0,
+        "shift_path": 0.0,
+        "steps": np.zeros(rows),
+        "mean": np.zeros(n),
+        "std": np.ones(n),
+        "path": np.zeros(n),
+        "descent": np.zeros(n),
+        "previous": np.zeros(n),
+        "low": np.full(n, -1.0),
+        "high": np.full(n, 2.0),
+        "place": place(limits, by_column=by_column),
+    } | given
+    sampling.regenerate(*arguments.values())
+    return arguments
+
+
+@pytest.mark.parametrize("n", [1, 1500])
+def test_initialisation_a_is_uniform_between_the_limits(n: int) -> None:
+    X, low, high = np.empty((3, n)), np.linspace(-2, -1, n), np.linspace(-1, 5, n)
+    sampling.uniform(X, low, high, place(generation=1))
+    for row, x in enumerate(X):
+        np.testing.assert_allclose(x, low + (high - low) * reference.uniforms(SEED, 1, row, n), atol=1e-14)
+        assert np.all((x >= low) & (x <= high))
+
+
+def test_initialisation_a_between_equal_limits_is_the_limit() -> None:
+    X = np.empty((2, 9), np.float32)
+    limit = np.full(9, 0.1, np.float32)
+    sampling.uniform(X, limit, limit, place())
+    np.testing.assert_allclose(X, 0.1, rtol=1e-7)
+    assert X.max() <= limit[0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [1, 1500])
+def test_initialisation_b_is_normal_around_the_seed(n: int, dtype: str) -> None:
+    X, centre = np.empty((3, n), dtype), np.linspace(-2, 2, n).astype(dtype)
+    sampling.normal(X, centre, X.dtype.type(0.1), centre, centre, place(generation=1))
+    for row, x in enumerate(X):
+        z = reference.normals(SEED, 1, row, n, dtype=dtype)
+        np.testing.assert_allclose(x, centre + 0.1 * z, atol=8 * np.finfo(dtype).eps)
+
+
+def test_a_place_draws_the_same_whatever_else_is_drawn() -> None:
+    for n, rows in ((10, 3), (1024, 2), (1025, 5), (1500, 3)):
+        small, large = np.empty((rows, n)), np.empty((6, 2000))
+        for X in (small, large):
+            sampling.normal(X, np.zeros(X.shape[1]), 1.0, X[0], X[0], place())
+        np.testing.assert_array_equal(small, large[:rows, :n])
+    few, many = regenerated(1200, rows=3), regenerated(3000, rows=6)
+    np.testing.assert_array_equal(few["X"][4:], many["X"][4:7, :1200])
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("n", [3, 1500])
+def test_new_rows_are_mean_plus_sigma_z_plus_shift_times_factor(n: int, by_column: bool) -> None:
+    rng = np.random.default_rng(n)
+    mean, std, path, descent = rng.normal(size=(4, n))
+    std, steps, old = np.abs(std), rng.normal(size=20), rng.normal(size=(24, n))
+    order = rng.permutation(24)
+    weights, path_weight = np.array([0.5, -2.0]), 0.7
+    c_ani = 0.9 * descent + 0.1 * (
+        0.5 * (old[order[0]] - old[order[1]]) - 2 * (old[order[0]] - old[order[2]]) + 0.7 * path
+    )
+    a = regenerated(
+        n,
+        X=old.copy(),
+        order=order,
+        row_weights=weights,
+        path_weight=path_weight,
+        fresh=0.1,
+        shift_path=0.3,
+        steps=steps,
+        mean=mean,
+        std=std,
+        path=path,
+        descent=descent.copy(),
+        by_column=by_column,
+    )
+    np.testing.assert_allclose(a["descent"], c_ani, atol=1e-13)
+    np.testing.assert_array_equal(a["previous"], old[order[0]])
+    np.testing.assert_array_equal(a["X"][:4], old[order[:4]])
+    for r in range(20):
+        factors = reference.factors(SEED, 2, 24 if by_column else 4 + r, n)
+        x = (std * reference.normals(SEED, 2, 4 + r, n) + mean + 0.3 * path + steps[r] * c_ani) * factors
+        np.testing.assert_allclose(a["X"][4 + r], x, atol=1e-13)
+
+
+@compiled
+def test_samples_have_the_models_mean_and_covariance() -> None:
+    """Perturbed as the paper says: E factor = 1, E factor^2 = 1 + 0.02 / 12."""
+    n = 40_000
+    X = regenerated(n, rows=20, mean=np.full(n, 3.0), std=np.full(n, 0.5), shift_path=1.0, path=np.full(n, 0.25))["X"][
+        4:
+    ]
+    variance = (1 + 0.02 / 12) * (0.5**2 + 3.25**2) - 3.25**2
+    assert abs(X.mean() - 3.25) * np.sqrt(X.size / variance) < 5
+    assert abs(X.var() - variance) * np.sqrt(X.size / 2) / variance < 10  # heavier tails than a normal's
+    correlations = np.corrcoef(X)[np.triu_indices(20, 1)]
+    assert np.abs(correlations).max() * np.sqrt(n) < 6
+
+
+def factors_of(by_column: bool, n: int = 50_000) -> Array:
+    """Return the factors of 20 rows: their ratio to rows that are sampled alike but are all one."""
+    given = {"mean": np.ones(n), "std": np.zeros(n)}
+    return np.asarray(regenerated(n, by_column=by_column, **given)["X"][4:])
+
+
+@compiled
+def test_two_per_cent_of_the_entries_are_scaled_by_a_uniform_factor() -> None:
+    factors = factors_of(by_column=False)
+    hit = factors != 1
+    assert abs(hit.sum() - 0.02 * hit.size) < 5 * np.sqrt(0.02 * 0.98 * hit.size)
+    assert stats.kstest(factors[hit], "uniform", args=(0.5, 1.0)).pvalue > 1e-6
+    gaps = np.concatenate([np.diff(np.flatnonzero(row)) for row in hit])
+    cells = np.bincount(np.minimum(gaps, 200), minlength=201)[1:]
+    expected = 0.02 * 0.98 ** np.arange(200.0)
+    expected[-1] = 0.98**199
+    assert stats.chisquare(cells, expected * cells.sum()).pvalue > 1e-6
+    columns = hit.reshape(20, -1, 50).sum(axis=(0, 1))  # no place in a tile is favoured
+    assert stats.chisquare(columns).pvalue > 1e-6
+    by_row = np.corrcoef(hit)[np.triu_indices(20, 1)]
+    assert np.abs(by_row).max() * np.sqrt(hit.shape[1]) < 6
+
+
+@compiled
+def test_by_column_one_factor_serves_all_rows() -> None:
+    factors = factors_of(by_column=True)
+    assert np.all(factors == factors[0])
+    hits = np.sum(factors[0] != 1)
+    assert abs(hits - 0.02 * 50_000) < 5 * np.sqrt(0.02 * 0.98 * 50_000)
+
+
+@compiled
+def test_perturbation_and_normals_are_independent() -> None:
+    n = 50_000
+    X = regenerated(n)["X"][4:]
+    z = np.array([reference.normals(SEED, 2, 4 + r, n) for r in range(20)])
+    factors = X / z
+    hit = np.abs(factors - 1) > 1e-12
+    assert stats.kstest(z[hit], "norm").pvalue > 1e-6
+    assert abs(np.corrcoef(z[hit], factors[hit])[0, 1]) * np.sqrt(hit.sum()) < 5
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_limits_are_kept_as_the_reading_says(limits: str) -> None:
+    free = regenerated(300, std=np.full(300, 5.0))["X"][4:]
+    X = regenerated(300, limits=limits, std=np.full(300, 5.0))["X"][4:]
+    low, high = np.full(300, -1.0), np.full(300, 2.0)
+    expected = [reference.keep_inside(x, low, high, limits) for x in free]
+    np.testing.assert_allclose(X, expected, atol=1e-13)
+    assert np.any(free > 2)
+    assert np.any(free < -1)
+    if limits == "first":
+        np.testing.assert_array_equal(X, free)
+    else:
+        assert X.min() >= -1
+        assert X.max() <= 2
+
+
+def test_limits_leave_alone_what_is_inside() -> None:
+    x = np.array([0.1, -0.7, 1.3, 2.0, -1.0])
+    for limits in range(len(LIMITS)):
+        inside = x.copy()
+        sampling.limit(inside, np.full(5, -1.0), np.full(5, 2.0), limits)
+        np.testing.assert_array_equal(inside, x)
+
+
+def test_equal_limits_leave_one_point() -> None:
+    for limits in ("clip", "reflect"):
+        x, at = np.array([-3.0, 0.5, 8.0]), np.full(3, 0.5)
+        sampling.limit(x, at, at, LIMITS.index(limits))
+        np.testing.assert_array_equal(x, at)
+
+
+@compiled
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_one_and_two_threads_draw_the_same_bits(dtype: str) -> None:
+    results = []
+    for threads in (1, 2):
+        numba.set_num_threads(threads)
+        X = np.empty((5, 50_000), dtype)
+        low = np.full(50_000, -1, dtype)
+        sampling.uniform(X, low, -low, place())
+        first = X.copy()
+        sampling.normal(X, low, X.dtype.type(2), low, -low, place("reflect"))
+        results.append((first, X))
+    numba.set_num_threads(2)
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)

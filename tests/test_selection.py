@@ -1,0 +1,100 @@
+import itertools
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leamvd import selection
+
+sizes, exponents = st.integers(1, 60), st.floats(0, 20)
+
+
+@given(sizes, exponents)
+def test_weights_are_the_papers(size: int, exponent: float) -> None:
+    weights = selection.fractional_tournament(size, exponent)
+    np.testing.assert_allclose(weights, reference.esd(size, exponent), rtol=1e-12)
+    assert weights.sum() == pytest.approx(1, abs=1e-14)
+    assert np.all(np.diff(weights) <= 0)
+
+
+def test_default_exponent_is_the_papers() -> None:
+    np.testing.assert_array_equal(selection.fractional_tournament(24), selection.fractional_tournament(24, 1.5))
+
+
+def test_limiting_exponents() -> None:
+    np.testing.assert_allclose(selection.fractional_tournament(7, 0), np.full(7, 1 / 7), rtol=1e-15)
+    np.testing.assert_allclose(selection.fractional_tournament(7, 1), np.arange(7, 0, -1) / 28, rtol=1e-15)
+    np.testing.assert_allclose(selection.fractional_tournament(7, 1e4), [1, 0, 0, 0, 0, 0, 0], atol=1e-12)
+    assert selection.fractional_tournament(1, 3) == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_tournaments_by_counting_every_draw(size: int) -> None:
+    winners = [min(entrants) for entrants in itertools.product(range(5), repeat=size)]
+    expected = np.bincount(winners, minlength=5) / 5**size
+    np.testing.assert_allclose(selection.tournament(5, size), expected, rtol=1e-14)
+
+
+def test_two_binary_tournaments_in_a_row_are_one_of_four() -> None:
+    binary = selection.tournament(6, 2)
+    at_least = np.append(np.cumsum(binary[::-1])[::-1], 0.0)  # P(winner of one is this rank or worse)
+    np.testing.assert_allclose(at_least[:-1] ** 2 - at_least[1:] ** 2, selection.tournament(6, 4), rtol=1e-12)
+
+
+def test_effective_sample_size_counts_equal_weights() -> None:
+    assert selection.effective_sample_size(np.full(24, 1 / 24)) == pytest.approx(24)
+    assert selection.effective_sample_size([1.0, 0.0, 0.0]) == 1
+    assert selection.effective_sample_size([0.5, 0.5, 0.0]) == 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance", "scale"),
+    [("float64", 1e-13, 1e-30), ("float64", 1e-13, 1.0), ("float64", 1e-13, 1e30), ("float32", 1e-5, 1.0)],
+)
+def test_mean_and_std_are_the_papers(dtype: str, tolerance: float, scale: float) -> None:
+    X = np.random.default_rng(1).normal(3, 1, (11, 40)).astype(dtype) * np.dtype(dtype).type(scale)
+    G = reference.esd(11, 1.5)
+    mean, std = selection.mean_and_std(X, G)
+    assert mean.dtype == std.dtype == dtype
+    for ours, theirs in zip((mean, std), reference.mean_std(X.astype(np.float64), G), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance)
+
+
+def test_mean_and_std_move_and_scale_with_the_population() -> None:
+    X, G = np.random.default_rng(2).normal(size=(8, 5)), reference.esd(8, 2.0)
+    mean, std = selection.mean_and_std(X, G)
+    moved, same = selection.mean_and_std(X + 100, G)
+    np.testing.assert_allclose(moved, mean + 100, rtol=1e-14)
+    np.testing.assert_allclose(same, std, rtol=1e-11)
+    flipped, scaled = selection.mean_and_std(-3 * X, G)
+    np.testing.assert_allclose(flipped, -3 * mean, rtol=1e-13)
+    np.testing.assert_allclose(scaled, 3 * std, rtol=1e-13)
+
+
+def test_identical_individuals_have_no_spread() -> None:
+    mean, std = selection.mean_and_std(np.full((6, 3), 0.1), reference.esd(6, 1.5))
+    np.testing.assert_allclose(mean, 0.1, rtol=1e-15)
+    assert np.all(std <= 1e-16)
+
+
+def test_the_population_is_left_unmodified() -> None:
+    X = np.arange(12.0).reshape(4, 3)
+    selection.mean_and_std(X, np.full(4, 0.25))
+    np.testing.assert_array_equal(X, np.arange(12.0).reshape(4, 3))
+
+
+def test_wrong_arguments_are_named() -> None:
+    with pytest.raises(ValueError, match=r"population_size must be an integer >= 1, got 0"):
+        selection.fractional_tournament(0)
+    with pytest.raises(ValueError, match=r"exponent must be a finite number >= 0, got -1"):
+        selection.fractional_tournament(3, -1)
+    with pytest.raises(ValueError, match=r"exponent must be a finite number >= 0, got inf"):
+        selection.fractional_tournament(3, np.inf)
+    with pytest.raises(ValueError, match=r"size must be an integer >= 1, got 0"):
+        selection.tournament(3, 0)
+    with pytest.raises(ValueError, match=r"weights must have shape \(4,\), got \(3,\)"):
+        selection.mean_and_std(np.zeros((4, 2)), np.ones(3))
+    with pytest.raises(ValueError, match=r"population must be finite, got nan at index \(1, 0\)"):
+        selection.mean_and_std([[0.0], [np.nan]], [0.5, 0.5])
