@@ -91,9 +91,8 @@ class Training:
             },
             "random": {"spread": self.spread, "dtype": self.dtype},
         }.get(method, {"sigma0": self.spread, "seed_in_population": reading.seed_in_population})
-        return optimizer(
-            method, x0, population_size=self.population_size, n_gen=self.n_gen, seed=seed, **options
-        )  # fmt: skip
+        size = self.population_size
+        return optimizer(method, x0, population_size=size, n_gen=self.n_gen, seed=seed, **options)
 
 
 class Step(NamedTuple):

@@ -58,7 +58,8 @@ class Study:
     layers : tuple of int
         Hidden units of each layer.
     methods : tuple of str
-        Of `leamvd.dbn.METHODS`, with a reading behind a colon where it is not the default: "lea-mvd:printed".
+        Of `leamvd.dbn.METHODS`; for LEA-MVD and CMA-ES, which starts in the same way, with a reading behind a colon
+        where it is not the default: "lea-mvd:printed".
     chains : tuple of str
         Of `CHAINS`.
     seeds : tuple of int
@@ -67,6 +68,11 @@ class Study:
         What a layer hands on.
     training : Training
         Budget and settings, the same for all.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is out of range, or two of them clash.
     """
 
     dataset: str = "digits"
@@ -93,9 +99,16 @@ class Study:
         for chain in self.chains:
             checks.choice("chains", chain, CHAINS)
         for method in self.methods:
-            checks.choice("methods", method.partition(":")[0], METHODS)
-            Reading.named(method.partition(":")[2] or "default")
+            name, colon, _ = method.partition(":")
+            checks.choice("methods", name, METHODS)
+            if colon and name in ("cd", "random"):
+                raise ValueError(f"methods must have a reading only where it matters, {name!r} has none: {method!r}")
+            if name == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
+                self.training.optimizer(name, np.zeros(1), reading=reading(method), seed=0)
         checks.choice("features", self.features, FEATURES)
+        names = [unit.name for unit in self.units()]
+        if len(set(names)) < len(names):
+            raise ValueError(f"methods must differ in more than the signs in a reading's path, got {self.methods!r}")
 
     def units(self) -> list[Unit]:
         """Return what has to be computed, each after what it needs.
@@ -117,6 +130,11 @@ class Study:
         ]  # fmt: skip
 
 
+def reading(method: str) -> Reading:
+    """Return the reading of a study's method: "lea-mvd" runs the default one, "lea-mvd:printed" the printed one."""
+    return Reading.named(method.partition(":")[2] or "default")
+
+
 STUDIES = {
     ("mnist-7x7", "quick"): Study(
         methods=("cd", "lea-mvd", "lea-mvd:unseeded", "cma-es"),
@@ -134,7 +152,7 @@ STUDIES = {
         layers=(500, 500, 2000),
         methods=("cd", "lea-mvd"),
         seeds=(0, 1),
-        training=Training(n_gen=8, dtype="float64"),
+        training=Training(n_gen=20, dtype="float64"),
     ),
     ("mnist-28x28", "paper"): Study(
         dataset="mnist",
@@ -190,7 +208,7 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     ValueError, MemoryError, leamvd.datasets.DataError
         If the study cannot be run.
     """
-    data = _data(study)
+    data = images(study)
     folder = Path(output) / f"study-{fingerprint(study, data)}"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "provenance.json").exists():
@@ -224,14 +242,8 @@ def records(study: Study, folder: Path) -> pd.DataFrame:
     )
 
 
-def trained(study: Study, output: str | Path, unit: Unit) -> tuple[NDArray[Any], RBM]:
-    """Return the input and the trained layer of one unit of a study that has been run."""
-    data = _data(study)
-    folder = Path(output) / f"study-{fingerprint(study, data)}"
-    return _input(study, unit, data, folder), _saved(folder, unit)
-
-
-def _data(study: Study) -> datasets.Dataset:
+def images(study: Study) -> datasets.Dataset:
+    """Return what a study is trained on, and the test images at the same size."""
     return datasets.load(
         study.dataset,
         side=study.side,
@@ -241,13 +253,19 @@ def _data(study: Study) -> datasets.Dataset:
     )
 
 
+def stack(study: Study, output: str | Path, method: str, seed: int) -> list[RBM]:
+    """Return the layers that a method has trained in its own chain, in a study that has been run."""
+    folder = Path(output) / f"study-{fingerprint(study, images(study))}"
+    return [_saved(folder, Unit(method, "own", layer, seed)) for layer in range(1, len(study.layers) + 1)]
+
+
 def _input(study: Study, unit: Unit, data: datasets.Dataset, folder: Path) -> NDArray[Any]:
     """Return what a unit is trained on: the images, or the features of the layers below."""
     V: NDArray[Any] = data.train
     below = "cd" if unit.chain == "shared" else unit.method
     for layer in range(1, unit.layer):
         rbm = _saved(folder, Unit(below, "own", layer, unit.seed))
-        V = propagate(rbm, V, features=study.features, seed=unit.seed)
+        V = propagate(rbm, V, features=study.features, seed=layer_seed(unit.seed, layer))
     return V
 
 
@@ -258,18 +276,17 @@ def _saved(folder: Path, unit: Unit) -> RBM:
 
 def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) -> None:
     """Train one layer, and save its weights and then its records."""
-    method, _, reading = unit.method.partition(":")
     n_hidden = study.layers[unit.layer - 1]
     rows: list[tuple[Any, ...]] = []
     previous: RBM | None = None
     spread = float(V.std(axis=0, dtype=np.float64).mean())
     steps = train(
-        method,
+        unit.method.partition(":")[0],
         V,
         n_hidden,
         training=study.training,
-        reading=Reading.named(reading or "default"),
-        seed=unit.seed + 1000 * unit.layer,
+        reading=reading(unit.method),
+        seed=layer_seed(unit.seed, unit.layer),
     )
     for step in steps:
         if previous is None or any(not np.array_equal(a, b) for a, b in zip(previous, step.rbm, strict=True)):
@@ -288,13 +305,13 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
 def fingerprint(study: Study, data: datasets.Dataset) -> str:
     """Return the name of a study's folder: a digest of everything that its results depend on."""
     known = provenance(study, data)
-    known = {name: known[name] for name in ("study", "readings", "checksum", "code", "versions")}
+    known = {name: known[name] for name in ("study", "readings", "data", "checksum", "code", "versions")}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
     """Return what a record must be read with: study, readings, data checksum, versions, code and its commit."""
-    readings = {m: json.loads(Reading.named(m.partition(":")[2] or "default").to_json()) for m in study.methods}
+    readings = {method: dataclasses.asdict(reading(method)) for method in study.methods}
     packages = ("leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy")
     return {
         "study": dataclasses.asdict(study) | {"dataset": data.name},
@@ -314,7 +331,7 @@ def _code() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).parent
     for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in ("book.py", "cli.py", "figures", "sections.py"):
+        if path.relative_to(package).parts[0] not in ("book.py", "cli.py", "figures", "findings.py", "sections.py"):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

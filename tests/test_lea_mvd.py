@@ -1,6 +1,7 @@
 """Algorithm 1 against `reference.Reference`, generation by generation, for every option of every reading row."""
 
 import dataclasses
+import itertools
 import math
 from typing import Any, get_args, get_type_hints
 
@@ -134,7 +135,7 @@ def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, An
         "elites": (2, "nfev"),
     }
     default, changed = (
-        run_states(optimiser(reading=Reading(**c), x0=np.full(13, 0.9)), stagnating) for c in ({}, changes)
+        run_states(optimiser(reading=Reading(**c), x0=np.full(13, 0.9), seed=5), stagnating) for c in ({}, changes)
     )
     if name in ("convergence", "sigma_norm"):  # these decide when to stop, not where to go
         assert all(same(a, b, but=("std_norm",)) for a, b in zip(default, changed, strict=True))
@@ -147,7 +148,7 @@ def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, An
     else:
         generation, field = first_seen[name]
         assert all(same(a, b) for a, b in zip(default[: generation - 1], changed[: generation - 1], strict=True))
-        assert np.any(getattr(default[generation - 1], field) != getattr(changed[generation - 1], field))
+        assert not np.array_equal(*(getattr(states[generation - 1], field) for states in (default, changed)))
 
 
 def run_states(opt: LEAMVD, fun: Any, generations: int = 26) -> list[State]:
@@ -270,7 +271,8 @@ def test_ten_generations_without_a_better_best_reset_the_search() -> None:
 
 def test_beta_rules_at_their_edges() -> None:
     """beta_1: 1 -> 0.5 on failure, 1 -> 1.4 on success (R12), capped at 3 where above 1; beta_2 stays in [0, 1]."""
-    rises = run_states(optimiser(), lambda X, t=iter(range(99)): np.full(len(X), -float(next(t))), 22)
+    generations = itertools.count()
+    rises = run_states(optimiser(), lambda X: np.full(len(X), -float(next(generations))), 22)
     expected = [1.0, 1.4]
     while len(expected) < 22:
         expected.append(min(3.0, 1.1 * expected[-1]))
