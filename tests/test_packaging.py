@@ -13,7 +13,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = CONFIG["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = ["3.11", "3.12", "3.13"]
@@ -98,3 +99,9 @@ def test_licence() -> None:
 def test_changelog_names_the_version_or_what_comes_next() -> None:
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] in ("Unreleased", PROJECT["version"])
+
+
+def test_every_package_is_installed() -> None:
+    folders = {path.parent.relative_to(ROOT) for path in (ROOT / "leamvd").rglob("__init__.py")}
+    installed = set(CONFIG["tool"]["setuptools"]["packages"]) - {"leamvd.notebooks"}
+    assert installed == {".".join(folder.parts) for folder in folders}
