@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from leamvd import checks
 from leamvd.compile import kernel

@@ -58,7 +58,7 @@ class Training:
     def __post_init__(self) -> None:
         checks.integer("n_gen", self.n_gen, at_least=1)
         checks.integer("population_size", self.population_size, at_least=2)
-        checks.integer("n_elite", self.n_elite, at_least=1, at_most=self.population_size - 1)
+        checks.integer("n_elite", self.n_elite, at_least=1)
         checks.real("spread", self.spread, above=0)
         checks.integer("seed_epochs", self.seed_epochs, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))

@@ -90,7 +90,8 @@ class Study:
         for name in ("layers", "methods", "chains", "seeds"):
             value = tuple(getattr(self, name))
             if not value or (len(set(value)) < len(value) and name != "layers"):
-                raise ValueError(f"{name} must be a list of different values, not empty, got {value!r}")
+                different = "" if name == "layers" else ", all different"
+                raise ValueError(f"{name} must be one or more values{different}, got {value!r}")
             object.__setattr__(self, name, value)
         for units in self.layers:
             checks.integer("layers", units, at_least=1)
@@ -152,7 +153,7 @@ STUDIES = {
         layers=(500, 500, 2000),
         methods=("cd", "lea-mvd"),
         seeds=(0, 1),
-        training=Training(n_gen=20, dtype="float64"),
+        training=Training(n_gen=16, dtype="float64"),
     ),
     ("mnist-28x28", "paper"): Study(
         dataset="mnist",
@@ -228,7 +229,7 @@ def records(study: Study, folder: Path) -> pd.DataFrame:
     """Return the records of a study that has been run in `folder`."""
     frames = []
     for unit in study.units():
-        frame = pd.read_csv(folder / f"{unit.name}.csv", float_precision="round_trip")
+        frame = pd.read_csv(folder / f"{unit.name}.csv")
         for chain in study.chains:
             same = unit.layer == 1 or unit.method == "cd"
             if unit.method in study.methods and (chain == unit.chain or same):
@@ -253,10 +254,10 @@ def images(study: Study) -> datasets.Dataset:
     )
 
 
-def stack(study: Study, output: str | Path, method: str, seed: int) -> list[RBM]:
-    """Return the layers that a method has trained in its own chain, in a study that has been run."""
+def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) -> list[RBM]:
+    """Return the first `depth` layers that a method has trained in its own chain, in a study that has been run."""
     folder = Path(output) / f"study-{fingerprint(study, images(study))}"
-    return [_saved(folder, Unit(method, "own", layer, seed)) for layer in range(1, len(study.layers) + 1)]
+    return [_saved(folder, Unit(method, "own", layer, seed)) for layer in range(1, depth + 1)]
 
 
 def _input(study: Study, unit: Unit, data: datasets.Dataset, folder: Path) -> NDArray[Any]:
@@ -331,7 +332,16 @@ def _code() -> str:
     digest = hashlib.sha256()
     package = Path(__file__).parent
     for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in ("book.py", "cli.py", "figures", "findings.py", "sections.py"):
+        if path.relative_to(package).parts[0] not in (
+            "book.py",
+            "cli.py",
+            "figures",
+            "findings.py",
+            "illustrations.py",
+            "sections.py",
+            "tournaments.py",
+            "verdicts.py",
+        ):
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

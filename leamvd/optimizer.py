@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.optimize import OptimizeResult
 
 from leamvd import checks, streams
+from leamvd.compile import threads
+from leamvd.directions import CHUNK
 
 MESSAGES = {
     "running": "The search has not stopped yet.",
@@ -60,7 +62,8 @@ class Optimizer(ABC):
     def ask(self) -> NDArray[np.floating]:
         """Return the candidates of the next generation, one a row and read-only; the same ones until they are told."""
         if self._candidates is None:
-            self._candidates = read_only(self._sample())
+            with threads(math.ceil(self.n_var / CHUNK)):
+                self._candidates = read_only(self._sample())
         return self._candidates
 
     def tell(self, X: ArrayLike, F: ArrayLike) -> None:
@@ -97,7 +100,8 @@ class Optimizer(ABC):
         if nan.all():
             self.halt("not_a_number", self.generation)
         values[nan] = np.inf
-        self._learn(X, values)
+        with threads(math.ceil(self.n_var / CHUNK)):
+            self._learn(X, values)
         self._candidates = None
 
     def halt(self, reason: str, value: Any = True) -> None:

@@ -60,8 +60,8 @@ def test_a_place_is_one_counter_and_the_seed_is_the_key() -> None:
 def test_a_run_of_blocks_is_the_blocks_one_by_one() -> None:
     lanes = np.empty((4, 9), np.uint64)
     first = (1 << 32) - 4  # so that the counter's second word changes on the way
-    streams.words_run(np.uint64(SEED), streams.NORMAL, 2, 3, np.uint64(first), *lanes)
-    singles = [streams.words(np.uint64(SEED), streams.NORMAL, 2, 3, first + i) for i in range(9)]
+    streams.words_run(np.uint64(SEED), streams.DESCENT_STEP, 2, 3, np.uint64(first), *lanes)
+    singles = [streams.words(np.uint64(SEED), streams.DESCENT_STEP, 2, 3, first + i) for i in range(9)]
     assert lanes.T.tolist() == [[int(w) for w in block] for block in singles]
 
 

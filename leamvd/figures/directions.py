@@ -1,0 +1,202 @@
+"""Figures of the section on the directions: one generation in 2-D and 3-D, and what runs record."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from leamvd.figures.publish import new
+from leamvd.illustrations import Scene
+
+TOWARD, AWAY, PATH = "C0", "C3", "C2"
+READINGS = {"1": ("C3", "-"), "initial": ("C1", "--"), "off": ("C0", ":")}
+
+
+def _arrow(axes: Axes, start: Any, step: Any, colour: str, label: str) -> None:
+    axes.annotate(
+        "", xy=(start[0] + step[0], start[1] + step[1]), xytext=(start[0], start[1]),
+        arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0},
+    )  # fmt: skip
+    axes.plot([start[0], start[0] + step[0]], [start[1], start[1] + step[1]], color=colour, linewidth=1.8, label=label)
+
+
+def _drawn(scene: Scene, name: str) -> NDArray[np.float64]:
+    """Return one of the scene's vectors at the length at which directions are drawn."""
+    vector = scene.vectors.loc[name].to_numpy(dtype=np.float64)
+    length = float(np.linalg.norm(vector))
+    return scene.radius * vector / length if length > 0 else vector
+
+
+def scene_2d(scene: Scene) -> Figure:
+    """Draw a `Scene` of two variables: the population, the projections, the shift, and the objective along it."""
+    figure, ((a, b), (c, d)) = new(2, 2, height=7.2)
+    points, vectors = scene.points, scene.vectors
+    best, mean = points[["x1", "x2"]].to_numpy()[0], vectors.loc["mean"].to_numpy()
+    for row in points.itertuples(index=False):
+        a.plot([row.x1, row.f1], [row.x2, row.f2], color="0.8", linewidth=0.8)
+    a.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
+    a.scatter(points["x1"], points["x2"], c=points["rank"], cmap="viridis", s=24, zorder=3)
+    drawn = points[points["in_u"]]
+    a.scatter(drawn["x1"], drawn["x2"], s=90, facecolors="none", edgecolors="black", label="drawn for U", zorder=3)
+    a.plot(*best, "*", color="black", markersize=11, label="best", zorder=4)
+    a.plot(*mean, "+", color="C1", markersize=11, markeredgewidth=2, label="weighted mean", zorder=4)
+    _arrow(a, best, _drawn(scene, "P"), PATH, "direction of P")
+    _arrow(a, best, _drawn(scene, "toward"), TOWARD, "direction of $C_{ani}$")
+    a.set(xlabel="$x_1$", ylabel="$x_2$", title=scene.label)
+    a.set_aspect("equal", adjustable="datalim")
+
+    b.axhspan(
+        scene.descent_mean - scene.descent_std, scene.descent_mean + scene.descent_std, color="C1", alpha=0.2,
+        label="$\\mu_{ani} \\pm \\sigma_{ani}$",
+    )  # fmt: skip
+    b.axhline(scene.descent_mean, color="C1")
+    rest = points[points["rank"] > 1]
+    b.scatter(rest["rank"], rest["projection"], c=rest["rank"], cmap="viridis", s=24)
+    b.set(xlabel="rank (2 = second best)", ylabel="projection of $x_k - x_1$ on $C_{ani}$", title="projections")
+
+    zero = np.zeros(2)
+    for name, colour, label in (
+        ("toward", TOWARD, "$|\\mu_{ani}|\\,C_{ani}$ (descent)"),
+        ("away", AWAY, "$\\mu_{ani}\\,C_{ani}$ (printed)"),
+        ("P", PATH, "P"),
+    ):
+        _arrow(c, zero, vectors.loc[name].to_numpy(), colour, label)
+    for name, step, colour in (("v descent", "toward", TOWARD), ("v printed", "away", AWAY)):
+        ends = vectors.loc[[step, "P"]].to_numpy()
+        c.plot(ends[:, 0], ends[:, 1], ":", color=colour, linewidth=1)
+        c.plot(*vectors.loc[name].to_numpy(), "o", color=colour, fillstyle="none", label=name)
+    c.set(xlabel="step in $x_1$", ylabel="step in $x_2$", title=f"the shift v, $\\beta_2$ = {scene.beta2:.2g}")
+    c.set_aspect("equal", adjustable="datalim")
+    c.locator_params(nbins=5)
+
+    _slices(d, scene)
+    for panel in (a, b, c, d):
+        panel.legend(fontsize="x-small")
+    return figure
+
+
+def _slices(axes: Axes, scene: Scene) -> None:
+    axes.axhline(0, color="black", linewidth=0.8)
+    for (direction, own), colour in zip(
+        scene.slices.groupby("direction", sort=False), (PATH, TOWARD, AWAY), strict=True
+    ):
+        axes.plot(own["distance"], 100 * own["change"], color=colour, label=direction)
+    axes.set(xlabel="distance from the mean", ylabel="change of f (%)", title="the objective along the directions")
+
+
+def scene_3d(scene: Scene) -> Figure:
+    """Draw a `Scene` of three variables: the same population and shifts in the two readings, side by side."""
+    figure, axes = new(1, 2, height=4.8, subplot_kw={"projection": "3d"})
+    points, vectors = scene.points, scene.vectors
+    mean = vectors.loc["mean"].to_numpy()
+    for panel, name, colour, reading in zip(
+        axes[0], ("toward", "away"), (TOWARD, AWAY), ("descent", "printed"), strict=True
+    ):
+        panel.scatter(points["x1"], points["x2"], points["x3"], c=points["rank"], cmap="viridis", s=14, alpha=0.6)
+        panel.plot(*points[["x1", "x2", "x3"]].to_numpy()[:1].T, "*", color="black", markersize=11, label="best")
+        panel.plot(*mean[:, None], "+", color="C1", markersize=11, markeredgewidth=2, label="weighted mean")
+        sign = "|\\mu_{ani}|" if name == "toward" else "\\mu_{ani}"
+        steps = (
+            ("P", PATH, "P", "-"),
+            (name, colour, f"${sign}\\,C_{{ani}}$", "-"),
+            (f"v {reading}", "0.3", "v", "--"),
+        )
+        for key, own, label, style in steps:
+            ends = np.array([mean, mean + _drawn(scene, key)])
+            length = float(np.sqrt((vectors.loc[key] ** 2).sum()))
+            panel.plot(*ends.T, style, color=own, linewidth=2, label=f"{label}, length {length:.2g}")
+            panel.plot(*ends[1:].T, "o", color=own, markersize=4)
+        panel.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=f"{reading}: {scene.label}")
+        panel.set_box_aspect(None, zoom=0.85)  # or the last label is cut
+        panel.title.set_fontsize("small")
+        panel.tick_params(labelsize="x-small")
+        panel.legend(fontsize="x-small", loc="upper left")
+    return figure
+
+
+def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
+    """Draw the cosines with P and the length of C_ani that `leamvd.illustrations.trace` recorded, a line a seed."""
+    figure, axes = new(1, 2, height=3.4)
+    left, right = axes[0]
+    for number, (_, own) in enumerate(trace.groupby("seed")):
+        names = ("$C_{ani}$", "$\\hat C_{ani}$") if number == 0 else (None, None)
+        left.plot(own["generation"], own["descent_path"], color="C0", linewidth=0.9, alpha=0.6, label=names[0])
+        left.plot(own["generation"], own["hat_path"], color="C3", linewidth=1.6, label=names[1])
+        right.plot(own["generation"], own["descent_length"], color="C0", linewidth=0.9, alpha=0.6)
+    right.axhline(1, color="black", linestyle="--", linewidth=1, label="unit length")
+    left.set(xlabel="generation", ylabel="cosine with P", title=label, ylim=(-1, 1))
+    right.set(xlabel="generation", ylabel="length of $C_{ani}$", title=label, ylim=(0, 1.05))
+    left.legend(fontsize="small")
+    right.legend(fontsize="small")
+    return figure
+
+
+def steps(trace: pd.DataFrame, label: str) -> Figure:
+    """Draw one run of `leamvd.illustrations.trace`, the first seed's: best value, step sizes, successes, spread."""
+    figure, axes = new(3, 1, height=6.4, sharex=True)
+    own = trace[trace["seed"] == trace["seed"].iloc[0]]
+    best, beta, spread = axes[:, 0]
+    best.plot(own["generation"], own["best"], color="C0")
+    best.set(ylabel="best value", yscale="log", title=f"{label}, seed {own['seed'].iloc[0]}")
+    beta.plot(own["generation"], own["beta1"], color="C1", label="$\\beta_1$")
+    beta.plot(own["generation"], own["beta2"], color="C2", linestyle="--", label="$\\beta_2$")
+    later = own[own["generation"] > 1]
+    for success, marker, colour in ((True, "^", "C0"), (False, "x", "C3")):
+        marks = later[later["success"] == success]
+        beta.plot(
+            marks["generation"], np.full(len(marks), -0.2), marker, color=colour, markersize=4, linestyle="none",
+            label="success" if success else "failure",
+        )  # fmt: skip
+    beta.set(ylabel="step sizes", ylim=(-0.4, 3.2))
+    beta.legend(fontsize="x-small", ncols=4)
+    spread.plot(own["generation"], own["std"], color="C0")
+    for generation in own.loc[own["reset"], "generation"]:
+        spread.axvline(generation, color="C3", linestyle=":", linewidth=1)
+    spread.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", ylim=(0, None))
+    return figure
+
+
+def resets(table: pd.DataFrame, label: str) -> Figure:
+    """Draw the records of `leamvd.illustrations.resets`: the spread of the first seed, and every run's best."""
+    figure, axes = new(1, 2, height=3.8)
+    left, right = axes[0]
+    first = table["seed"].iloc[0]
+    for reading, own in table.groupby("reading", sort=False):
+        colour, style = READINGS[str(reading)]
+        one = own[own["seed"] == first]
+        left.plot(one["generation"], one["std"], style, color=colour, label=f"reset = {reading}")
+        for seed, run in own.groupby("seed"):
+            name = f"reset = {reading}" if seed == first else None
+            right.plot(run["generation"], run["relative"], style, color=colour, linewidth=0.8, alpha=0.7, label=name)
+    left.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", yscale="log", title=f"{label}, seed {first}")
+    right.set(xlabel="generation", ylabel="best value / first best value", yscale="log", title=f"{label}, all seeds")
+    left.legend(fontsize="small")
+    right.legend(fontsize="small")
+    return figure
+
+
+def signs(table: pd.DataFrame, n_var: int) -> Figure:
+    """Draw the records of `leamvd.illustrations.signs`: the share of populations in which a shift descends."""
+    functions = table["function"].unique()
+    figure, axes = new(1, len(functions), height=3.8, sharey=True)
+    names, generations = list(table["shift"].unique()), sorted(table["generation"].unique())
+    shades = plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(generations)))
+    for panel, function in zip(axes[0], functions, strict=True):
+        own = table[table["function"] == function]
+        for number, (generation, shade) in enumerate(zip(generations, shades, strict=True)):
+            rows = own[own["generation"] == generation]
+            offset = 0.2 * (number - (len(generations) - 1) / 2)
+            places = [names.index(shift) + offset for shift in rows["shift"]]
+            panel.plot(
+                rows["lower"], places, "os^Dv"[number % 5], color=shade, clip_on=False, label=f"generation {generation}"
+            )
+        panel.axvline(50, color="C3", linestyle="--", linewidth=1)
+        panel.set_yticks(range(len(names)), [name.replace("C_ani", "$C_{ani}$") for name in names])
+        panel.set(xlabel="populations in which f falls (%)", xlim=(-2, 102), title=f"{function}, n = {n_var}")
+    axes[0, 0].invert_yaxis()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    return figure

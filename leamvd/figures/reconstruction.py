@@ -1,0 +1,104 @@
+"""Figures of the sections on reconstruction: errors over the run, images, filters."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from numpy.typing import NDArray
+
+from leamvd.figures.publish import COLOURS, new
+
+LABELS = {
+    "iteration": "epoch or generation",
+    "passes": "passes over the images",
+    "seconds": "seconds",
+    "own": "own chain",
+    "shared": "shared input",
+}
+"""Of axes and rows, by the names in the records."""
+
+STYLES = {"": "-", "unseeded": "--", "printed": ":"}
+"""Line styles of readings; any other is dash-dotted."""
+
+
+def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration", baseline: bool = False) -> Figure:
+    """Plot a measure over the run: a row for each chain, a column for each layer, on a logarithmic scale.
+
+    Parameters
+    ----------
+    bands : DataFrame
+        Of `leamvd.findings.bands`.
+    title : str
+        Names the data set.
+    ylabel : str
+        The measure and its unit.
+    x : {"iteration", "passes", "seconds"}
+        The horizontal axis; seconds on a logarithmic scale, passes on one that is linear below 1.
+    baseline : bool
+        Draw a line at 1.
+    """
+    chains, layers = list(bands["chain"].unique()), sorted(bands["layer"].unique())
+    width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(chains)
+    figure, axes = new(len(chains), len(layers), width=width, height=height, sharex=x != "seconds")
+    for (chain, layer), cell in bands.groupby(["chain", "layer"], sort=False):
+        ax = axes[chains.index(chain), layers.index(layer)]
+        for method, line in cell.groupby("method", sort=False):
+            _band(ax, line, x, str(method))
+        if baseline:
+            ax.axhline(1.0, color="black", linewidth=0.8)
+        ax.set_title(f"RBM {layer}, {LABELS[str(chain)]}", fontsize="medium")
+        _scales(ax, x)
+    for ax in axes[-1]:
+        ax.set_xlabel(LABELS[x])
+    figure.supylabel(ylabel, fontsize="medium")
+    figure.suptitle(title, fontsize="medium")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+    return figure
+
+
+def _scales(ax: Any, x: str) -> None:
+    if x == "iteration":
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    elif x == "passes":
+        ax.set_xscale("symlog", linthresh=1.0)
+    else:
+        ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
+    name, _, reading = method.partition(":")
+    colour, style = COLOURS[name], STYLES.get(reading, "-.")
+    ax.plot(line[x], line["mean"], style, color=colour, label=method, linewidth=1.5)
+    ax.fill_between(line[x], line["low"], line["high"], color=colour, alpha=0.2, linewidth=0)
+
+
+def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = False) -> Figure:
+    """Show images in rows, each row with its name.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray, shape (k, side, side)
+        In [0, 1], or in [-1, 1] where `signed`.
+    title : str
+        Names the data set.
+    signed : bool
+        Blue below zero, white at zero, red above, instead of grey levels.
+    """
+    columns = max(map(len, rows.values()))
+    low, colours = (-1, "RdBu_r") if signed else (0, "gray_r")
+    figure, axes = new(len(rows), columns, width=1.8 + 0.6 * columns, height=0.5 + 0.62 * len(rows))
+    for ax in axes.flat:
+        ax.set_axis_off()
+    for line, (name, images) in zip(axes, rows.items(), strict=True):
+        for ax, image in zip(line, images, strict=False):
+            ax.imshow(image, cmap=colours, vmin=low, vmax=1, interpolation="nearest")
+        line[0].text(-0.25, 0.5, name, transform=line[0].transAxes, ha="right", va="center")
+    figure.suptitle(title, fontsize="medium")
+    return figure

@@ -1,0 +1,185 @@
+"""CMA-ES and random search behind the shared interface, and every method over the table of problems."""
+
+import copy
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import cma
+import numpy as np
+import psutil
+import pytest
+from problems import PROBLEMS, Problem, sphere
+
+from leamvd import minimize
+from leamvd.baselines.cma_es import CMAES
+from leamvd.baselines.random_search import RandomSearch
+from leamvd.minimize import METHODS
+from leamvd.optimizer import Optimizer
+
+X0 = np.linspace(-1, 1, 6)
+
+
+def run(opt: Optimizer, generations: int) -> list[Any]:
+    asked = []
+    for _ in range(generations):
+        X = opt.ask()
+        asked.append(np.array(X))
+        opt.tell(X, sphere(X))
+    return asked
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("bounds", [None, (-0.5, 1.0)])
+def test_cma_es_is_pycma_driven_directly(diagonal: bool, bounds: Any) -> None:
+    opt = CMAES(np.clip(X0, -0.4, 0.9), seed=5, diagonal=diagonal, bounds=bounds, seed_in_population=False)
+    normals = np.random.default_rng(5)
+    options = {"popsize": 24, "CMA_diagonal": diagonal, "verbose": -9, "verb_log": 0, "seed": np.nan}
+    options |= {"randn": lambda *shape: normals.standard_normal(shape)}
+    options |= {} if bounds is None else {"bounds": [[-0.5] * 6, [1.0] * 6]}
+    direct = cma.CMAEvolutionStrategy(np.clip(X0, -0.4, 0.9), 0.1, options)
+    for _ in range(15):
+        X, Y = opt.ask(), np.array(direct.ask())
+        np.testing.assert_array_equal(X, Y)
+        if bounds is not None:
+            assert X.min() >= -0.5
+            assert X.max() <= 1
+        opt.tell(X, sphere(X))
+        direct.tell(list(Y), sphere(Y).tolist())
+    assert opt.result.fun == direct.best.f
+
+
+def test_cma_es_starts_with_the_seed_itself() -> None:
+    x0 = X0.copy()
+    opt = CMAES(x0, seed=5)
+    np.testing.assert_array_equal(opt.ask()[0], X0)
+    assert opt.ask().shape == (24, 6)
+    run(opt, 3)
+    np.testing.assert_array_equal(x0, X0)
+    assert not np.any(opt.ask() == X0)
+
+
+def test_cma_es_leaves_numpys_generator_alone() -> None:
+    before = np.random.get_state()  # noqa: NPY002
+    run(CMAES(X0, seed=5), 5)
+    after = np.random.get_state()  # noqa: NPY002
+    assert before[2:] == after[2:]
+    np.testing.assert_array_equal(before[1], after[1])
+    np.random.seed(1)  # noqa: NPY002
+    first = run(CMAES(X0, seed=5), 3)
+    np.random.seed(2)  # noqa: NPY002
+    np.testing.assert_array_equal(first, run(CMAES(X0, seed=5), 3))
+    assert not np.array_equal(first, run(CMAES(X0, seed=6), 3))
+    np.random.set_state(before)  # noqa: NPY002
+
+
+def test_cma_es_refuses_a_matrix_that_does_not_fit_before_allocating(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * 8 * 36 - 1))
+    monkeypatch.setattr(cma, "CMAEvolutionStrategy", lambda *_: pytest.fail("allocated"))
+    with pytest.raises(MemoryError, match=r"n=6 variables needs 1,152 bytes, 1,151 are available: use diagonal=True"):
+        CMAES(X0)
+
+
+def test_a_diagonal_fits_where_a_matrix_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=100))
+    assert CMAES(X0, diagonal=True).ask().shape == (24, 6)
+
+
+def test_cma_es_ranks_values_that_are_not_finite_last() -> None:
+    a, b = CMAES(X0, seed=5), CMAES(X0, seed=5)
+    for opt, bad in ((a, (np.nan, np.inf)), (b, (1e6, 2e6))):
+        F = sphere(opt.ask())
+        F[3], F[7] = bad
+        opt.tell(opt.ask(), F)
+    np.testing.assert_allclose(a.ask(), b.ask(), rtol=1e-12)
+    assert (a.result.n_nan, a.result.n_inf) == (1, 1)
+    a.tell(a.ask(), np.full(24, np.nan))
+    assert a.stop() == {"not_a_number": 2}
+    assert np.isfinite(a.ask()).all()
+
+
+def test_cma_es_says_why_pycma_stops() -> None:
+    opt = CMAES(X0, seed=5, n_gen=2000)
+    while not opt.stop():
+        X = opt.ask()
+        opt.tell(X, sphere(X))
+    assert list(opt.stop()) == ["cma"]
+    assert opt.stop()["cma"]
+    assert (opt.result.status, opt.result.success) == ("cma", True)
+    assert opt.result.fun < 1e-10
+
+
+@pytest.mark.parametrize("make", [lambda: CMAES(X0, seed=3), lambda: RandomSearch(X0, seed=3)], ids=["cma", "random"])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda opt: pickle.loads(pickle.dumps(opt))])
+@pytest.mark.parametrize("between", [False, True], ids=["after tell", "after ask"])
+def test_a_copy_continues_bit_for_bit(make: Any, copied: Any, between: bool) -> None:
+    opt = make()
+    run(opt, 4)
+    if between:
+        opt.ask()
+    twin = copied(opt)
+    np.testing.assert_array_equal(run(opt, 6), run(twin, 6))
+    np.testing.assert_array_equal(opt.result.x, twin.result.x)
+    assert opt.result.fun == twin.result.fun
+
+
+def test_random_search_draws_around_its_centre_or_in_its_bounds() -> None:
+    asked = np.concatenate(run(RandomSearch(np.full(50, 3.0), spread=0.5, seed=1), 40))
+    np.testing.assert_array_equal(asked[0], 3)
+    z = (asked[1:] - 3) / 0.5
+    assert abs(z.mean()) * np.sqrt(z.size) < 5
+    assert abs(z.var() - 1) * np.sqrt(z.size / 2) < 5
+    u = np.concatenate(run(RandomSearch(n_var=50, bounds=(-1, 2), seed=1, dtype="float32"), 40))
+    assert u.dtype == np.float32
+    assert u.min() >= -1
+    assert u.max() <= 2
+    assert abs(u.mean() - 0.5) * np.sqrt(u.size * 12 / 9) < 5
+
+
+def test_random_search_keeps_the_best() -> None:
+    opt = RandomSearch(X0, seed=1)
+    assert opt.result.x is None
+    asked = np.concatenate(run(opt, 5))
+    np.testing.assert_array_equal(opt.result.x, asked[np.argmin(sphere(asked))])
+    assert np.isnan(opt.step_sizes).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: CMAES([[1.0]]), ValueError, r"x0 must have shape \(any,\), got \(1, 1\)"),
+        (lambda: CMAES(X0, sigma0=0), ValueError, "sigma0 must be a finite number > 0, got 0"),
+        (lambda: CMAES(X0, bounds=(1, 0)), ValueError, "bounds must have low <= high"),
+        (lambda: CMAES(X0, seed_in_population=2), ValueError, "seed_in_population must be one of True, False, got 2"),  # type: ignore[arg-type]
+        (lambda: RandomSearch(), ValueError, "n_var must be given"),
+        (lambda: RandomSearch(n_var=3), ValueError, "x0 and bounds are both missing"),
+        (lambda: RandomSearch(X0, spread=-1), ValueError, "spread must be a finite number > 0, got -1"),
+    ],
+)
+def test_wrong_arguments_are_named(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+REACHED = {  # the share of random search's best value that each method must come below, n = 10, 150 generations
+    "lea-mvd": {"sphere": 1e-3, "ellipsoid": 1e-3, "rosenbrock": 0.9, "rastrigin": 0.6},
+    "cma-es": {"sphere": 1e-8, "ellipsoid": 1e-7, "rosenbrock": 0.4, "rastrigin": 0.6},
+    "sep-cma-es": {"sphere": 1e-8, "ellipsoid": 1e-10, "rosenbrock": 0.8, "rastrigin": 0.6},
+}
+
+
+def best(method: str, problem: Problem) -> float:
+    step = {"sigma0": 0.3} if "cma" in method else {"spread": 0.3}
+    result = minimize(problem.fun, np.zeros(10), vectorized=True, method=method, seed=4, n_gen=150, **step)
+    assert result.fun == pytest.approx(problem.fun(result.x[None])[0], rel=1e-12)
+    return float(result.fun)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
+def test_every_method_beats_random_search(problem: Problem) -> None:
+    assert problem.fun(np.full((1, 10), problem.optimum))[0] == pytest.approx(0, abs=1e-12)
+    floor = best("random", problem)
+    assert floor <= problem.fun(np.zeros((1, 10)))[0]
+    for method in METHODS[:-1]:
+        assert best(method, problem) < REACHED[method][problem.name] * floor

@@ -1,0 +1,184 @@
+import time
+
+import numpy as np
+import pytest
+
+from leamvd.contrastive_divergence import ContrastiveDivergence
+from leamvd.dbn import Training, layer_seed, pretrain, propagate, reconstruct, train
+from leamvd.lea_mvd import LEAMVD
+from leamvd.rbm import RBM, ReconstructionObjective
+from leamvd.reading import Reading
+
+TINY = Training(n_gen=3, population_size=8, n_elite=2, dtype="float64", batch_size=16)
+
+
+def images(m=40, n=9, seed=0):
+    return np.random.default_rng(seed).random((m, n))
+
+
+def equal(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def last(steps):
+    return list(steps)[-1].rbm
+
+
+def test_contrastive_divergence_is_its_trainer_epoch_by_epoch():
+    V = images()
+    training = Training(n_gen=3, cd_steps=2, batch_size=7, learning_rate=0.3, momentum=0.2, weight_decay=0.01)
+    cd = ContrastiveDivergence(V, 5, k=2, batch_size=7, learning_rate=0.3, momentum=0.2, weight_decay=0.01, seed=4)
+    steps = list(train("cd", V, 5, training=training, seed=4))
+    assert equal(steps[0].rbm, cd.rbm)
+    for step in steps[1:]:
+        assert equal(step.rbm, cd.epoch())
+    # two Gibbs steps: V W, H Wᵀ, V W, H Wᵀ, V W and the statistic's two, of which one product makes both
+    assert [step[2:5] for step in steps] == [(0, 0, 0), (0, 1, 7), (0, 2, 14), (0, 3, 21)]
+    assert [step.iteration for step in steps] == [0, 1, 2, 3]
+
+
+def test_optimiser_starts_from_contrastive_divergence_and_keeps_its_best():
+    V = images()
+    cd = ContrastiveDivergence(V, 5, batch_size=16, seed=4)
+    cd.epoch()
+    steps = list(train("lea-mvd", V, 5, training=TINY, seed=4))
+    assert equal(steps[0].rbm, cd.rbm)
+    objective = ReconstructionObjective(V, 5)
+    opt = LEAMVD(cd.rbm.flat(), population_size=8, n_elite=2, n_gen=3, sigma_min=0.0, seed=4)
+    for step in steps[1:]:
+        X = opt.ask()
+        opt.tell(X, objective(X))
+        assert np.array_equal(step.rbm.flat(), opt.result.x)
+    # the first generation has 8 new individuals and the next ones 6; the epoch before them is charged to the method
+    assert [step[2:5] for step in steps] == [(0, 1, 5), (8, 9, 21), (14, 15, 33), (20, 21, 45)]
+
+
+def test_no_seed_epochs_start_from_random_weights():
+    training = Training(n_gen=1, seed_epochs=0)
+    first, second = train("lea-mvd", images(), 5, training=training, seed=4)
+    assert equal(first.rbm, ContrastiveDivergence(images(), 5, seed=4).rbm)
+    assert (first.passes, first.products, second.passes, second.products) == (0, 0, 24, 48)
+
+
+def test_reading_says_whether_the_seed_is_in_the_population_and_elites_are_evaluated_again():
+    V, objective = images(), ReconstructionObjective(images(), 5)
+    for method in ("lea-mvd", "cma-es"):
+        seeded = list(train(method, V, 5, training=TINY, seed=1))
+        error = objective([step.rbm.flat() for step in seeded])
+        assert (np.diff(error) <= 0).all()
+        # a spread that is far too large makes every candidate worse than the seed
+        wide = Training(n_gen=1, population_size=8, n_elite=2, spread=20.0, dtype="float64")
+        for inside in (True, False):
+            start, end = train(method, V, 5, training=wide, reading=Reading(seed_in_population=inside), seed=1)
+            assert equal(start.rbm, end.rbm) == inside
+    printed = list(train("lea-mvd", V, 5, training=TINY, reading=Reading.printed()))
+    assert [step.evaluations for step in printed] == [0, 8, 16, 24]
+
+
+@pytest.mark.parametrize("method", ["cd", "lea-mvd", "cma-es", "sep-cma-es", "random"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_method_keeps_the_dtype_and_one_seed_gives_one_result(method, dtype):
+    training = Training(n_gen=2, population_size=8, dtype=dtype)
+    V = images().astype(dtype)
+    first, again, other = (last(train(method, V, 4, training=training, seed=seed)) for seed in (1, 1, 2))
+    assert {a.dtype for a in first} == {np.dtype(dtype)}
+    assert equal(first, again)
+    assert not equal(first, other)
+
+
+def test_seconds_are_the_methods_own():
+    for method in ("cd", "lea-mvd"):
+        seconds = []
+        start = time.perf_counter()
+        for step in train(method, images(), 4, training=TINY):
+            seconds.append(step.seconds)
+            time.sleep(0.05)  # the caller's time does not count
+        total = time.perf_counter() - start
+        assert (np.diff(seconds) > 0).all()
+        assert 0 < seconds[-1] < total - 0.05 * 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_gen": 0}, "n_gen"),
+        ({"population_size": 1}, "population_size"),
+        ({"n_elite": 0}, "n_elite"),
+        ({"spread": 0}, "spread"),
+        ({"seed_epochs": -1}, "seed_epochs"),
+        ({"dtype": "float16"}, "dtype"),
+        ({"cd_steps": 0}, "k must"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"learning_rate": -1}, "learning_rate"),
+        ({"final_momentum": 1}, "final_momentum"),
+    ],
+)
+def test_training_checks_its_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Training(**settings)
+
+
+def test_unknown_method():
+    with pytest.raises(ValueError, match="method must be one of 'cd', 'lea-mvd'"):
+        next(train("sgd", images(), 3))
+
+
+def test_features():
+    model = RBM(*(np.random.default_rng(5).normal(0, 2, shape) for shape in ((9, 4), 9, 4)))
+    V = np.repeat(images(1), 20_000, axis=0)
+    P = propagate(model, V)
+    assert np.array_equal(P, model.hidden_given_visible(V))
+    bits = propagate(model, V, features="bits", seed=3)
+    assert set(np.unique(bits)) == {0.0, 1.0}
+    # five standard errors for each of four units: one false alarm in 400,000 seeds
+    assert (abs(bits.mean(axis=0) - P[0]) < 5 * np.sqrt(P[0] * (1 - P[0]) / len(V))).all()
+    assert np.array_equal(bits, propagate(model, V, features="bits", seed=3))
+    assert not np.array_equal(bits, propagate(model, V, features="bits", seed=4))
+    # not the uniforms that the trainer with this seed begins with
+    assert not np.array_equal(bits, np.random.default_rng(3).random(P.shape) < P)
+    with pytest.raises(ValueError, match="features"):
+        propagate(model, V, features="both")  # type: ignore[arg-type]
+
+
+def test_layer_seeds_differ():
+    seeds = [layer_seed(seed, layer) for seed in range(2000) for layer in range(1, 6)]
+    assert len(set(seeds)) == len(seeds)
+    assert min(seeds) >= 0
+    assert max(seeds) < 2**64
+
+
+@pytest.mark.parametrize("features", ["probabilities", "bits"])
+def test_own_chain_trains_each_layer_on_what_the_one_below_makes_of_its_input(features):
+    V = images()
+    stack = pretrain(V, (5, 4, 3), method="lea-mvd", training=TINY, features=features, seed=7)
+    X = V
+    for layer, rbm in enumerate(stack, start=1):
+        seed = layer_seed(7, layer)
+        assert equal(rbm, last(train("lea-mvd", X, len(rbm.c), training=TINY, seed=seed)))
+        X = propagate(rbm, X, features=features, seed=seed)
+    assert [rbm.W.shape for rbm in stack] == [(9, 5), (5, 4), (4, 3)]
+
+
+def test_shared_input_trains_each_layer_on_another_stacks_features():
+    V = images()
+    cd = pretrain(V, (5, 4), method="cd", training=TINY, seed=7)
+    inputs = [V, propagate(cd[0], V)]
+    shared = pretrain(V, (5, 4), method="lea-mvd", training=TINY, inputs=inputs, seed=7)
+    own = pretrain(V, (5, 4), method="lea-mvd", training=TINY, seed=7)
+    assert equal(shared[0], own[0])
+    assert equal(shared[1], last(train("lea-mvd", inputs[1], 4, training=TINY, seed=layer_seed(7, 2))))
+    assert not equal(shared[1], own[1])
+    # a stack on its own features is its own chain
+    assert all(map(equal, cd, pretrain(V, (5, 4), training=TINY, inputs=inputs, seed=7)))
+    with pytest.raises(ValueError, match="one array a layer, 2, got 1"):
+        pretrain(V, (5, 4), inputs=inputs[:1])
+
+
+def test_reconstruction_goes_up_and_down_again():
+    V = images(6)
+    stack = pretrain(V, (5, 4), training=TINY)
+    top = stack[1].hidden_given_visible(stack[0].hidden_given_visible(V))
+    down = stack[0].visible_given_hidden(stack[1].visible_given_hidden(top))
+    assert np.array_equal(reconstruct(stack, V), down)
+    assert np.array_equal(reconstruct(stack[:1], V), stack[0].reconstruct(V))
+    assert np.array_equal(reconstruct([], V), V)

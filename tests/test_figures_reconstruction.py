@@ -1,0 +1,79 @@
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd.figures import reconstruction
+from leamvd.figures.publish import COLOURS, plotted
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def bands(chains=("own", "shared"), layers=(1, 2), methods=("cd", "lea-mvd", "lea-mvd:unseeded")):
+    rng = np.random.default_rng(0)
+    rows = []
+    for chain in chains:
+        for layer in layers:
+            for method in methods:
+                for iteration in range(4):
+                    low, mean, high = np.sort(rng.random(3)) + 0.5
+                    rows.append((chain, layer, method, iteration, 3 * iteration, 0.1 + iteration, mean, low, high))
+    columns = ["chain", "layer", "method", "iteration", "passes", "seconds", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+@pytest.mark.parametrize("x", ["iteration", "passes", "seconds"])
+def test_errors_plot_the_records(x):
+    table = bands()
+    figure = reconstruction.errors(table, "some digits", "error", x=x)
+    panels = plotted(figure)
+    titles = ["RBM 1, own chain", "RBM 2, own chain", "RBM 1, shared input", "RBM 2, shared input"]
+    assert [panel["title"] for panel in panels] == titles
+    assert {panel["scales"][1] for panel in panels} == {"log"}
+    cells = table.groupby(["chain", "layer"], sort=False)
+    for panel, axes, (_, cell) in zip(panels, figure.axes, cells, strict=True):
+        methods = cell.groupby("method", sort=False)
+        for line, area, (_, rows) in zip(panel["arrays"], axes.collections, methods, strict=False):
+            assert np.allclose(line, rows[[x, "mean"]], rtol=1e-7)
+            heights = {round(float(y), 12) for y in area.get_paths()[0].vertices[:, 1]}
+            assert heights == {round(y, 12) for y in [*rows["low"], *rows["high"]]}
+    assert figure.get_suptitle() == "some digits"
+    assert figure.get_supylabel() == "error"
+
+
+def test_a_method_has_one_colour_and_its_readings_differ_by_style():
+    figure = reconstruction.errors(bands(methods=("lea-mvd", "lea-mvd:unseeded", "lea-mvd:own")), "", "", baseline=True)
+    *lines, baseline = figure.axes[0].lines
+    assert {line.get_color() for line in lines} == {COLOURS["lea-mvd"]}
+    assert [line.get_linestyle() for line in lines] == ["-", "--", "-."]
+    assert list(baseline.get_ydata()) == [1.0, 1.0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["lea-mvd", "lea-mvd:unseeded", "lea-mvd:own"]
+
+
+@pytest.mark.parametrize(("chains", "layers"), [(("own",), (1,)), (("shared",), (1, 2, 3, 4))])
+def test_errors_of_any_number_of_layers(chains, layers):
+    figure = reconstruction.errors(bands(chains, layers), "t", "y")
+    assert len(figure.axes) == len(layers)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["epoch or generation"] * len(layers)
+
+
+def test_pictures_show_each_image_in_its_row():
+    rows = {"original": np.random.default_rng(1).random((3, 4, 4)), "cd, RBM 1": np.zeros((3, 4, 4))}
+    figure = reconstruction.pictures(rows, "some digits")
+    images = [axes.images[0] for axes in figure.axes]
+    expected = [image for pictures in rows.values() for image in pictures]
+    assert all(np.array_equal(a.get_array(), b) for a, b in zip(images, expected, strict=True))
+    assert {image.get_clim() for image in images} == {(0, 1)}
+    assert [text.get_text() for axes in figure.axes for text in axes.texts] == list(rows)
+
+
+def test_signed_pictures_are_white_at_zero():
+    figure = reconstruction.pictures({"cd": np.linspace(-1, 1, 8).reshape(2, 2, 2)}, "t", signed=True)
+    image = figure.axes[0].images[0]
+    assert image.get_clim() == (-1, 1)
+    assert np.allclose(image.cmap(image.norm(0.0))[:3], 0.97, atol=0.02)
+    assert image.get_cmap().name == "RdBu_r"

@@ -1,0 +1,147 @@
+"""What the figures of the sections on selection and directions plot is what the records hold."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from leamvd import illustrations, tournaments
+from leamvd.figures import directions, selection
+from leamvd.figures.publish import plotted
+
+PLAN = illustrations.Plan(n_var=5, n_gen=14, seeds=(0, 1), n_populations=10)
+
+
+@pytest.fixture(autouse=True)
+def _close() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def drawn(figure: Figure, panel: int, *columns: object) -> bool:
+    """Whether one of a panel's arrays has these columns."""
+    figure.canvas.draw()
+    want = np.column_stack([np.asarray(column, dtype=float) for column in columns])
+    arrays = [np.array(array, dtype=float) for array in plotted(figure)[panel]["arrays"] if array]
+    return any(array.shape == want.shape and np.allclose(array, want, rtol=1e-6, equal_nan=True) for array in arrays)
+
+
+def test_weights() -> None:
+    table = tournaments.weights(6, [0.0, 2.0])
+    figure = selection.weights(table)
+    for _, own in table.groupby("law"):
+        assert drawn(figure, 0, own["rank"], own["weight"])
+    assert figure.axes[0].get_title().endswith("6")
+
+
+def test_differences() -> None:
+    nearest = tournaments.closest(6)
+    table = tournaments.differences(tournaments.simulate(6, 2_000, 0), nearest)
+    figure = selection.differences(table, nearest)
+    for panel, (law, own) in enumerate(table.groupby("law", sort=False)):
+        assert figure.axes[panel].get_title() == law
+        assert drawn(figure, panel, own["rank"], own["simulated"])
+        assert drawn(figure, panel, own["rank"], own["closest"])
+        assert drawn(figure, panel, own["rank"], own["stated"]) == (law in tournaments.STATED)
+
+
+def test_pressure() -> None:
+    table = tournaments.pressure([4, 8], [0.0, 1.0, 2.0])
+    figure = selection.pressure(table)
+    for panel, column in enumerate(("rank_share", "size_share")):
+        for _, own in table.dropna().groupby("population_size"):
+            assert drawn(figure, panel, own["exponent"], own[column])
+    binary = table[(table["law"] == tournaments.BINARY) & (table["population_size"] == 8)]["rank_share"].item()
+    assert drawn(figure, 0, [0, 1], [binary, binary])
+
+
+@pytest.mark.parametrize("exponents", [[1.5], [0.0, 1.0, 1.5, 2.0, 3.0]])
+def test_models(exponents: list[float]) -> None:
+    points, rows = tournaments.normal_models(9, exponents, 0)
+    figure = selection.models(points, rows)
+    for panel, row in enumerate(rows.to_dict("records")):
+        own = points[points["exponent"] == row["exponent"]]
+        assert drawn(figure, panel, own["x1"], own["x2"])
+        assert drawn(figure, panel, [row["mean1"]], [row["mean2"]])
+        ellipses = [line for line in figure.axes[panel].lines if len(line.get_xdata()) == 100]
+        for k, line in enumerate(ellipses, start=1):
+            x, y = (np.asarray(a, dtype=float) for a in line.get_data())
+            level = ((x - row["mean1"]) / row["std1"]) ** 2 + ((y - row["mean2"]) / row["std2"]) ** 2
+            np.testing.assert_allclose(level, k**2)
+        assert len(ellipses) == 2
+
+
+def test_scene_2d() -> None:
+    scene = illustrations.scene(PLAN, 2, 4, 2)
+    figure = directions.scene_2d(scene)
+    points, v = scene.points, scene.vectors
+    assert drawn(figure, 0, points["x1"], points["x2"])
+    assert drawn(figure, 1, points["rank"][1:], points["projection"][1:])
+    for name in ("toward", "away", "P"):
+        assert drawn(figure, 2, [0, v.loc[name, "x1"]], [0, v.loc[name, "x2"]])
+    for name in ("v descent", "v printed"):
+        assert drawn(figure, 2, [v.loc[name, "x1"]], [v.loc[name, "x2"]])
+    for _, own in scene.slices.groupby("direction"):
+        assert drawn(figure, 3, own["distance"], 100 * own["change"])
+
+
+def test_scene_3d_draws_opposite_steps() -> None:
+    scene = illustrations.scene(PLAN, 3, 4, 2)
+    figure = directions.scene_3d(scene)
+    mean = scene.vectors.loc["mean"].to_numpy()
+    ends = []
+    for panel in figure.axes:
+        lines = [np.array(line.get_data_3d()).T for line in panel.lines]  # type: ignore[attr-defined]
+        steps = [line[1] - line[0] for line in lines if line.shape == (2, 3)]
+        assert len(steps) == 3
+        np.testing.assert_allclose([np.linalg.norm(step) for step in steps], scene.radius)
+        assert any(np.allclose(line, mean) for line in lines)
+        ends.append(steps[1])
+    np.testing.assert_allclose(ends[0], -ends[1])  # mu_ani is negative here
+    assert scene.descent_mean < 0
+
+
+def test_a_scene_without_a_path_can_be_drawn() -> None:
+    scene = illustrations.scene(PLAN, 2, 1, 0)
+    assert not scene.vectors.loc["P"].any()
+    assert drawn(directions.scene_2d(scene), 2, [0, 0], [0, 0])
+
+
+def test_runs() -> None:
+    trace = illustrations.trace(PLAN)
+    figure = directions.orthogonality(trace, "sphere")
+    steps = directions.steps(trace, "sphere")
+    for _, own in trace.groupby("seed"):
+        assert drawn(figure, 0, own["generation"], own["descent_path"])
+        assert drawn(figure, 1, own["generation"], own["descent_length"])
+    own = trace[trace["seed"] == 0]
+    for panel, column in ((0, "best"), (1, "beta1"), (1, "beta2"), (2, "std")):
+        assert drawn(steps, panel, own["generation"], own[column])
+    for success in (True, False):
+        marks = own[(own["generation"] > 1) & (own["success"] == success)]["generation"]
+        assert drawn(steps, 1, marks, np.full(len(marks), -0.2))
+
+
+def test_resets_are_marked_and_drawn() -> None:
+    table = illustrations.resets(dataclasses.replace(PLAN, n_var=40))
+    figure = directions.resets(table, "ellipsoid")
+    for (_, seed), own in table.groupby(["reading", "seed"]):
+        assert drawn(figure, 1, own["generation"], own["relative"])
+        if seed == 0:
+            assert drawn(figure, 0, own["generation"], own["std"])
+    one = table[table["reading"] == "1"]
+    steps = directions.steps(one, "ellipsoid")
+    (generation,) = one[(one["seed"] == 0) & one["reset"]]["generation"]
+    assert drawn(steps, 2, [generation, generation], [0, 1])
+
+
+def test_signs() -> None:
+    table = illustrations.signs(illustrations.shifts(PLAN, [1, 3]))
+    figure = directions.signs(table, 5)
+    for panel, (function, own) in enumerate(table.groupby("function", sort=False)):
+        assert figure.axes[panel].get_title() == f"{function}, n = 5"
+        shown = [x for line in figure.axes[panel].lines[:2] for x in np.asarray(line.get_xdata()).tolist()]
+        assert sorted(shown) == sorted(own["lower"])

@@ -1,0 +1,339 @@
+"""What ask, tell, stop, result, pickles and states promise, whichever way the candidates come about."""
+
+import copy
+import doctest
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from problems import sphere
+from test_lea_mvd import run_states, same
+
+import leamvd.lea_mvd
+from leamvd import LEAMVD, Reading, sampling
+from leamvd.optimizer import Optimizer
+
+READINGS = [
+    Reading(),
+    Reading.printed(),
+    Reading(step="sampled", descent_scale="normalised", reset="initial", limits="reflect", sigma_norm="spectral"),
+]
+
+
+def optimiser(**options: Any) -> LEAMVD:
+    return LEAMVD(**{"n_var": 5, "bounds": (-1, 1), "seed": 8, "population_size": 8} | options)
+
+
+def stagnating(X: Any) -> Any:
+    return np.round(sphere(X), 1)
+
+
+def through_pickle(opt: LEAMVD) -> LEAMVD:
+    return pickle.loads(pickle.dumps(opt))  # type: ignore[no-any-return]
+
+
+def through_state(opt: LEAMVD) -> LEAMVD:
+    fresh = optimiser(reading=opt.reading, dtype=opt.dtype)
+    fresh.state = pickle.loads(pickle.dumps(opt.state))
+    return fresh
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("reading", READINGS, ids=["default", "printed", "mixed"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, through_pickle, through_state])
+def test_a_copy_after_any_generation_continues_bit_for_bit(
+    copied: Callable[[LEAMVD], LEAMVD], dtype: str, reading: Reading
+) -> None:
+    opt = optimiser(reading=reading, dtype=dtype)
+    for generation in range(18):
+        if generation:
+            twin = copied(opt)
+            for _ in range(2):
+                X, Y = copy.copy(opt).ask(), twin.ask()
+                np.testing.assert_array_equal(X, Y)
+            again = copied(opt)
+            ahead = run_states(copy.copy(opt), stagnating, 2), run_states(again, stagnating, 2)
+            assert all(same(a, b) for a, b in zip(*ahead, strict=True))
+        X = opt.ask()
+        opt.tell(X, stagnating(X))
+    assert opt.stop() == copied(opt).stop() == {}
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, through_pickle])
+def test_a_copy_between_ask_and_tell_continues_bit_for_bit(copied: Callable[[LEAMVD], LEAMVD]) -> None:
+    opt = optimiser()
+    for _ in range(3):
+        X = opt.ask()
+        twin = copied(opt)
+        np.testing.assert_array_equal(twin.ask(), X)
+        assert not twin.ask().flags.writeable
+        for each in (opt, twin):
+            each.tell(each.ask(), sphere(X))
+        assert same(opt.state, twin.state)
+        np.testing.assert_array_equal(opt.ask(), twin.ask())
+        twin.tell(twin.ask() + 1, np.zeros(len(twin.ask())))  # the copy has a population of its own
+        opt.tell(opt.ask(), sphere(opt.ask()))
+
+
+def test_a_state_is_a_copy() -> None:
+    opt = optimiser()
+    run_states(opt, sphere, 2)
+    before = opt.state
+    for array in opt.state[:7]:
+        array[:] = 0
+    assert same(before, opt.state)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"population": np.zeros((8, 4))}, r"state.population must have shape \(8, 5\), got \(8, 4\)"),
+        ({"fitness": np.arange(8.0)[::-1]}, r"state.fitness must be 8 values, best first"),
+        ({"fitness": np.full(8, np.nan)}, r"state.fitness must be 8 values, best first"),
+        ({"std": np.full(5, np.inf)}, r"state.std must be finite, got inf at index \(0,\)"),
+        ({"descent_rows": np.arange(3)}, r"state.descent_rows must have shape \(4,\), got \(3,\)"),
+    ],
+)
+def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], message: str) -> None:
+    opt = optimiser()
+    run_states(opt, sphere, 2)
+    before = opt.state
+    with pytest.raises(ValueError, match=message):
+        opt.state = before._replace(**change)
+    assert same(before, opt.state)
+
+
+def test_state_is_there_after_tell_only() -> None:
+    opt = optimiser()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"state is defined after tell\(\) and before the next ask\(\)"):
+            _ = opt.state
+        opt.tell(opt.ask(), np.zeros(len(opt.ask())))
+        assert opt.state.generation == opt.generation
+        opt.ask()
+
+
+def test_ask_twice_gives_the_same_read_only_candidates() -> None:
+    opt = optimiser()
+    first = opt.ask()
+    assert opt.ask() is first
+    with pytest.raises(ValueError, match="read-only"):
+        first[0, 0] = 1
+
+
+def test_ask_after_stop_still_works() -> None:
+    opt = optimiser(n_gen=1)
+    opt.tell(opt.ask(), np.zeros(8))
+    assert opt.stop() == {"n_gen": 1}
+    opt.tell(opt.ask(), np.zeros(4))
+    assert opt.stop() == {"n_gen": 2}
+
+
+def test_one_seed_one_run() -> None:
+    a, b, other = (run_states(optimiser(seed=seed), sphere, 3) for seed in (1, 1, 2))
+    assert all(same(x, y) for x, y in zip(a, b, strict=True))
+    assert not same(a[0], other[0])
+    assert optimiser(seed=None).seed != optimiser(seed=None).seed
+    run_states(optimiser(seed=2**64 - 1), sphere, 2)
+
+
+def test_what_is_told_becomes_the_population() -> None:
+    """Candidates, an equal copy of them, repaired ones and lists are all welcome; the caller's array stays his."""
+    own, copied, repaired = optimiser(), optimiser(), optimiser()
+    for opt in (own, copied):
+        X = opt.ask() if opt is own else opt.ask().copy()
+        opt.tell(X, sphere(X))
+    assert same(own.state, copied.state)
+    X = np.abs(repaired.ask())
+    before = X.copy()
+    repaired.tell(X.tolist(), sphere(X).tolist())
+    np.testing.assert_array_equal(repaired.state.population, X[np.argsort(sphere(X))])
+    other = copy.deepcopy(repaired)
+    Y = np.tile(np.full(5, 0.5), (4, 1))
+    Y[2] = 9.0
+    other.ask()
+    other.tell(Y, sphere(Y))
+    np.testing.assert_array_equal(other.result.x, np.full(5, 0.5))
+    np.testing.assert_array_equal(X, before)
+    reversed_ = repaired.ask()[::-1]  # overlaps the population itself
+    expected = reversed_.copy()
+    repaired.tell(reversed_, -np.arange(1.0, 5.0))
+    np.testing.assert_array_equal(repaired.state.population[:4], expected[::-1])
+
+
+@pytest.mark.parametrize(
+    ("X", "F", "error", "message"),
+    [
+        (np.zeros((7, 5)), np.zeros(8), ValueError, r"X must have shape \(8, 5\), got \(7, 5\)"),
+        (np.zeros(5), np.zeros(8), ValueError, r"X must have shape \(8, 5\), got \(5,\)"),
+        (None, np.zeros(7), ValueError, r"F must have shape \(8,\), got \(7,\)"),
+        (None, np.zeros((8, 1)), ValueError, r"F must have shape \(8,\), got \(8, 1\)"),
+        (None, 0.0, ValueError, r"F must have shape \(8,\), got \(\)"),
+        (np.full((8, 5), np.nan), np.zeros(8), ValueError, r"X must be finite, got nan at index \(0, 0\)"),
+        (np.full((8, 5), np.inf), np.zeros(8), ValueError, r"X must be finite, got inf at index \(0, 0\)"),
+        ("candidates", np.zeros(8), TypeError, r"X must be an array of numbers, got 'candidates'"),
+        (None, [0, 0, -np.inf, 0, 0, 0, 0, 0], ValueError, r"F must be larger than -inf, got -inf at index 2"),
+    ],
+)
+def test_a_wrong_tell_says_so_and_changes_nothing(X: Any, F: Any, error: type[Exception], message: str) -> None:
+    opt = optimiser()
+    candidates = opt.ask()
+    with pytest.raises(error, match=message):
+        opt.tell(candidates if X is None else X, F)
+    assert (opt.generation, opt.nfev) == (0, 0)
+    opt.tell(candidates, sphere(candidates))
+    assert opt.nfev == 8
+
+
+def test_tell_needs_ask() -> None:
+    opt = optimiser()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"tell needs candidates to be asked for first: call ask\(\)"):
+            opt.tell(np.zeros((8, 5)), np.zeros(8))
+        opt.tell(opt.ask(), np.zeros(len(opt.ask())))
+
+
+def test_values_that_are_not_finite_rank_last_and_are_counted() -> None:
+    opt = optimiser()
+    X = opt.ask().copy()
+    opt.tell(X, [np.nan, 3, np.inf, 1, np.nan, 2, 5, 4])
+    np.testing.assert_array_equal(opt.state.fitness, [1, 2, 3, 4, 5, np.inf, np.inf, np.inf])
+    np.testing.assert_array_equal(opt.state.population, X[[3, 5, 1, 7, 6, 0, 2, 4]])
+    assert (opt.result.n_nan, opt.result.n_inf, opt.result.fun) == (2, 1, 1)
+    assert opt.stop() == {}
+
+
+def test_a_generation_of_nans_ends_the_run() -> None:
+    opt = optimiser()
+    opt.tell(opt.ask(), np.full(8, np.inf))
+    assert opt.stop() == {}
+    opt.tell(opt.ask(), np.full(4, np.nan))
+    assert opt.stop() == {"not_a_number": 2}
+    result = opt.result
+    assert (result.success, result.status, result.n_nan, result.n_inf) == (False, "not_a_number", 4, 8)
+    assert result.message == "Every value of a generation was not a number."
+    assert np.isfinite(opt.ask()).all()
+
+
+def test_the_result_is_scipys() -> None:
+    opt = optimiser(n_gen=2)
+    empty = opt.result
+    assert (empty.x, empty.fun, empty.nit, empty.success, empty.status) == (None, np.inf, 0, False, "running")
+    run_states(opt, sphere, 2)
+    result = opt.result
+    assert (result.nit, result.nfev, result.success, result.status, result.seed) == (2, 12, True, "n_gen", 8)
+    assert result.fun == sphere(result.x[None])[0] == opt.state.fitness[0]
+    result.x[:] = 9
+    assert opt.result.x[0] != 9
+
+
+@pytest.mark.compiled
+def test_n_gen_counts_the_first_generation() -> None:
+    for options, expected in (({}, 30), ({"n_gen": 3}, 3), ({"reading": Reading(n_gen=50)}, 50), ({"n_gen": 1}, 1)):
+        opt = optimiser(**({"population_size": 24} | options))
+        while not opt.stop():
+            X = opt.ask()
+            opt.tell(X, sphere(X))
+        assert opt.stop() == {"n_gen": expected}
+        assert opt.nfev == 24 + 20 * (expected - 1)
+
+
+def test_later_stop_reasons_speak_for_the_run() -> None:
+    opt = optimiser(n_gen=1, sigma_min=1e9)
+    opt.tell(opt.ask(), np.zeros(8))
+    opt.halt("target", 0.0)
+    assert list(opt.stop()) == ["n_gen", "sigma_min", "target"]
+    assert opt.result.status == "target"
+    with pytest.raises(ValueError, match="reason must be one of"):
+        opt.halt("bored")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_elite": 8}, ValueError, "n_elite=8 clashes with population_size=8"),
+        ({"n_elite": 0}, ValueError, "n_elite must be an integer >= 1, got 0"),
+        ({"population_size": 4, "n_elite": 2}, ValueError, "reading.n_descent_rows=4 clashes with population_size=4"),
+        ({"population_size": 1}, ValueError, "population_size must be an integer >= 2"),
+        (
+            {"bounds": None, "x0": [0.0] * 5, "reading": Reading(limits="clip")},
+            ValueError,
+            "reading.limits='clip' clashes with bounds=None",
+        ),
+        ({"bounds": None}, ValueError, "x0 and bounds are both missing"),
+        ({"x0": [1.0, 2.0]}, ValueError, r"n_var=5 and len\(x0\)=2 clash"),
+        ({"bounds": ([0] * 4, 1)}, ValueError, r"n_var=5 and len\(bounds\[0\]\)=4 clash"),
+        ({"n_var": None}, ValueError, "n_var must be given where x0 is not, got None"),
+        ({"bounds": (1, 0)}, ValueError, r"bounds must have low <= high, got 1.0 > 0.0 at index 0"),
+        ({"bounds": (0, np.inf)}, ValueError, r"bounds\[1\] must be a finite number, got inf"),
+        ({"bounds": (0, [1, 1, np.nan, 1, 1])}, ValueError, r"bounds\[1\] must be finite, got nan at index \(2,\)"),
+        ({"bounds": 3}, ValueError, r"bounds must be a pair \(low, high\) of numbers or arrays, got 3"),
+        ({"bounds": [(0, 1)] * 5}, ValueError, r"bounds must be a pair \(low, high\)"),
+        ({"x0": np.full(5, np.nan)}, ValueError, r"x0 must be finite, got nan at index \(0,\)"),
+        ({"x0": np.zeros((5, 1))}, ValueError, r"x0 must have shape \(any,\), got \(5, 1\)"),
+        ({"spread": 0}, ValueError, "spread must be a finite number > 0, got 0"),
+        ({"sigma_min": -1}, ValueError, "sigma_min must be a finite number >= 0, got -1"),
+        ({"n_gen": 0}, ValueError, "n_gen must be an integer >= 1, got 0"),
+        ({"n_gen": 2.0}, TypeError, "n_gen must be an integer, got 2.0"),
+        ({"seed": -1}, ValueError, "seed must be an integer >= 0"),
+        ({"dtype": "float16"}, ValueError, "dtype must be float32 or float64, got float16"),
+        ({"reading": "printed"}, TypeError, "reading must be a leamvd.Reading, got 'printed'"),
+    ],
+)
+def test_arguments_that_are_wrong_or_clash_are_named(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        optimiser(**options)
+
+
+@pytest.mark.parametrize("bounds", [(-1, [1] * 5), [[-1.0] * 5, 1], np.array([-1, 1]), (np.full(5, -1), np.ones(5))])
+def test_bounds_may_be_numbers_lists_or_arrays(bounds: Any) -> None:
+    np.testing.assert_array_equal(optimiser(bounds=bounds).ask(), optimiser().ask())
+
+
+def test_the_length_of_the_bounds_tells_n() -> None:
+    assert optimiser(n_var=None, bounds=([0] * 3, 1)).n_var == 3
+
+
+def test_ctrl_c_while_sampling_leaves_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that comes while a kernel runs is raised at its end, when the rows have already moved."""
+    opt = optimiser()
+    run_states(opt, sphere, 4)
+    expected = opt.result.x
+    regenerate = sampling.regenerate
+
+    def interrupted(*arguments: Any) -> None:
+        regenerate(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sampling, "regenerate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        opt.ask()
+    np.testing.assert_array_equal(opt.result.x, expected)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("n", "expected"), [(13, 1), (50_000, 2)])
+def test_a_few_columns_keep_one_thread_busy(n: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads without work would spin, and on a busy machine delay the one that has some a hundredfold."""
+    used = []
+    estimate = LEAMVD._estimate
+    monkeypatch.setattr(LEAMVD, "_estimate", lambda opt: (used.append(numba.get_num_threads()), estimate(opt)))
+    run_states(LEAMVD(np.zeros(n), seed=1), sphere, 2)
+    assert used == [expected] * 2
+    assert numba.get_num_threads() == 2
+
+
+def test_methods_without_step_sizes_say_so() -> None:
+    assert np.isnan(Optimizer.step_sizes.fget(optimiser())).all()  # type: ignore[attr-defined]
+
+
+@pytest.mark.compiled
+def test_the_example_runs() -> None:
+    assert doctest.testmod(leamvd.lea_mvd).failed == 0
+    assert doctest.testmod(leamvd.lea_mvd).attempted > 3

@@ -1,0 +1,144 @@
+"""Tournaments against enumeration and literal simulation; what the tests in the section can and cannot reject."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from leamvd import selection, tournaments
+from leamvd.tournaments import BINARY, DOUBLE, FOUR
+
+
+def test_double_binary_tournament_against_enumeration() -> None:
+    # every outcome of filling a set of three by binary tournaments and holding one more among its members
+    size, wins, count = 3, np.zeros(3), 0
+    for draws in product(range(size), repeat=2 * size):
+        selected = [min(draws[2 * k], draws[2 * k + 1]) for k in range(size)]
+        for a, b in product(selected, repeat=2):
+            wins[min(a, b)] += 1
+            count += 1
+    np.testing.assert_allclose(tournaments.tournaments(size)[DOUBLE], wins / count, rtol=1e-12)
+
+
+def test_simulation_agrees_with_a_literal_one() -> None:
+    # false alarm once in 1,000
+    rng, size, count = np.random.default_rng(5), 8, 20_000
+    selected = rng.integers(size, size=(count, size, 2)).min(axis=2)
+    slots = rng.integers(size, size=(count, 2))
+    literal = np.bincount(np.take_along_axis(selected, slots, axis=1).min(axis=1), minlength=size)
+    ours = tournaments.simulate(size, count, seed=2).query("law == @DOUBLE")["wins"].to_numpy()
+    assert ours.sum() == count
+    assert stats.chi2_contingency([literal, ours]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("size", [2, 5, 24])
+def test_simulation_agrees_with_the_formulas(size: int) -> None:
+    table = tournaments.simulate(size, 50_000, seed=3)
+    assert (table.groupby("law")["exact"].sum() - 1).abs().max() < 1e-12
+    tests = tournaments.goodness(table)
+    own = tests[tests["against"] == "its formula"]
+    assert list(own["tournament"]) == [BINARY, DOUBLE, FOUR]
+    assert (own["p"] > 1e-4).all()  # false alarm once in 3,000 for a new seed
+    # z-scores of the shares are standard normal but for their sum: 5 sigma
+    assert (((table["share"] - table["exact"]) / table["error"]).abs() < 5).all()
+
+
+def test_goodness_rejects_another_law_and_only_that() -> None:
+    tests = tournaments.goodness(tournaments.simulate(24, 100_000, seed=4)).set_index(["tournament", "against"])
+    assert tests.loc[(DOUBLE, "exponent 2"), "rejected"]
+    assert not tests.loc[(DOUBLE, "its formula"), "rejected"]
+
+
+def test_chi_square_pools_rare_ranks() -> None:
+    probability = tournaments.tournaments(50)[FOUR]
+    rng = np.random.default_rng(6)
+    p = [tournaments._chi_square(rng.multinomial(2_000, probability), probability)[2] for _ in range(300)]
+    assert stats.kstest(p, "uniform").pvalue > 1e-3
+
+
+def test_weights_hold_every_law() -> None:
+    table = tournaments.weights(10, [0.0, 1.5])
+    laws = {law: group["weight"].to_numpy() for law, group in table.groupby("law")}
+    np.testing.assert_array_equal(laws["exponent 1.5"], selection.fractional_tournament(10, 1.5))
+    np.testing.assert_array_equal(laws[BINARY], selection.tournament(10, 2))
+    np.testing.assert_array_equal(laws[FOUR], selection.tournament(10, 4))
+    assert set(laws) == {"exponent 0", "exponent 1.5", BINARY, DOUBLE, FOUR}
+    assert list(table["rank"][:10]) == list(range(1, 11))
+
+
+def test_closest_exponents() -> None:
+    table = tournaments.closest(24).set_index("tournament")
+    for law, row in table.iterrows():
+        exact = tournaments.tournaments(24)[str(law)]
+        distances = {
+            a: np.abs(selection.fractional_tournament(24, a) - exact).sum() / 2
+            for a in (row["closest"] - 0.01, row["closest"], row["closest"] + 0.01)
+        }
+        assert min(distances, key=distances.__getitem__) == row["closest"]
+        assert distances[row["closest"]] == pytest.approx(row["distance"], rel=1e-9)
+    assert table.loc[BINARY, "closest"] == pytest.approx(1, abs=0.1)
+    assert table.loc[DOUBLE, "closest"] == pytest.approx(3, abs=0.1)
+    assert np.isnan(table.loc[FOUR, "stated"])
+    # of two ranks the best is weighed 2^a / (2^a + 1), and wins a binary tournament with probability 3/4
+    assert tournaments.closest(2).set_index("tournament").loc[BINARY, "closest"] == pytest.approx(np.log2(3), abs=1e-3)
+
+
+def test_total_variation_is_the_largest_difference_of_any_event() -> None:
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
+    events = [np.array(event, dtype=bool) for event in product([False, True], repeat=3)]
+    assert tournaments.total_variation(p, q) == pytest.approx(max(abs(p[e].sum() - q[e].sum()) for e in events))
+
+
+def test_differences_are_from_the_exact_law() -> None:
+    counts, nearest = tournaments.simulate(6, 5_000, seed=0), tournaments.closest(6)
+    table = tournaments.differences(counts, nearest)
+    assert len(table) == 18
+    own = table[table["law"] == BINARY]
+    expected = 100 * (selection.fractional_tournament(6, 1) - selection.tournament(6, 2))
+    np.testing.assert_allclose(own["stated"], expected, atol=1e-12)
+    np.testing.assert_allclose(table.groupby("law")["simulated"].sum(), 0, atol=1e-10)
+    assert table[table["law"] == FOUR]["stated"].isna().all()
+
+
+def test_pressure_of_large_populations() -> None:
+    table = tournaments.pressure([5_000], [0.0, 1.5, 3.0]).set_index("law")
+    for a in (0.0, 1.5, 3.0):
+        row = table.loc[f"exponent {a:g}"]
+        assert row["rank_share"] == pytest.approx(1 / (a + 2), rel=1e-3)
+        assert row["size_share"] == pytest.approx((2 * a + 1) / (a + 1) ** 2, rel=1e-3)
+    assert table.loc[FOUR, "rank_share"] == pytest.approx(1 / 5, rel=1e-3)
+
+
+def test_normal_models_by_loops() -> None:
+    points, models = tournaments.normal_models(7, [0.0, 2.0], seed=1)
+    for row in models.itertuples():
+        own = points[points["exponent"] == row.exponent]
+        value = (own["x1"] - 1) ** 2 + 4 * (own["x2"] - 1) ** 2
+        assert value.is_monotonic_increasing
+        for name, mean, std in (("x1", row.mean1, row.std1), ("x2", row.mean2, row.std2)):
+            mu = sum(w * x for w, x in zip(own["weight"], own[name], strict=True))
+            variance = sum(w * (x - mu) ** 2 for w, x in zip(own["weight"], own[name], strict=True))
+            assert mean == pytest.approx(mu)
+            assert std == pytest.approx(np.sqrt(variance))
+        assert row.distance == pytest.approx(np.hypot(row.mean1 - 1, row.mean2 - 1))
+    assert models["area"].iloc[0] == pytest.approx(1)
+
+
+def test_reports_say_what_the_tables_say() -> None:
+    tests = tournaments.goodness(tournaments.simulate(24, 100_000, seed=4))
+    nearest = tournaments.closest(24)
+    text = tournaments.report_tournaments(tests, nearest)
+    assert "contradicts none of the formulas" in text
+    assert "nearly holds" in text
+    assert "does not hold: the nearest whole exponent is 3" in text
+    wrong = tests.assign(rejected=True)
+    assert "contradicts the formula of binary tournament and" in tournaments.report_tournaments(wrong, nearest)
+    table = tournaments.pressure([24], [0.5])
+    assert "not sharper" in tournaments.report_pressure(table, 0.5)
+    assert "not milder" in tournaments.report_pressure(table, 4.0)
+    _, models = tournaments.normal_models(24, [2.0, 0.0], seed=1)
+    assert "ellipse's area shrinks" in tournaments.report_models(models)
+    upside_down = models.assign(area=[1.0, 0.5], distance=[2.0, 1.0])
+    assert "does not always shrink" in tournaments.report_models(upside_down)
+    assert "does not always fall" in tournaments.report_models(upside_down)
