@@ -87,7 +87,6 @@ class Training:
                 "n_elite": self.n_elite,
                 "dtype": self.dtype,
                 "reading": reading,
-                "sigma_min": 0.0,  # every method spends the whole budget
             },
             "random": {"spread": self.spread, "dtype": self.dtype},
         }.get(method, {"sigma0": self.spread, "seed_in_population": reading.seed_in_population})
@@ -172,7 +171,7 @@ def _optimise(
     start = time.perf_counter() - seconds
     objective = ReconstructionObjective(V, n_hidden)
     opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
-    for iteration in range(1, training.n_gen + 1):
+    for iteration in range(1, training.n_gen + 1):  # every method spends the whole budget, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))
         best = RBM.from_flat(opt.result.x.astype(rbm.W.dtype), n_visible, n_hidden)

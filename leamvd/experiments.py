@@ -1,6 +1,7 @@
 """Studies: (method, layer, chain, seed) to a tidy record an iteration, with provenance, resumable at any point."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import platform
@@ -279,7 +280,7 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
     """Train one layer, and save its weights and then its records."""
     n_hidden = study.layers[unit.layer - 1]
     rows: list[tuple[Any, ...]] = []
-    previous: RBM | None = None
+    previous: NDArray[Any] | None = None
     spread = float(V.std(axis=0, dtype=np.float64).mean())
     steps = train(
         unit.method.partition(":")[0],
@@ -290,12 +291,11 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
         seed=layer_seed(unit.seed, unit.layer),
     )
     for step in steps:
-        if previous is None or any(not np.array_equal(a, b) for a, b in zip(previous, step.rbm, strict=True)):
+        flat = step.rbm.flat()
+        if previous is None or not np.array_equal(flat, previous):
             errors = reconstruction_errors(step.rbm, V, seed=unit.seed)
-        previous = step.rbm
-        rows.append(
-            (*unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, step.rbm.flat().size, len(V), spread)
-        )
+        previous = flat
+        rows.append((*unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, flat.size, len(V), spread))
         bar.update(step.iteration > 0)
     arrays = folder / f".{unit.name}.npz"
     np.savez(arrays, W=step.rbm.W, b=step.rbm.b, c=step.rbm.c)
@@ -319,7 +319,7 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
         "readings": readings,
         "data": data.description,
         "checksum": data.checksum,
-        "code": _code(),
+        "code": _code(Path(__file__).parent),
         "commit": _commit(),
         "versions": {package: version(package) for package in packages},
         "python": platform.python_version(),
@@ -327,10 +327,10 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
     }
 
 
-def _code() -> str:
-    """Return a digest of the library's source files, without those that only show results."""
+@functools.cache  # a source that is edited while a study runs does not change what runs
+def _code(package: Path) -> str:
+    """Return a digest of the package's source files, without those that only show results."""
     digest = hashlib.sha256()
-    package = Path(__file__).parent
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] not in (
             "book.py",

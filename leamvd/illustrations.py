@@ -318,8 +318,8 @@ def report_steps(trace: pd.DataFrame) -> str:
         f"{100 * later['success'].mean():.3g} % of the generations found a new best. $\\beta_1$ moved between "
         f"{later['beta1'].min():.3g} and {later['beta1'].max():.3g}. $\\beta_2$ was 1 in {100 * full:.3g} % of the "
         f"generations: $C_{{ani}}$ then has no weight at all. In the median generation its part of v was "
-        f"{100 * later['descent_share'].median():.2g} % of the length of both parts, in the mean "
-        f"{100 * later['descent_share'].mean():.2g} %. Resets: {int(trace['reset'].sum())}."
+        f"{100 * later['descent_share'].median():.3g} % of the length of both parts, in the mean "
+        f"{100 * later['descent_share'].mean():.3g} %. Resets: {int(trace['reset'].sum())}."
     )
 
 
@@ -348,7 +348,7 @@ def report_resets(table: pd.DataFrame) -> str:
         jump = f", each from a standard deviation of {np.median(before):.2g} to {np.median(after):.2g}" if count else ""
         lines.append(
             f"- reset = {reading}: {count} resets in {runs} runs{jump}; {none} of {runs} runs never improved on their "
-            f"start, and the median run ended at {final:.3g} times its value."
+            f"start, and the median run ended at {final:.3g} times the value there."
         )
     return "\n".join(lines)
 
@@ -364,6 +364,7 @@ def report_signs(signs: pd.DataFrame) -> str:
             parts.append(f"generation {generation} {span} ({' / '.join(rows['verdict'].unique())})")
         name = str(shift).replace("C_ani", "$C_{ani}$")
         lines.append(f"- {name}: lowers the objective in {', '.join(parts)} of the populations.")
-    climbs = (signs.loc[signs["shift"] == SHIFTS[1], "verdict"] == "climbs").all()
-    lines.append(f"\nDoes the step along $C_{{ani}}$ climb as printed? **{'Yes' if climbs else 'Not always'}.**")
+    printed = set(signs.loc[signs["shift"] == SHIFTS[1], "verdict"])
+    answer = "yes" if printed == {"climbs"} else "undecided" if printed == {"undecided"} else "not always"
+    lines.append(f"\nDoes the step along $C_{{ani}}$ climb as printed? **{answer.capitalize()}.**")
     return "\n".join(lines)

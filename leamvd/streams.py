@@ -40,7 +40,7 @@ _WEYL0, _WEYL1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 class Arithmetic(NamedTuple):
     """Constants of one floating type: series highest power first (Horner), as long as the type's rounding needs.
 
-    log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1)/(m + 1), abs(s) <= 0.172; sine and cosine by Taylor on one eighth.
+    log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1)/(m + 1), abs(s) <= 0.172; sine, cosine by Taylor on one eighth.
     """
 
     log: tuple[np.floating, ...]

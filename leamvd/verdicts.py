@@ -2,7 +2,7 @@
 
 A view of a claim is a chain (reading row E7) and a measure (E2). A claim "holds" or "does not hold" where it does so in
 every view; where it holds in one and not in another the answer is "depends on the view", and where no view decides it,
-"open".
+"open". C9 is about layers and methods: where it holds for some of them, it "holds in part".
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,7 +69,9 @@ def c3(table: pd.DataFrame) -> Verdict:
         return _missing("C3")
     answers = [_no(bool((gains[measure]["median"] >= MATERIAL).any())) for measure in MEASURES]
     parts = [f"{name} {_gains(gains[measure])}" for measure, name in MEASURES.items()]
-    return Verdict("C3", _overall(answers), f"Change of the error against the seed's in RBM 1: {'; '.join(parts)}.")
+    return Verdict(
+        "C3", _overall(answers), f"Change of the error against that of the seed in RBM 1: {'; '.join(parts)}."
+    )
 
 
 def c4(table: pd.DataFrame) -> Verdict:
@@ -124,7 +126,7 @@ def c9(small: pd.DataFrame, large: pd.DataFrame) -> Verdict:
     if rows.empty:
         return _missing("C9")
     explained = (rows["total"] > 1) & rows["per unit"].between(1 / NEAR, NEAR)
-    answer = "holds" if explained.all() else "depends on the view" if explained.any() else "does not hold"
+    answer = "holds" if explained.all() else "holds in part" if explained.any() else "does not hold"
     text = "; ".join(
         f"RBM {row['layer']} {row['method']} {number(row['total'])} in total and "
         f"{number(row['per unit'])} per visible unit"
@@ -147,7 +149,7 @@ def sizes(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
         last = final(table[table["chain"] == table["chain"].iloc[0]])
         last = last.assign(total=last["mean_field"] / last["n_images"])
         medians.append(last.groupby(keys, sort=False)[["total", "n_visible"]].median())
-    both = pd.merge(*medians, on=keys, suffixes=("_small", "_large"))
+    both = pd.merge(medians[0], medians[1], on=keys, suffixes=("_small", "_large"))
     total = both["total_large"] / both["total_small"]
     units = {f"visible {size}": both[f"n_visible_{size}"].astype(int) for size in ("small", "large")}
     per_unit = total * both["n_visible_small"] / both["n_visible_large"]
@@ -213,7 +215,7 @@ def _tests(rows: pd.DataFrame) -> str:
     if runs == 1:
         return "One run: no test."
     if smallest * len(rows) >= LEVEL:
-        return f"With {runs} runs no difference can be significant at {LEVEL:g} after Holm's correction."
+        return f"With {runs} runs no difference can be significant at {LEVEL:g}, corrected by Holm."
     n = int((rows["p"] < LEVEL).sum())
     return f"{n} of {len(rows)} comparisons differ significantly (paired Wilcoxon, {LEVEL:g}, Holm)."
 

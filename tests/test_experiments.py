@@ -280,7 +280,7 @@ def test_folder_is_named_after_everything_that_matters(monkeypatch: pytest.Monke
     ]
     names = [fingerprint(study, data) for study in studies]
     names.append(fingerprint(TINY, data._replace(checksum="0" * 64)))
-    monkeypatch.setattr(experiments, "_code", lambda: "other")
+    monkeypatch.setattr(experiments, "_code", lambda package: "other")
     names.append(fingerprint(TINY, data))
     monkeypatch.setattr(experiments, "version", lambda package: "0")
     names.append(fingerprint(TINY, data))
@@ -299,19 +299,40 @@ def test_a_readings_content_matters_and_not_only_its_name(tmp_path: Path, monkey
     assert names[0] != names[1]
 
 
-def test_code_digest_leaves_out_what_only_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_digest_leaves_out_what_only_shows(tmp_path: Path) -> None:
     package = tmp_path / "leamvd"
     shutil.copytree(Path(experiments.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(experiments, "__file__", str(package / "experiments.py"))
-    before = experiments._code()
+    code = experiments._code.__wrapped__
+    before = code(package)
     for name in ("findings.py", "verdicts.py", "book.py", "figures/publish.py"):
         (package / name).write_text("# changed\n")
-    assert experiments._code() == before
+    assert code(package) == before
     for name in ("baselines/cma_es.py", "streams.py", "dbn.py"):
         (package / name).write_text("# changed\n")
-        assert experiments._code() != before
-        before = experiments._code()
+        assert code(package) != before
+        before = code(package)
+
+
+def test_code_edited_during_a_run_is_not_the_code_that_runs(tmp_path: Path) -> None:
+    (tmp_path / "streams.py").write_text("1")
+    before = experiments._code(tmp_path)
+    (tmp_path / "streams.py").write_text("2")
+    assert experiments._code(tmp_path) == before
+
+
+def test_commit_is_the_clones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "__file__", str(tmp_path / "experiments.py"))
     assert experiments._commit() is None  # not a clone
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
+    (tmp_path / "experiments.py").write_text("1")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "m"]):
+        subprocess.run([*git, *command], check=True)
+    commit = experiments._commit()
+    assert commit
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
+    assert head.startswith(commit)
+    (tmp_path / "experiments.py").write_text("2")
+    assert experiments._commit() == f"{commit}+"
 
 
 # ---- studies

@@ -113,6 +113,7 @@ def test_compare_without_a_test_or_a_rival():
     assert np.isnan(one["p"])
     tied = findings.compare(frame({"cd": [[1.0]] * 8, "lea-mvd": [[1.0]] * 8}), "cd", "lea-mvd").iloc[0]
     assert np.isnan(tied["p"])
+    assert tied["wins"] == 0
     assert findings.compare(frame({"cd": [[1.0]]}), "cd", "lea-mvd").empty
 
 

@@ -181,7 +181,8 @@ def test_signs_of_the_steps(shifts: pd.DataFrame) -> None:
         assert (function, 1, "P") not in verdicts.index
     text = illustrations.report_signs(table)
     assert "climb as printed? **Yes.**" in text
-    assert "Not always" in illustrations.report_signs(table.assign(verdict="undecided"))
+    assert "**Undecided.**" in illustrations.report_signs(table.assign(verdict="undecided"))
+    assert "**Not always.**" in illustrations.report_signs(table.assign(verdict="descends"))
 
 
 def test_sign_test_is_undecided_on_noise() -> None:

@@ -121,5 +121,7 @@ def test_json_that_is_no_reading_is_named(text: str, message: str) -> None:
 
 
 def test_a_name_that_is_neither_preset_nor_file_is_named() -> None:
-    with pytest.raises(ValueError, match=r"reading must be .default., .printed., .unseeded. or a JSON file, got .prnted."):
+    with pytest.raises(
+        ValueError, match=r"reading must be .default., .printed., .unseeded. or a JSON file, got .prnted."
+    ):
         Reading.named("prnted")

@@ -40,6 +40,8 @@ def test_simulation_agrees_with_the_formulas(size: int) -> None:
     own = tests[tests["against"] == "its formula"]
     assert list(own["tournament"]) == [BINARY, DOUBLE, FOUR]
     assert (own["p"] > 1e-4).all()  # false alarm once in 3,000 for a new seed
+    for error, exact in zip(table["error"], table["exact"], strict=True):
+        assert error == pytest.approx(stats.binom(50_000, exact).std() / 50_000)
     # z-scores of the shares are standard normal but for their sum: 5 sigma
     assert (((table["share"] - table["exact"]) / table["error"]).abs() < 5).all()
 
@@ -51,10 +53,15 @@ def test_goodness_rejects_another_law_and_only_that() -> None:
 
 
 def test_chi_square_pools_rare_ranks() -> None:
-    probability = tournaments.tournaments(50)[FOUR]
-    rng = np.random.default_rng(6)
-    p = [tournaments._chi_square(rng.multinomial(2_000, probability), probability)[2] for _ in range(300)]
-    assert stats.kstest(p, "uniform").pvalue > 1e-3
+    wins = np.array([45, 33, 12, 4, 4, 2])
+    for probability, pooled in (
+        ([0.5, 0.3, 0.1, 0.05, 0.03, 0.02], [45, 33, 12, 4, 6]),  # the last two expect five together
+        ([0.5, 0.3, 0.1, 0.06, 0.02, 0.02], [45, 33, 12, 10]),  # the last two expect four, and join the one before
+    ):
+        expected = [50, 30, 10, 5, 5] if len(pooled) == 5 else [50, 30, 10, 10]
+        statistic = sum((w - e) ** 2 / e for w, e in zip(pooled, expected, strict=True))
+        found = tournaments._chi_square(wins, np.array(probability))
+        assert found == pytest.approx((statistic, len(pooled) - 1, stats.chi2.sf(statistic, len(pooled) - 1)))
 
 
 def test_weights_hold_every_law() -> None:

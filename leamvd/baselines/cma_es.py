@@ -68,7 +68,7 @@ class CMAES(Optimizer):
             "popsize": self.population_size,
             "CMA_diagonal": bool(diagonal),
             "randn": _Normals(self.seed),
-            "seed": np.nan,  # or pycma would seed NumPy's global generator
+            "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
             "verbose": -9,
             "verb_log": 0,
         }
