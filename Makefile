@@ -43,12 +43,11 @@ book: $(INSTALLED)  ## Run the four sections at a small scale and render the boo
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	LEAMVD_FIGURES=$(CURDIR)/_build/nbval/results/figures \
-		$(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
+	LEAMVD_RESULTS=$(CURDIR)/_build/nbval $(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
 
 accept: $(INSTALLED)  ## Take the outputs and figures of a new quick run as the right ones
 	rm -rf results/accept && $(BIN)/leamvd reproduce --profile quick --output results/accept
-	cp results/accept/*.ipynb notebooks
+	cp results/accept/*.ipynb notebooks && $(BIN)/ruff format -q notebooks
 	rm -rf tests/figures && mkdir tests/figures && cp results/accept/*/figures/* tests/figures
 	rm -f tests/figures/timing-*
 

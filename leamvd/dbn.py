@@ -33,6 +33,8 @@ class Training:
         Generations, and epochs of contrastive divergence: 50 in the paper.
     population_size, n_elite, spread : int, int, float
         Of the optimisers: lambda, elites (LEA-MVD), and the initial standard deviation, CMA-ES's sigma0 too (E9).
+    exponent : float, optional
+        Of LEA-MVD's selection weights (R19); None leaves it to the reading.
     seed_epochs : int
         Epochs of contrastive divergence that make the seed solution of the optimisers (E5).
     dtype : {"float32", "float64"}
@@ -45,6 +47,7 @@ class Training:
     population_size: int = 24
     n_elite: int = 4
     spread: float = 0.1
+    exponent: float | None = None
     seed_epochs: int = 1
     dtype: str = "float32"
     cd_steps: int = 1
@@ -60,6 +63,8 @@ class Training:
         checks.integer("population_size", self.population_size, at_least=2)
         checks.integer("n_elite", self.n_elite, at_least=1)
         checks.real("spread", self.spread, above=0)
+        if self.exponent is not None:
+            checks.real("exponent", self.exponent, at_least=0)
         checks.integer("seed_epochs", self.seed_epochs, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         self.contrastive_divergence(np.zeros((1, 1)), 1, seed=0)  # checks its settings
@@ -81,6 +86,8 @@ class Training:
 
     def optimizer(self, method: str, x0: NDArray[Any], *, reading: Reading, seed: int) -> Optimizer:
         """Return the optimiser `method` that starts at the parameters `x0`, shape (n,), of a layer."""
+        if self.exponent is not None:
+            reading = dataclasses.replace(reading, exponent=self.exponent)
         options: dict[str, Any] = {
             "lea-mvd": {
                 "spread": self.spread,

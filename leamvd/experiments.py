@@ -27,10 +27,13 @@ CHAINS = ("own", "shared")
 PROFILES = ("quick", "paper")
 
 COLUMNS = (
-    "method", "chain", "layer", "seed", "iteration", *Errors._fields,
+    "section", "reading", "method", "chain", "layer", "seed", "iteration", *Errors._fields,
     "evaluations", "passes", "products", "seconds", "n_visible", "n_hidden", "n_var", "n_images", "input_spread",
 )  # fmt: skip
 """Of a study's records. Errors are sums over all images; `input_spread` is the inputs' mean standard deviation."""
+
+READ = ("lea-mvd", "cma-es", "sep-cma-es")
+"""Methods on which a reading has a say."""
 
 
 class Unit(NamedTuple):
@@ -54,6 +57,8 @@ class Study:
 
     Attributes
     ----------
+    section : str
+        Of the paper, as `leamvd list` names it.
     dataset, side, binarise, n_images : str, int, str, int or None
         What is trained on, see `leamvd.datasets.load`; `n_images` training images, all by default.
     layers : tuple of int
@@ -76,6 +81,7 @@ class Study:
         If a value is out of range, or two of them clash.
     """
 
+    section: str = "mnist-7x7"
     dataset: str = "digits"
     side: int = 7
     binarise: str = "grey"
@@ -103,7 +109,7 @@ class Study:
         for method in self.methods:
             name, colon, _ = method.partition(":")
             checks.choice("methods", name, METHODS)
-            if colon and name in ("cd", "random"):
+            if colon and name not in READ:
                 raise ValueError(f"methods must have a reading only where it matters, {name!r} has none: {method!r}")
             if name == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
                 self.training.optimizer(name, np.zeros(1), reading=reading(method), seed=0)
@@ -149,6 +155,7 @@ STUDIES = {
         seeds=tuple(range(30)),
     ),
     ("mnist-28x28", "quick"): Study(
+        section="mnist-28x28",
         side=28,
         n_images=300,
         layers=(500, 500, 2000),
@@ -157,6 +164,7 @@ STUDIES = {
         training=Training(n_gen=16, dtype="float64"),
     ),
     ("mnist-28x28", "paper"): Study(
+        section="mnist-28x28",
         dataset="mnist",
         side=28,
         layers=(500, 500, 2000),
@@ -279,11 +287,13 @@ def _saved(folder: Path, unit: Unit) -> RBM:
 def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) -> None:
     """Train one layer, and save its weights and then its records."""
     n_hidden = study.layers[unit.layer - 1]
+    method, _, name = unit.method.partition(":")
+    labels = study.section, (name or "default") if method in READ else "none"
     rows: list[tuple[Any, ...]] = []
     previous: NDArray[Any] | None = None
     spread = float(V.std(axis=0, dtype=np.float64).mean())
     steps = train(
-        unit.method.partition(":")[0],
+        method,
         V,
         n_hidden,
         training=study.training,
@@ -295,7 +305,9 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
         if previous is None or not np.array_equal(flat, previous):
             errors = reconstruction_errors(step.rbm, V, seed=unit.seed)
         previous = flat
-        rows.append((*unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, flat.size, len(V), spread))
+        rows.append(
+            (*labels, *unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, flat.size, len(V), spread)
+        )
         bar.update(step.iteration > 0)
     arrays = folder / f".{unit.name}.npz"
     np.savez(arrays, W=step.rbm.W, b=step.rbm.b, c=step.rbm.c)

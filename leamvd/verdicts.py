@@ -132,7 +132,8 @@ def c9(small: pd.DataFrame, large: pd.DataFrame) -> Verdict:
         f"{number(row['per unit'])} per visible unit"
         for row in rows.to_dict("records")
     )
-    return Verdict("C9", answer, f"Mean-field error of the large images over that of the small, own chain: {text}.")
+    chain = CHAIN[str(large["chain"].iloc[0])]
+    return Verdict("C9", answer, f"Mean-field error of the large images over that of the small, {chain}: {text}.")
 
 
 def sizes(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
@@ -141,7 +142,7 @@ def sizes(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each layer and method that both have: the visible units of both, and medians of both ratios.
+        A row for each layer and method that both have, in their first chain: visible units, and ratios of medians.
     """
     keys = ["layer", "method"]
     medians = []
@@ -239,7 +240,7 @@ def _numbers(claim: str, table: pd.DataFrame, images: str, layer: int, paper: di
     expected = " and ".join(f"{number:,.0f} ({method})" for method, number in paper.items())
     text = f"Errors per 10,000 images in RBM {layer}, in the paper about {expected}: {'; '.join(parts)}."
     if images != "MNIST":
-        return Verdict(claim, "open", f"{text} These images are {images}, not MNIST.")
+        return Verdict(claim, "open", f"{text} These images are {images}; the paper has MNIST.")
     return Verdict(claim, _overall(answers), text)
 
 

@@ -24,18 +24,15 @@ SAME_FONTS, OTHER_FONTS = 2.0, 20.0  # RMS in grey levels; text alone differs by
 
 
 @pytest.fixture(scope="session")
-def figures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of newly made figures: of the notebooks that ran before these tests, or of a run of its own."""
-    if ready := os.environ.get("LEAMVD_FIGURES"):
-        return Path(ready)
-    output = tmp_path_factory.mktemp("quick")
-    command = [sys.executable, "-m", "leamvd.cli", "reproduce", "--profile", "quick", "--output", str(output)]
-    subprocess.run(command, check=True)
-    merged = output / "figures"
-    merged.mkdir()
-    for path in output.glob("*/figures/*"):
-        path.rename(merged / path.name)
-    return merged
+def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return the newly made files by name: of the notebooks that ran before these tests, or of a run of its own."""
+    if ready := os.environ.get("LEAMVD_RESULTS"):
+        output = Path(ready)
+    else:
+        output = tmp_path_factory.mktemp("quick")
+        command = [sys.executable, "-m", "leamvd.cli", "reproduce", "--profile", "quick", "--output", str(output)]
+        subprocess.run(command, check=True)
+    return {path.name: path for path in output.glob("*/figures/*")}
 
 
 def numbers(parts: list[dict[str, Any]]) -> list[np.ndarray[Any, Any]]:
@@ -47,15 +44,15 @@ def numbers(parts: list[dict[str, Any]]) -> list[np.ndarray[Any, Any]]:
     return [np.array(flat(array)) for part in parts for array in part["arrays"]]
 
 
-def test_figures_are_those_accepted(figures: Path) -> None:
-    made = {path.stem for path in figures.glob("*.json")}
+def test_figures_are_those_accepted(figures: dict[str, Path]) -> None:
+    made = {path.stem for path in figures.values()}
     assert {name for name in made if not name.startswith("timing-")} == set(NAMES)
     assert NAMES, "nothing has been accepted: make accept"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_arrays(figures: Path, name: str) -> None:
-    old, new = (json.loads((folder / f"{name}.json").read_text()) for folder in (ACCEPTED, figures))
+def test_arrays(figures: dict[str, Path], name: str) -> None:
+    old, new = (json.loads(path.read_text()) for path in (ACCEPTED / f"{name}.json", figures[f"{name}.json"]))
     words = [[{k: v for k, v in part.items() if k != "arrays"} for part in parts] for parts in (old, new)]
     assert words[0] == words[1]
     for before, after in zip(numbers(old), numbers(new), strict=True):
@@ -64,11 +61,11 @@ def test_arrays(figures: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_pixels(figures: Path, name: str, tmp_path: Path) -> None:
+def test_pixels(figures: dict[str, Path], name: str, tmp_path: Path) -> None:
     with Image.open(ACCEPTED / f"{name}.png") as image:
         same = matplotlib_version in str(image.info.get("Software"))
     actual = tmp_path / f"{name}.png"
-    actual.write_bytes((figures / f"{name}.png").read_bytes())
+    actual.write_bytes(figures[f"{name}.png"].read_bytes())
     assert compare_images(str(ACCEPTED / f"{name}.png"), str(actual), SAME_FONTS if same else OTHER_FONTS) is None
 
 
