@@ -1,12 +1,16 @@
 """Studies: (method, layer, chain, seed) to a tidy record an iteration, with provenance, resumable at any point."""
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
+import os
 import platform
 import re
 import subprocess
+import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -31,6 +35,9 @@ COLUMNS = (
     "evaluations", "passes", "products", "seconds", "n_visible", "n_hidden", "n_var", "n_images", "input_spread",
 )  # fmt: skip
 """Of a study's records. Errors are sums over all images; `input_spread` is the inputs' mean standard deviation."""
+
+TERMINAL = "LEAMVD_TERMINAL"
+"""Environment variable that names the terminal where a notebook's studies show their progress."""
 
 READ = ("lea-mvd", "cma-es", "sep-cma-es")
 """Methods on which a reading has a say."""
@@ -224,7 +231,7 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     if not (folder / "provenance.json").exists():
         _write(folder / "provenance.json", json.dumps(provenance(study, data), indent=2))
     units = study.units()
-    with tqdm(total=len(units) * study.training.n_gen, desc="study", unit="iteration", disable=not progress) as bar:
+    with _bar(len(units) * study.training.n_gen, progress) as bar:
         for unit in units:
             bar.set_postfix_str(unit.name)
             if not (folder / f"{unit.name}.csv").exists():
@@ -232,6 +239,18 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
             else:
                 bar.update(study.training.n_gen)
     return records(study, folder)
+
+
+@contextlib.contextmanager
+def _bar(total: int, progress: bool) -> Iterator[Any]:
+    """Yield a progress bar: on standard error if asked for, and in a notebook on the terminal that it is run from."""
+    terminal = os.environ.get(TERMINAL)
+    options: dict[str, Any] = {"position": 1, "leave": False} if terminal else {"disable": not progress}
+    with (
+        Path(terminal).open("w", encoding="utf-8") if terminal else contextlib.nullcontext(sys.stderr) as file,
+        tqdm(total=total, desc="study", unit="iteration", file=file, **options) as bar,
+    ):
+        yield bar
 
 
 def records(study: Study, folder: Path) -> pd.DataFrame:

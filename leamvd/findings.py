@@ -202,7 +202,7 @@ def memory(study: experiments.Study) -> pd.DataFrame:
             seconds = min(_generations(study, method, n))  # untraced
             population = 8 * n * study.training.population_size
             rows.append((layer, method, n, peak / 1e6, peak / population, 1e3 * seconds))
-    columns = ["layer", "method", "variables", "peak MB", "peak / population", "ms a generation"]
+    columns = ["layer", "method", "variables", "peak MB", "peak / float64 population", "ms a generation"]
     return pd.DataFrame(rows, columns=columns)
 
 

@@ -9,6 +9,7 @@ import logging
 import math
 import os
 import shutil
+import sys
 import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -243,6 +244,8 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
     import papermill  # half a second, and an optional dependency
     from nbclient.exceptions import DeadKernelError
 
+    from leamvd.experiments import TERMINAL
+
     work = output / PARTIAL
     notebook = work / f"{section.stem}.ipynb"
     _prepare(section, values, work)
@@ -253,6 +256,8 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
+    if sys.stderr.isatty():
+        os.environ[TERMINAL] = os.ttyname(sys.stderr.fileno())
     # papermill warns about parameters that its own parser of the cell cannot read; `assign` has checked them all.
     logging.getLogger("papermill").setLevel(logging.ERROR)
     # A path relative to the working folder: nothing in the notebook then depends on where the results lie.

@@ -159,6 +159,21 @@ def test_one_layer_and_a_shared_chain_alone(tmp_path: Path) -> None:
     same(shared, wanted.reset_index(drop=True))
 
 
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_progress_reaches_the_terminal_that_a_notebook_is_run_from(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = os.openpty()
+    monkeypatch.setenv("LEAMVD_TERMINAL", os.ttyname(theirs))
+    run(SMALL, tmp_path)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert "study" in shown
+    assert "iteration" in shown
+    assert capfd.readouterr() == ("", ""), "a notebook's own output stays clean"
+
+
 def test_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(SMALL, tmp_path, progress=True)
     run(SMALL, tmp_path, progress=True)  # resumed: nothing is left to do
