@@ -56,6 +56,7 @@ class Optimizer(ABC):
         self.n_nan = 0
         self.n_inf = 0
         self.best_fun = math.inf
+        self._best_x: NDArray[np.floating] | None = None
         self._candidates: NDArray[np.floating] | None = None
         self._halted: dict[str, Any] = {}
 
@@ -144,8 +145,14 @@ class Optimizer(ABC):
     @abstractmethod
     def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None: ...
 
-    @abstractmethod
-    def _best(self) -> NDArray[np.floating] | None: ...
+    def _keep_best(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
+        """Remember a copy of the best point ever told, for methods that do not keep it themselves."""
+        best = int(np.argmin(F))
+        if self._best_x is None or F[best] < self.best_fun:
+            self.best_fun, self._best_x = float(F[best]), X[best].copy()
+
+    def _best(self) -> NDArray[np.floating] | None:
+        return None if self._best_x is None else self._best_x.copy()
 
     def _converged(self) -> dict[str, Any]:
         return {}

@@ -1,3 +1,4 @@
+import dataclasses
 import time
 
 import numpy as np
@@ -75,6 +76,14 @@ def test_reading_says_whether_the_seed_is_in_the_population_and_elites_are_evalu
     assert [step.evaluations for step in printed] == [0, 8, 16, 24]
 
 
+def test_exponent_takes_the_readings_place():
+    V, steep = images(), dataclasses.replace(TINY, exponent=3)
+    as_setting = last(train("lea-mvd", V, 5, training=steep, seed=2))
+    as_reading = last(train("lea-mvd", V, 5, training=TINY, reading=Reading(exponent=3), seed=2))
+    assert equal(as_setting, as_reading)
+    assert not equal(as_setting, last(train("lea-mvd", V, 5, training=TINY, seed=2)))
+
+
 @pytest.mark.parametrize("method", ["cd", "lea-mvd", "cma-es", "sep-cma-es", "random"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_method_keeps_the_dtype_and_one_seed_gives_one_result(method, dtype):
@@ -105,6 +114,7 @@ def test_seconds_are_the_methods_own():
         ({"population_size": 1}, "population_size"),
         ({"n_elite": 0}, "n_elite"),
         ({"spread": 0}, "spread"),
+        ({"exponent": -1}, "exponent"),
         ({"seed_epochs": -1}, "seed_epochs"),
         ({"dtype": "float16"}, "dtype"),
         ({"cd_steps": 0}, "k must"),

@@ -76,7 +76,6 @@ class CMAES(Optimizer):
             options["bounds"] = [side.tolist() for side in bounds_arrays(bounds, n, self.dtype)]
         self._x0 = start.copy() if checks.choice("seed_in_population", seed_in_population, (True, False)) else None
         self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
-        self._best_x: NDArray[np.float64] | None = None
 
     def _sample(self) -> NDArray[np.floating]:
         X = np.array(_quiet(self._es.ask))
@@ -85,16 +84,11 @@ class CMAES(Optimizer):
         return X
 
     def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
-        best = int(np.argmin(F))
-        if self._best_x is None or F[best] < self.best_fun:
-            self.best_fun, self._best_x = float(F[best]), X[best].copy()
+        self._keep_best(X, F)
         # pycma refuses infinite values: rank them last instead
         finite = F[np.isfinite(F)]
         worst = np.nextafter(finite.max(), np.inf) if finite.size else 0.0
         _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
-
-    def _best(self) -> NDArray[np.floating] | None:
-        return None if self._best_x is None else self._best_x.copy()
 
     def _converged(self) -> dict[str, Any]:
         reasons = dict(_quiet(self._es.stop)) if self.generation else {}

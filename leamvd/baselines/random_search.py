@@ -51,7 +51,6 @@ class RandomSearch(Optimizer):
         self.spread = checks.real("spread", spread, above=0)
         self._x0 = None if x0 is None else checks.array("x0", x0, shape=(self.n_var,), dtype=self.dtype).copy()
         self._low, self._high = bounds_arrays((0, 0) if bounds is None else bounds, self.n_var, self.dtype)
-        self._best_x: NDArray[np.floating] | None = None
 
     def _sample(self) -> NDArray[np.floating]:
         X = np.empty((self.population_size, self.n_var), self.dtype)
@@ -65,9 +64,4 @@ class RandomSearch(Optimizer):
         return X
 
     def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
-        best = int(np.argmin(F))
-        if self._best_x is None or F[best] < self.best_fun:
-            self.best_fun, self._best_x = float(F[best]), X[best].copy()
-
-    def _best(self) -> NDArray[np.floating] | None:
-        return None if self._best_x is None else self._best_x.copy()
+        self._keep_best(X, F)
