@@ -25,7 +25,7 @@ class State(NamedTuple):
     mean, std : ndarray, shape (n,)
         mu and Sigma (Eqs. 2 and 3), after a reset.
     path : ndarray, shape (n,)
-        P.
+        The path P.
     descent : ndarray, shape (n,)
         C_ani.
     descent_rows : ndarray, shape (m,)
