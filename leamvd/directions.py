@@ -92,7 +92,7 @@ def _columns(
     sums[size, m + 1] += _dot(P, C)
     sums[size + 1, m + 1] += _dot(C, C)
     sums[size + 2, m] += _dot(sigma, sigma)
-    sums[0, 0] = max(sums[0, 0], np.float64(sigma.max()))
+    sums[0, 0] = max(sums[0, 0], np.float64(np.max(sigma)))
 
 
 @kernel(parallel=True)
@@ -159,7 +159,7 @@ def scan(
     rows = total[: len(order)]
     rows[0] = 0.0  # d_1 is zero
     path_row, descent_row, std_row = total[len(order) :, m:]
-    return Products(rows, path_row[0], path_row[1], descent_row[1], std_row[0], float(partial[:, 0, 0].max()))
+    return Products(rows, path_row[0], path_row[1], descent_row[1], std_row[0], float(np.max(partial[:, 0, 0])))
 
 
 def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -139,11 +139,10 @@ class LEAMVD(Optimizer):
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
         self.n_elite = checks.integer("n_elite", n_elite, at_least=1)
         self._check_clashes(x0, bounds)
-        n, size, real = self.n_var, self.population_size, self.dtype.type
+        n, size = self.n_var, self.population_size
         self._x0 = None if x0 is None else checks.array("x0", x0, shape=(n,), dtype=self.dtype).copy()
         self._low, self._high = bounds_arrays((0, 0) if bounds is None else bounds, n, self.dtype)
         self._weights = selection.fractional_tournament(size, self.reading.exponent).astype(self.dtype)  # G
-        self._rate = real(directions.RATE)
         # Rows of X lie in any order: `_order` names them best first. Elites move to the front at the next ask.
         self._X = np.empty((size, n), self.dtype)
         self._F = np.full(size, np.inf)
@@ -402,4 +401,4 @@ class LEAMVD(Optimizer):
 
 def _norm(std: NDArray[np.floating], reading: Reading) -> float:
     wide = std.astype(np.float64)
-    return float(np.linalg.norm(wide) if reading.sigma_norm == "euclidean" else wide.max())
+    return float(np.linalg.norm(wide) if reading.sigma_norm == "euclidean" else np.max(wide))

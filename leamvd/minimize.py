@@ -131,7 +131,7 @@ def _generation(opt: Optimizer, F: NDArray[np.float64]) -> Generation:
     return Generation(
         best=opt.best_fun,
         mean=float(finite.mean()) if finite.size else np.inf,
-        worst=float(F.max()) if finite.size == F.size else np.inf,
+        worst=float(np.max(F)) if finite.size == F.size else np.inf,
         std_norm=std_norm,
         beta1=beta1,
         beta2=beta2,

@@ -296,7 +296,7 @@ def test_interrupted_run_says_where_its_parts_lie(notebooks: Path, tmp_path: Pat
     with started(notebooks, "reproduce", "--dataset", str(tmp_path)) as process:
         wait_for(partial / "01_one" / "records.csv", process)
         process.send_signal(signal.SIGINT)
-        text, _ = process.communicate(timeout=30)
+        text, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert f"stopped; partial results: {partial}" in text
     lines = [line for line in text.splitlines() if line and not line.startswith("Executing: ")]

@@ -1,4 +1,5 @@
 import dataclasses
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -46,10 +47,10 @@ def test_the_printed_reading_differs_where_the_letter_can_be_run() -> None:
 def test_every_row_has_one_field_and_its_paragraph() -> None:
     rows = [field.metadata["row"] for field in dataclasses.fields(Reading)]
     assert sorted(rows, key=lambda row: int(row[1:])) == [f"R{i}" for i in range(1, 20)]
-    paragraphs = (Reading.__doc__ or "").split("Attributes")[1].split("Raises")[0]
+    paragraphs = inspect.cleandoc(Reading.__doc__ or "").split("Attributes")[1].split("Raises")[0]
     for field in dataclasses.fields(Reading):
         assert f"{field.name} :" in paragraphs
-        assert f"        {field.metadata['row']}. " in paragraphs
+        assert f"    {field.metadata['row']}. " in paragraphs
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class CMAES(Optimizer):
         self._keep_best(X, F)
         # pycma refuses infinite values: rank them last instead
         finite = F[np.isfinite(F)]
-        worst = np.nextafter(finite.max(), np.inf) if finite.size else 0.0
+        worst = np.nextafter(np.max(finite), np.inf) if finite.size else 0.0
         _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
 
     def _converged(self) -> dict[str, Any]:
