@@ -72,6 +72,8 @@ def leamvd(*arguments: str) -> Result:
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run the command in a process of its own, which can be killed."""
     program = (
+        # a shell that starts the tests in the background has them ignore Ctrl-C, and their children too
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
         "from pathlib import Path; from leamvd import cli, sections;"
         f"sections.NOTEBOOKS = Path({str(folder)!r}); cli.main()"
     )
