@@ -1,7 +1,6 @@
 """The one numba decorator: every compiler flag of the library is decided here."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -15,17 +14,6 @@ _F = TypeVar("_F", bound=Callable[..., object])
 Floats = NDArray[np.floating]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
-
-
-@contextmanager
-def threads(tasks: int) -> Iterator[None]:
-    """Let parallel kernels use no more threads than there are tasks: idle ones would spin, and delay the busy one."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(max(1, min(before, tasks)))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
 
 
 def kernel(*, parallel: bool = False, reassociate: bool = False) -> Callable[[_F], _F]:

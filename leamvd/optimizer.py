@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.optimize import OptimizeResult
 
 from leamvd import checks, streams
-from leamvd.compile import threads
 from leamvd.directions import CHUNK
+from leamvd.threads import kernel_threads
 
 MESSAGES = {
     "running": "The search has not stopped yet.",
@@ -63,7 +63,7 @@ class Optimizer(ABC):
     def ask(self) -> NDArray[np.floating]:
         """Return the candidates of the next generation, one a row and read-only; the same ones until they are told."""
         if self._candidates is None:
-            with threads(math.ceil(self.n_var / CHUNK)):
+            with kernel_threads(math.ceil(self.n_var / CHUNK)):
                 self._candidates = read_only(self._sample())
         return self._candidates
 
@@ -101,7 +101,7 @@ class Optimizer(ABC):
         if nan.all():
             self.halt("not_a_number", self.generation)
         values[nan] = np.inf
-        with threads(math.ceil(self.n_var / CHUNK)):
+        with kernel_threads(math.ceil(self.n_var / CHUNK)):
             self._learn(X, values)
         self._candidates = None
 

@@ -2,16 +2,28 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
+import numba
 from threadpoolctl import ThreadpoolController
 
 from leamvd import checks
 
 _T = TypeVar("_T")
+
+
+@contextmanager
+def kernel_threads(tasks: int) -> Iterator[None]:
+    """Let parallel kernels use no more threads than there are tasks: idle ones would spin, and delay the busy one."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(max(1, min(before, tasks)))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 def one_blas_thread() -> AbstractContextManager[object]:

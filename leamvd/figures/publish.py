@@ -15,12 +15,10 @@ STYLE: dict[str, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
-    "axes.titlesize": "medium",
     "figure.constrained_layout.use": True,
     "figure.dpi": 100,
     "font.size": 10,
     "grid.alpha": 0.25,
-    "legend.frameon": False,
     "savefig.dpi": 100,
 }
 """Of every figure, over matplotlib's defaults."""
