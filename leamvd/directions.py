@@ -52,6 +52,33 @@ def _dot(a: Floats, b: Floats) -> float:
     return total
 
 
+@kernel(reassociate=True)
+def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
+    """Add the inner products of x - best and y - best with the six rows of `basis` to a and b, each of shape (6,).
+
+    Sums are in the arrays' own precision. Two rows at a time, so that what is loaded is used twice.
+    """
+    b0, b1, b2, b3, b4, b5 = basis[0], basis[1], basis[2], basis[3], basis[4], basis[5]
+    p0 = p1 = p2 = p3 = p4 = p5 = q0 = q1 = q2 = q3 = q4 = q5 = x[0] - x[0]
+    for i in range(x.size):
+        d, e = x[i] - best[i], y[i] - best[i]
+        p0 += d * b0[i]
+        p1 += d * b1[i]
+        p2 += d * b2[i]
+        p3 += d * b3[i]
+        p4 += d * b4[i]
+        p5 += d * b5[i]
+        q0 += e * b0[i]
+        q1 += e * b1[i]
+        q2 += e * b2[i]
+        q3 += e * b3[i]
+        q4 += e * b4[i]
+        q5 += e * b5[i]
+    for total, sums in ((a, (p0, p1, p2, p3, p4, p5)), (b, (q0, q1, q2, q3, q4, q5))):
+        for j in range(6):
+            total[j] += sums[j]
+
+
 @kernel()
 def _columns(
     X: Floats,
@@ -66,33 +93,33 @@ def _columns(
     std: Floats,
     path: Floats,
     sums: NDArray[np.float64],
-    d: Floats,
-    rows: Floats,
+    basis: Floats,
 ) -> None:
-    """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, m + 2)."""
-    width, m, size = stop - start, ir.size, order.size
+    """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, 6).
+
+    The six columns are for the differences d_r to the best of up to four r in ir (zero where there are fewer), P and C.
+    """
+    width, size = stop - start, order.size
     mean_std_columns(X, order, G, start, stop, mean, std)
     best, P, C, sigma = X[order[0], start:stop], path[start:stop], descent[start:stop], std[start:stop]
     new, old = path.dtype.type(RATE), path.dtype.type(1 - RATE)
-    for i in range(width):  # P = 0.1 (x_best - x_best of the generation before) + 0.9 P
-        P[i] = new * (best[i] - previous[start + i]) + old * P[i]
-    for j in range(m):
-        x = X[order[ir[j]], start:stop]
-        for i in range(width):
-            rows[j, i] = x[i] - best[i]
-    for k in range(1, size):
-        x = X[order[k], start:stop]
+    for j in range(ir.size):
+        x, d = X[order[ir[j]], start:stop], basis[j]
         for i in range(width):
             d[i] = x[i] - best[i]
-        for j in range(m):
-            sums[k, j] += _dot(d[:width], rows[j, :width])
-        sums[k, m] += _dot(d[:width], P)
-        sums[k, m + 1] += _dot(d[:width], C)
-    sums[size, m] += _dot(P, P)
-    sums[size, m + 1] += _dot(P, C)
-    sums[size + 1, m + 1] += _dot(C, C)
-    sums[size + 2, m] += _dot(sigma, sigma)
-    sums[0, 0] = max(sums[0, 0], np.float64(np.max(sigma)))
+    b4, b5 = basis[4], basis[5]
+    for i in range(width):  # P = 0.1 (x_best - x_best of the generation before) + 0.9 P
+        P[i] = new * (best[i] - previous[start + i]) + old * P[i]
+        b4[i] = P[i]
+        b5[i] = C[i]
+    for k in range(1, size, 2):
+        x, y = X[order[k], start:stop], X[order[min(k + 1, size - 1)], start:stop]
+        _project(x, y, best, basis, sums[k], sums[k + 1 if k + 1 < size else 0])
+    sums[size, 4] += _dot(P, P)
+    sums[size, 5] += _dot(P, C)
+    sums[size + 1, 5] += _dot(C, C)
+    sums[size + 2, 4] += _dot(sigma, sigma)
+    sums[size + 2, 5] = max(sums[size + 2, 5], np.float64(np.max(sigma)))
 
 
 @kernel(parallel=True)
@@ -107,14 +134,14 @@ def _scan(
     std: Floats,
     path: Floats,
 ) -> NDArray[np.float64]:
-    n, size, m = X.shape[1], order.size, ir.size
+    n = X.shape[1]
     chunks = (n + CHUNK - 1) // CHUNK
-    sums = np.zeros((chunks, size + 3, m + 2))
+    sums = np.zeros((chunks, order.size + 3, 6))
     for c in prange(chunks):
-        d, rows = np.empty(TILE, X.dtype), np.empty((m, TILE), X.dtype)
+        basis = np.zeros((6, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop = min(n, start + TILE)
-            _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, sums[c], d, rows)
+            _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, sums[c], basis)
     return sums
 
 
@@ -155,11 +182,11 @@ def scan(
     Products
     """
     partial = _scan(X, order, weights, ir, previous_best, descent, mean, std, path)
-    total, m = partial.sum(axis=0), len(ir)
-    rows = total[: len(order)]
+    total, size = partial.sum(axis=0), len(order)
+    rows = total[:size, [*range(len(ir)), 4, 5]]
     rows[0] = 0.0  # d_1 is zero
-    path_row, descent_row, std_row = total[len(order) :, m:]
-    return Products(rows, path_row[0], path_row[1], descent_row[1], std_row[0], float(np.max(partial[:, 0, 0])))
+    (path_path, path_descent), (_, descent_descent), (std_square, _) = total[size:, 4:]
+    return Products(rows, path_path, path_descent, descent_descent, std_square, float(np.max(partial[:, -1, 5])))
 
 
 def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:

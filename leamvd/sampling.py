@@ -19,7 +19,7 @@ LIMITS = ("first", "clip", "reflect")
 
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _LOG_UNPERTURBED = math.log1p(-PERTURBED)
-_RUN = 64  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
+_RUN = 16  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
 
 
 class Place(NamedTuple):
@@ -31,20 +31,39 @@ class Place(NamedTuple):
     limits: int  # index in LIMITS
 
 
+class Perturbation(NamedTuple):
+    """Working memory for the 2 % perturbation of one tile; each thread makes its own."""
+
+    words: Words  # (4, _RUN)
+    gaps: Integers  # (2, _RUN): columns between hits
+    factors: Floats  # (2, _RUN), float64
+
+
 @kernel()
-def _perturb(x: Floats, place: Place, row: int, tile: int, w: Words) -> None:
+def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> None:
+    """Draw gaps and factors of the next hits, two from a counter block: P(gap >= g) = (1 - 0.02)^g."""
+    streams.words_run(
+        place.seed, streams.PERTURBATION, place.generation, row, block, p.words[0], p.words[1], p.words[2], p.words[3]
+    )
+    for half in range(2):
+        word, factor, gap, u = p.words[2 * half], p.words[2 * half + 1], p.gaps[half], p.factors[half]
+        for i in range(word.size):
+            gap[i] = np.int64(streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
+            u[i] = np.float64(factor[i]) * 2.0**-32 + 0.5
+
+
+@kernel()
+def _perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation) -> None:
     """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are geometric."""
     column, block = -1, np.uint64(tile) * np.uint64(TILE)
     while True:
-        streams.words_run(place.seed, streams.PERTURBATION, place.generation, row, block, w[0], w[1], w[2], w[3])
-        for i in range(2 * w.shape[1]):
-            gap, factor = w[2 * (i % 2), i // 2], w[2 * (i % 2) + 1, i // 2]
-            # P(gap >= g) = (1 - p)^g
-            column += 1 + int(math.log((np.float64(gap) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
+        _draw_hits(place, row, block, p)
+        for i in range(2 * _RUN):
+            column += 1 + p.gaps[i % 2, i // 2]
             if column >= x.size:
                 return
-            x[column] *= np.float64(factor) * 2.0**-32 + 0.5
-        block += np.uint64(w.shape[1])
+            x[column] *= p.factors[i % 2, i // 2]
+        block += np.uint64(_RUN)
 
 
 @kernel()
@@ -147,7 +166,8 @@ def regenerate(
     n_new = steps.size
     n_elite = size - n_new
     for c in prange((n + CHUNK - 1) // CHUNK):
-        s, w = streams.scratch(X), np.empty((4, _RUN), np.uint64)
+        s = streams.scratch(X)
+        hits = Perturbation(np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
         centre, C, elite = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty((n_elite, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop, tile = min(n, start + TILE), start // TILE
@@ -169,5 +189,5 @@ def regenerate(
                 streams.normal_tile(place.seed, streams.NORMAL, place.generation, n_elite + r, tile, s)
                 for i in range(width):
                     x[i] = s.numbers[i] * sigma[i] + (centre[i] + step * C[i])
-                _perturb(x, place, size if place.by_column else n_elite + r, tile, w)
+                _perturb(x, place, size if place.by_column else n_elite + r, tile, hits)
                 limit(x, low[start:stop], high[start:stop], place.limits)

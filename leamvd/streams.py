@@ -8,12 +8,9 @@ with logarithm, sine and cosine as short series in IEEE arithmetic: no library f
 
 import math
 import secrets
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
-from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 from leamvd import checks
@@ -33,6 +30,8 @@ NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)
+_ONE_32, _TWO_32, _ODD_32, _FLIP_32 = (np.uint32(word) for word in (1, 2, 1 << 30, 1 << 31))
+_ONE_64, _TWO_64, _ODD_64, _FLIP_64 = (np.uint64(word) for word in (1, 2, 1 << 62, 1 << 63))
 _MULTIPLIER0, _MULTIPLIER1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL0, _WEYL1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
@@ -50,8 +49,6 @@ class Arithmetic(NamedTuple):
     radian: np.floating  # of one step of the angle
     log2: np.floating
     root_half: np.signedinteger  # the bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2))
-    mantissa_bits: np.signedinteger
-    quadrant_bits: np.uint64  # of the angle, below the two that name its quadrant
 
 
 def _arithmetic(
@@ -66,8 +63,6 @@ def _arithmetic(
         radian=real(math.pi * 2.0 ** -(quadrant_bits + 1)),
         log2=real(math.log(2.0)),
         root_half=real(math.sqrt(0.5)).view(integer),
-        mantissa_bits=integer(np.finfo(real).nmant),
-        quadrant_bits=np.uint64(quadrant_bits),
     )
 
 
@@ -77,20 +72,7 @@ ARITHMETIC = {
 }
 """Constants of the normal transform by floating type."""
 
-
-def _arithmetic_like(array: Floats) -> Arithmetic:
-    """Return the entry of `ARITHMETIC` for an array; compiled code finds it when it is typed."""
-    return ARITHMETIC[array.dtype]
-
-
-@overload(_arithmetic_like)
-def _compiled_arithmetic_like(array: Any) -> Callable[[Any], Arithmetic]:
-    constants = ARITHMETIC[as_dtype(array.dtype)]
-
-    def result(array: Any) -> Arithmetic:  # noqa: ARG001
-        return constants
-
-    return result
+_SINGLE, _DOUBLE = ARITHMETIC.values()
 
 
 def key(seed: int | None) -> int:
@@ -104,14 +86,14 @@ def key(seed: int | None) -> int:
     return secrets.randbits(64) if seed is None else checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
 
 
-@kernel()
+@kernel(inline=True)
 def _round(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64) -> _Round:
     p0, p1 = _MULTIPLIER0 * x0, _MULTIPLIER1 * x2
     x0, x1, x2, x3 = (p1 >> _SHIFT32) ^ x1 ^ y0, p1 & _LOW, (p0 >> _SHIFT32) ^ x3 ^ y1, p0 & _LOW
     return x0, x1, x2, x3, (y0 + _WEYL0) & _LOW, (y1 + _WEYL1) & _LOW
 
 
-@kernel()
+@kernel(inline=True)
 def _five_rounds(x0: np.uint64, x1: np.uint64, x2: np.uint64, x3: np.uint64, y0: np.uint64, y1: np.uint64) -> _Round:
     """Five rounds of the cipher; written out, so that loops over blocks around it compile to vector code."""
     x0, x1, x2, x3, y0, y1 = _round(x0, x1, x2, x3, y0, y1)
@@ -166,7 +148,7 @@ def words_run(
         w0[i], w1[i], w2[i], w3[i], _, _ = _five_rounds(x0, x1, x2, x3, y0, y1)
 
 
-@kernel()
+@kernel(inline=True)
 def _horner(x: np.floating, coefficients: tuple[np.floating, ...]) -> np.floating:
     value = coefficients[0]
     for c in coefficients[1:]:
@@ -174,43 +156,61 @@ def _horner(x: np.floating, coefficients: tuple[np.floating, ...]) -> np.floatin
     return value
 
 
-@kernel()
-def _box_muller(
-    radius: Words,
-    angle: Words,
-    first: Floats,
-    second: Floats,
-    real: Floats,
-    bits: NDArray[np.signedinteger],
-    turn: Floats,
-    quadrant: Words,
-) -> None:
-    """Write z = sqrt(-2 log u) (cos, sin)(2 pi q) for integers `radius`, u = (radius + 1) step, and `angle`.
+@kernel(inline=True)
+def _split_single(u: np.float32) -> tuple[np.floating, np.floating]:
+    """Return e and m with u = 2^e m and m in [sqrt(1/2), sqrt(2))."""
+    b = np.float32(u).view(np.int32)
+    e = np.int32(np.int32(b - _SINGLE.root_half) >> np.int32(23))
+    return np.float32(e), np.int32(b - np.int32(e << np.int32(23))).view(np.float32)
 
-    `bits` views the memory of `real` as integers; casts happen in stores to typed arrays, which compile to vector code.
-    """
-    a = _arithmetic_like(real)
-    half, one = np.uint64(1) << (a.quadrant_bits - np.uint64(1)), np.uint64(1)
-    for i in range(radius.size):
-        turn[i] = np.int64(radius[i])
-        quadrant[i] = ((angle[i] + half) >> a.quadrant_bits) & np.uint64(3)
-    for i in range(radius.size):
-        real[i] = turn[i] * a.step + a.step
-    for i in range(radius.size):
-        first[i] = (bits[i] - a.root_half) >> a.mantissa_bits
-        bits[i] -= ((bits[i] - a.root_half) >> a.mantissa_bits) << a.mantissa_bits
-        turn[i] = np.int64(angle[i]) - np.int64(((angle[i] + half) >> a.quadrant_bits) << a.quadrant_bits)
-    unit = a.cosine[-1]
-    for i in range(radius.size):
-        s = (real[i] - unit) / (real[i] + unit)
-        minus_log = -(first[i] * a.log2 + s * _horner(s * s, a.log))
-        r = np.sqrt(max(minus_log + minus_log, unit - unit))
-        x = turn[i] * a.radian
-        sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
-        odd = (quadrant[i] & one) == one
-        c, d = (-sine, cosine) if odd else (cosine, sine)
-        flip = quadrant[i] >= np.uint64(2)
-        first[i], second[i] = (-r * c, -r * d) if flip else (r * c, r * d)
+
+@kernel(inline=True)
+def _split_double(u: np.float64) -> tuple[np.floating, np.floating]:
+    b = np.float64(u).view(np.int64)
+    e = (b - _DOUBLE.root_half) >> np.int64(52)
+    return np.float64(e), np.int64(b - (e << np.int64(52))).view(np.float64)
+
+
+@kernel(inline=True)
+def log(u: Any) -> Any:
+    """Return the logarithm of a positive, normal number, to a few rounding errors; in loops it becomes vector code."""
+    single = isinstance(u, np.float32)  # decided when compiled
+    a, (e, m) = (_SINGLE, _split_single(u)) if single else (_DOUBLE, _split_double(u))
+    s = (m - a.cosine[-1]) / (m + a.cosine[-1])  # the last coefficient is 1
+    return e * a.log2 + s * _horner(s * s, a.log)
+
+
+@kernel(inline=True)
+def _polar(u: np.floating, x: np.floating, odd: bool, flip: bool, a: Arithmetic) -> tuple[np.floating, np.floating]:
+    """Return sqrt(-2 log u) (cos, sin)(x), turned by a quarter of a circle (odd), by a half (flip), or by both."""
+    minus_log = -log(u)
+    r = np.sqrt(max(minus_log + minus_log, u - u))
+    sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
+    c, d = (-sine, cosine) if odd else (cosine, sine)
+    return (-r * c, -r * d) if flip else (r * c, r * d)
+
+
+@kernel(inline=True)
+def single_pair(radius: np.uint32, angle: np.uint32) -> tuple[np.floating, np.floating]:
+    """Return z = sqrt(-2 log u) (cos, sin)(2 pi q) with u from the upper 31 bits of `radius` and q = angle / 2^32."""
+    u = np.float32(np.int32(radius >> _ONE_32)) * _SINGLE.step + _SINGLE.step
+    # at most an eighth of a circle from the nearest axis: all bits but two, as a signed number
+    twice, fourfold = angle << _ONE_32, angle << _TWO_32
+    x = np.float32(np.uint32(fourfold).view(np.int32) >> np.int32(2)) * _SINGLE.radian
+    # the number of that axis is the first two bits, plus the third, which rounds them
+    odd, flip = (angle ^ twice) & _ODD_32 != 0, (angle ^ (twice & fourfold)) & _FLIP_32 != 0
+    return _polar(u, x, odd, flip, _SINGLE)
+
+
+@kernel(inline=True)
+def double_pair(radius: np.uint64, angle: np.uint64) -> tuple[np.floating, np.floating]:
+    """Return the same with u from the upper 53 bits of `radius` and q from the upper 54 of `angle`."""
+    u = np.float64(np.int64(radius >> np.uint64(11))) * _DOUBLE.step + _DOUBLE.step
+    angle &= ~np.uint64(1023)
+    twice, fourfold = angle << _ONE_64, angle << _TWO_64
+    x = np.float64(np.uint64(fourfold).view(np.int64) >> np.int64(12)) * _DOUBLE.radian
+    odd, flip = (angle ^ twice) & _ODD_64 != 0, (angle ^ (twice & fourfold)) & _FLIP_64 != 0
+    return _polar(u, x, odd, flip, _DOUBLE)
 
 
 class Scratch(NamedTuple):
@@ -218,10 +218,12 @@ class Scratch(NamedTuple):
 
     numbers: Floats  # (TILE,), the tile drawn last
     lanes: Words  # (4, blocks a tile)
-    quadrant: Words
-    real: Floats
-    bits: NDArray[np.signedinteger]  # the memory of `real`
-    turn: Floats
+
+
+@kernel()
+def _tile_words(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, lanes: Words) -> None:
+    first = np.uint64(tile) * np.uint64(lanes.shape[1])
+    words_run(seed, purpose, generation, row, first, lanes[0], lanes[1], lanes[2], lanes[3])
 
 
 @kernel()
@@ -231,31 +233,31 @@ def normal_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: 
     Single precision takes four numbers from a counter block, double precision two. Number j of block b of a tile
     belongs to column ``j * blocks + b`` of that tile, so that neighbouring columns come from neighbouring blocks.
     """
-    blocks = s.lanes.shape[1]
-    words_run(
-        seed,
-        purpose,
-        generation,
-        row,
-        np.uint64(tile) * np.uint64(blocks),
-        s.lanes[0],
-        s.lanes[1],
-        s.lanes[2],
-        s.lanes[3],
-    )
-    if blocks * 4 == TILE:
-        for pair in range(2):
-            radius, angle, z = s.lanes[2 * pair], s.lanes[2 * pair + 1], s.numbers[2 * pair * blocks :]
-            for i in range(blocks):
-                radius[i] >>= np.uint64(1)
-            _box_muller(radius, angle, z[:blocks], z[blocks : 2 * blocks], s.real, s.bits, s.turn, s.quadrant)
+    _tile_words(seed, purpose, generation, row, tile, s.lanes)
+    if s.numbers.itemsize == 4:
+        _single_normals(s.lanes, s.numbers)
     else:
-        radius, angle = s.lanes[0], s.lanes[2]
+        _double_normals(s.lanes, s.numbers)
+
+
+@kernel()
+def _single_normals(w: Words, z: Floats) -> None:
+    blocks = w.shape[1]
+    for pair in range(0, 4, 2):
+        radius, angle = w[pair], w[pair + 1]
+        first, second = z[pair * blocks : (pair + 1) * blocks], z[(pair + 1) * blocks : (pair + 2) * blocks]
         for i in range(blocks):
-            radius[i] = ((s.lanes[0, i] << _SHIFT32) | s.lanes[1, i]) >> np.uint64(11)
-            angle[i] = ((s.lanes[2, i] << _SHIFT32) | s.lanes[3, i]) >> np.uint64(10)
-        z = s.numbers
-        _box_muller(radius, angle, z[:blocks], z[blocks:], s.real, s.bits, s.turn, s.quadrant)
+            first[i], second[i] = single_pair(radius[i], angle[i])
+
+
+@kernel()
+def _double_normals(w: Words, z: Floats) -> None:
+    blocks, (w0, w1, w2, w3) = w.shape[1], (w[0], w[1], w[2], w[3])
+    first, second = z[:blocks], z[blocks:]
+    for i in range(blocks):
+        radius = (np.uint64(w0[i]) << _SHIFT32) | np.uint64(w1[i])
+        angle = (np.uint64(w2[i]) << _SHIFT32) | np.uint64(w3[i])
+        first[i], second[i] = double_pair(radius, angle)
 
 
 def row_normals(seed: int, purpose: int, generation: int, count: int) -> NDArray[np.float64]:
@@ -281,18 +283,8 @@ def distinct(seed: int, purpose: int, generation: int, count: int, stop: int) ->
 @kernel()
 def uniform_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch) -> None:
     """Draw the TILE numbers of one row and tile, uniform in [0, 1), into ``s.numbers``; laid out as `normal_tile`."""
+    _tile_words(seed, purpose, generation, row, tile, s.lanes)
     blocks = s.lanes.shape[1]
-    words_run(
-        seed,
-        purpose,
-        generation,
-        row,
-        np.uint64(tile) * np.uint64(blocks),
-        s.lanes[0],
-        s.lanes[1],
-        s.lanes[2],
-        s.lanes[3],
-    )
     if blocks * 4 == TILE:
         for word in range(4):
             for i in range(blocks):
@@ -307,12 +299,4 @@ def uniform_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile:
 def scratch(like: Floats) -> Scratch:
     """Return the working memory for tiles of the dtype of the array `like`."""
     blocks = TILE // 4 if like.itemsize == 4 else TILE // 2  # counter blocks a tile
-    real, integers = np.empty(blocks, like.dtype), np.full(1, _arithmetic_like(like).root_half)
-    return Scratch(
-        np.empty(TILE, like.dtype),
-        np.empty((4, blocks), np.uint64),
-        np.empty(blocks, np.uint64),
-        real,
-        real.view(integers.dtype),
-        np.empty(blocks, like.dtype),
-    )
+    return Scratch(np.empty(TILE, like.dtype), np.empty((4, blocks), np.uint32))

@@ -113,15 +113,14 @@ def test_the_numbers_never_change(dtype: str, expected: list[str]) -> None:
 @pytest.mark.parametrize("dtype", REALS)
 def test_extreme_uniforms_give_finite_normals(dtype: str) -> None:
     """The smallest radius gives the longest normal, the largest one gives zero; angles at and next to the axes."""
-    s = streams.scratch(np.empty(1, dtype))
-    bits = 53 if dtype == "float64" else 31
-    top = np.uint64(2**54 - 1 if dtype == "float64" else 2**32 - 1)
-    blocks = s.lanes.shape[1]
-    radius, angle = np.zeros(blocks, np.uint64), np.zeros(blocks, np.uint64)
-    radius[1::2] = np.uint64(2**bits - 1)
-    angle[:8] = [0, 0, top, top, top // np.uint64(2), top // np.uint64(2), top // np.uint64(4), top // np.uint64(4)]
-    first, second = np.empty(blocks, dtype), np.empty(blocks, dtype)
-    streams._box_muller(radius, angle, first, second, s.real, s.bits, s.turn, s.quadrant)
+    bits, pair, word = (
+        (53, streams.double_pair, np.uint64) if dtype == "float64" else (31, streams.single_pair, np.uint32)
+    )
+    top = 2 ** (8 * word().itemsize) - 1
+    radius = np.zeros(10, word)
+    radius[1::2] = top
+    angle = np.array([0, 0, top, top, top // 2, top // 2, top // 4, top // 4, 1, 1], word)
+    first, second = np.array([pair(*place) for place in zip(radius, angle, strict=True)], dtype).T
     longest = np.sqrt(2 * bits * np.log(2))
     np.testing.assert_allclose(first[[0, 2, 4]], longest * np.array([1, 1, -1]), rtol=1e-6)
     assert second[6] == pytest.approx(longest, rel=1e-6)
