@@ -5,6 +5,7 @@ built from differences d_k = x_k - x_1 to the best individual: the columns of U 
 power method runs on a matrix of abs(ir) x abs(ir) inner products instead of on vectors of length n.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -97,29 +98,29 @@ def _columns(
 ) -> None:
     """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, 6).
 
-    The six columns are for the differences d_r to the best of up to four r in ir (zero where there are fewer), P and C.
+    The columns of `sums` are for the rows of `basis`: the differences d_r of the r in ir, up to four, then P and C.
     """
-    width, size = stop - start, order.size
+    width, size, m = stop - start, order.size, ir.size
     mean_std_columns(X, order, G, start, stop, mean, std)
     best, P, C, sigma = X[order[0], start:stop], path[start:stop], descent[start:stop], std[start:stop]
     new, old = path.dtype.type(RATE), path.dtype.type(1 - RATE)
-    for j in range(ir.size):
+    for j in range(m):
         x, d = X[order[ir[j]], start:stop], basis[j]
         for i in range(width):
             d[i] = x[i] - best[i]
-    b4, b5 = basis[4], basis[5]
+    p, q = basis[m], basis[m + 1]
     for i in range(width):  # P = 0.1 (x_best - x_best of the generation before) + 0.9 P
         P[i] = new * (best[i] - previous[start + i]) + old * P[i]
-        b4[i] = P[i]
-        b5[i] = C[i]
+        p[i] = P[i]
+        q[i] = C[i]
     for k in range(1, size, 2):
         x, y = X[order[k], start:stop], X[order[min(k + 1, size - 1)], start:stop]
         _project(x, y, best, basis, sums[k], sums[k + 1 if k + 1 < size else 0])
-    sums[size, 4] += _dot(P, P)
-    sums[size, 5] += _dot(P, C)
-    sums[size + 1, 5] += _dot(C, C)
-    sums[size + 2, 4] += _dot(sigma, sigma)
-    sums[size + 2, 5] = max(sums[size + 2, 5], np.float64(np.max(sigma)))
+    sums[size, 0] += _dot(P, P)
+    sums[size, 1] += _dot(P, C)
+    sums[size + 1, 1] += _dot(C, C)
+    sums[size + 2, 0] += _dot(sigma, sigma)
+    sums[size + 2, 1] = max(sums[size + 2, 1], np.float64(np.max(sigma)))
 
 
 @kernel(parallel=True)
@@ -142,7 +143,13 @@ def _scan(
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop = min(n, start + TILE)
             _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, sums[c], basis)
-    return sums
+    std_max = np.max(sums[:, -1, 1])
+    total: NDArray[np.float64] = sums[0]
+    for c in range(1, chunks):
+        total += sums[c]
+    total[0] = 0.0  # d_1 is zero
+    total[-1, 1] = std_max
+    return total
 
 
 def scan(
@@ -181,14 +188,23 @@ def scan(
     -------
     Products
     """
-    partial = _scan(X, order, weights, ir, previous_best, descent, mean, std, path)
-    total, size = partial.sum(axis=0), len(order)
-    rows = total[:size, [*range(len(ir)), 4, 5]]
-    rows[0] = 0.0  # d_1 is zero
-    (path_path, path_descent), (_, descent_descent), (std_square, _) = total[size:, 4:]
-    return Products(rows, path_path, path_descent, descent_descent, std_square, float(np.max(partial[:, -1, 5])))
+    size = len(order)
+    total = _scan(X, order, weights, ir, previous_best, descent, mean, std, path)
+    (path_path, path_descent), (_, descent_descent), (std_square, std_max) = total[size:, :2].tolist()
+    return Products(total[:size, : len(ir) + 2], path_path, path_descent, descent_descent, std_square, std_max)
 
 
+@kernel()
+def _times(A: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return A x: for matrices so small that a call of BLAS takes longer."""
+    y = np.zeros(A.shape[0])
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            y[i] += A[i, j] * x[j]
+    return y
+
+
+@kernel()
 def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the direction that repeated multiplication by a positive semidefinite matrix turns `start` to.
 
@@ -209,15 +225,18 @@ def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArr
         Unit length; `start` scaled to it where the matrix sends it to zero.
     """
     matrix = gram / np.trace(gram)
+    squared = np.empty_like(matrix)
     for _ in range(40):
-        matrix = matrix @ matrix
+        for i in range(len(matrix)):
+            squared[i] = _times(matrix, matrix[i])  # of a symmetric matrix, rows are columns
+        matrix[:] = squared
         trace = np.trace(matrix)  # the sum of squared eigenvalues, of eigenvalues that sum to 1
         matrix /= trace
         if trace > 1 - 1e-15:
             break
-    image = matrix @ start
-    image = start if not image.any() else image
-    return image / np.linalg.norm(image)
+    image = _times(matrix, start)
+    image = image if image.any() else start
+    return image / math.sqrt(np.sum(image * image))
 
 
 def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, oriented: bool, fresh: float) -> Descent:
@@ -243,28 +262,46 @@ def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, ori
     -------
     Descent
     """
-    m = len(ir)
-    gram = products.rows[ir, :m]  # U^T U, since u_j = -d_j
-    path = -products.rows[ir, m]  # U^T P
-    before = -products.rows[ir, m + 1]  # U^T C(t - 1)
-    length = products.path_path
-    projected = gram - np.outer(path, path) / length if length > 0 else gram
+    a, p, square, projections = _combine(
+        products.rows,
+        products.path_path,
+        products.path_descent,
+        products.descent_descent,
+        ir,
+        start,
+        oriented,
+        fresh,
+    )
+    return Descent(a, p, fresh, square, projections)
+
+
+@kernel()
+def _combine(
+    rows: NDArray[np.float64],
+    path_path: float,
+    path_descent: float,
+    descent_descent: float,
+    ir: Integers,
+    start: NDArray[np.float64],
+    oriented: bool,
+    fresh: float,
+) -> tuple[NDArray[np.float64], float, float, NDArray[np.float64]]:
+    """Return the fields of `Descent`, `fresh` left out."""
+    m, old = ir.size, 1 - RATE
+    chosen = rows[ir]
+    gram, path, before = chosen[:, :m], -chosen[:, m], -chosen[:, m + 1]  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
+    projected = gram - np.outer(path, path) / path_path if path_path > 0 else gram.copy()
     a, p = np.zeros(m), 0.0
     if np.trace(projected) > 1e-14 * np.trace(gram):
         a = power_method(projected, start)
-        square = a @ projected @ a
-        a /= np.sqrt(square) if square > 0 else np.inf
-        if oriented and np.sum(projected @ a) < 0:
+        image = _times(projected, a)
+        square = np.sum(a * image)
+        a /= math.sqrt(square) if square > 0 else np.inf
+        if oriented and np.sum(image) < 0:
             a = -a
-        p = -float(path @ a) / length if length > 0 else 0.0
+        p = -np.sum(path * a) / path_path if path_path > 0 else 0.0
     # <d_k, C_hat> = -sum_j a_j <d_k, d_j> + p <d_k, P>
-    new = products.rows[1:, m] * p - products.rows[1:, :m] @ a
-    overlap = float(before @ a) + p * products.path_descent  # <C_hat, C(t - 1)>
-    old = 1 - RATE
-    return Descent(
-        row_weights=a,
-        path_weight=p,
-        fresh=fresh,
-        square=fresh**2 * float(a.any()) + 2 * fresh * old * overlap + old**2 * products.descent_descent,
-        projections=fresh * new + old * products.rows[1:, m + 1],
-    )
+    new = rows[1:, m] * p - _times(rows[1:, :m], a)
+    overlap = np.sum(before * a) + p * path_descent  # <C_hat, C(t - 1)>
+    square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * descent_descent
+    return a, p, square, fresh * new + old * rows[1:, m + 1]

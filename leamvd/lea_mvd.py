@@ -141,7 +141,9 @@ class LEAMVD(Optimizer):
         self._check_clashes(x0, bounds)
         n, size = self.n_var, self.population_size
         self._x0 = None if x0 is None else checks.array("x0", x0, shape=(n,), dtype=self.dtype).copy()
-        self._low, self._high = bounds_arrays((0, 0) if bounds is None else bounds, n, self.dtype)
+        self._low = self._high = np.empty(0, self.dtype)
+        if bounds is not None:
+            self._low, self._high = bounds_arrays(bounds, n, self.dtype)
         self._weights = selection.fractional_tournament(size, self.reading.exponent).astype(self.dtype)  # G
         # Rows of X lie in any order: `_order` names them best first. Elites move to the front at the next ask.
         self._X = np.empty((size, n), self.dtype)
@@ -201,7 +203,7 @@ class LEAMVD(Optimizer):
         real, pending, n_elite = self.dtype.type, self._pending, self.n_elite
         steps = np.full(self.population_size - n_elite, self._step())
         if self.reading.step == "sampled":
-            z = streams.row_normals(self.seed, streams.DESCENT_STEP, self.generation + 1, len(steps))
+            z = streams.row_normals(np.uint64(self.seed), streams.DESCENT_STEP, self.generation + 1, len(steps))
             steps += self._descent_std * z
         if self.reading.descent_scale == "normalised" and self._descent_norm > 0:
             steps /= self._descent_norm
@@ -246,12 +248,19 @@ class LEAMVD(Optimizer):
         self._order = rows[np.argsort(self._F[rows], kind="stable")]  # ix
         self.best_fun = float(self._F[self._order[0]])
         if self.generation == 1:
+            self._release_start()
             self._previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t, so that P = 0
         else:
             self._adapt(self.best_fun != previous)
         self._estimate()
         if self._stagnation == 10:
             self._reset()
+
+    def _release_start(self) -> None:
+        """Give back the memory of what only the first population needs."""
+        self._x0 = None
+        if self.reading.limits == "first":
+            self._low = self._high = np.empty(0, self.dtype)
 
     def _adapt(self, success: bool) -> None:
         """Update beta_1, beta_2 and the stagnation counter (lines 17-30); R12 decides at beta_1 = 1."""
@@ -268,7 +277,9 @@ class LEAMVD(Optimizer):
     def _estimate(self) -> None:
         """Estimate mu, Sigma, P and C_ani (lines 7 and 8)."""
         reading, m = self.reading, len(self._rows)
-        self._rows = streams.distinct(self.seed, streams.DESCENT_ROWS, self.generation, m, self.population_size)  # R7
+        self._rows = streams.distinct(
+            np.uint64(self.seed), streams.DESCENT_ROWS, self.generation, m, self.population_size
+        )  # R7
         products = directions.scan(
             self._X,
             self._order,
@@ -280,7 +291,7 @@ class LEAMVD(Optimizer):
             self._std,
             self._path,
         )
-        start = streams.row_normals(self.seed, streams.DESCENT_START, self.generation, m)
+        start = streams.row_normals(np.uint64(self.seed), streams.DESCENT_START, self.generation, m)
         fresh = 1.0 if self.generation == 1 and reading.first_direction == "full" else directions.RATE
         self._pending = directions.descent(
             products, self._rows, start, oriented=reading.orientation == "oriented", fresh=fresh
@@ -290,7 +301,9 @@ class LEAMVD(Optimizer):
         projections = self._pending.projections / scale
         if reading.projections == "repeated":  # R11: the printed list names ix_2 twice
             projections = np.concatenate([projections[:1], projections])
-        self._descent_mean, self._descent_std = float(projections.mean()), float(projections.std())
+        self._descent_mean = float(projections.sum()) / len(projections)
+        apart = projections - self._descent_mean
+        self._descent_std = math.sqrt(float(apart @ apart) / len(projections))
         euclidean = reading.sigma_norm == "euclidean"
         self._std_norm = math.sqrt(products.std_square) if euclidean else products.std_max
         if self.generation == 1 and reading.reset == "initial":
@@ -400,5 +413,6 @@ class LEAMVD(Optimizer):
 
 
 def _norm(std: NDArray[np.floating], reading: Reading) -> float:
-    wide = std.astype(np.float64)
-    return float(np.linalg.norm(wide) if reading.sigma_norm == "euclidean" else np.max(wide))
+    if reading.sigma_norm == "spectral":
+        return float(np.max(std))
+    return math.sqrt(np.einsum("i,i->", std, std, dtype=np.float64))  # no copy in double precision

@@ -91,19 +91,24 @@ class Optimizer(ABC):
         values = np.array(F, dtype=np.float64)
         if values.shape != (len(self._candidates),):
             raise ValueError(f"F must have shape ({len(self._candidates)},), got {values.shape}")
-        if np.any(values == -np.inf):
-            raise ValueError(f"F must be larger than -inf, got -inf at index {int(np.argmin(values))}")
-        nan = np.isnan(values)
+        if not np.isfinite(values).all():
+            self._count_failures(values)
         self.generation += 1
         self.nfev += len(values)
-        self.n_nan += int(nan.sum())
-        self.n_inf += int(np.sum(values == np.inf))
-        if nan.all():
-            self.halt("not_a_number", self.generation)
-        values[nan] = np.inf
         with kernel_threads(math.ceil(self.n_var / CHUNK)):
             self._learn(X, values)
         self._candidates = None
+
+    def _count_failures(self, values: NDArray[np.float64]) -> None:
+        """Count values that are not finite, and make them all +inf; raise for -inf."""
+        if np.any(values == -np.inf):
+            raise ValueError(f"F must be larger than -inf, got -inf at index {int(np.argmin(values))}")
+        nan = np.isnan(values)
+        self.n_nan += int(nan.sum())
+        self.n_inf += int(np.sum(values == np.inf))
+        if nan.all():
+            self.halt("not_a_number", self.generation + 1)
+        values[nan] = np.inf
 
     def halt(self, reason: str, value: Any = True) -> None:
         """Make `stop` return `reason`, one of `MESSAGES`, with what it is about."""

@@ -260,22 +260,23 @@ def _double_normals(w: Words, z: Floats) -> None:
         first[i], second[i] = double_pair(radius, angle)
 
 
-def row_normals(seed: int, purpose: int, generation: int, count: int) -> NDArray[np.float64]:
-    """Draw one standard normal for each of the rows 0..count - 1: what belongs to a row does not depend on the rest."""
+@kernel()
+def row_normals(seed: np.uint64, purpose: int, generation: int, count: int) -> NDArray[np.float64]:
+    """Draw one standard normal for each of the rows 0..count - 1: the double in their first column."""
     result = np.empty(count)
-    s = scratch(result)
     for row in range(count):
-        normal_tile(np.uint64(seed), purpose, generation, row, 0, s)
-        result[row] = s.numbers[0]
+        w0, w1, w2, w3 = words(seed, purpose, generation, row, 0)
+        result[row] = double_pair((w0 << _SHIFT32) | w1, (w2 << _SHIFT32) | w3)[0]
     return result
 
 
-def distinct(seed: int, purpose: int, generation: int, count: int, stop: int) -> Integers:
+@kernel()
+def distinct(seed: np.uint64, purpose: int, generation: int, count: int, stop: int) -> Integers:
     """Draw `count` distinct integers out of 1..stop - 1, by the first steps of a shuffle."""
     pool = np.arange(1, stop)
     for i in range(count):
-        word = int(words(np.uint64(seed), purpose, generation, 0, i)[0])
-        j = i + (word * (len(pool) - i) >> 32)
+        word = np.int64(words(seed, purpose, generation, 0, i)[0])
+        j = i + (word * (pool.size - i) >> 32)
         pool[i], pool[j] = pool[j], pool[i]
     return pool[:count].copy()
 

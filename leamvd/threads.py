@@ -19,7 +19,10 @@ _T = TypeVar("_T")
 def kernel_threads(tasks: int) -> Iterator[None]:
     """Let parallel kernels use no more threads than there are tasks: idle ones would spin, and delay the busy one."""
     before = numba.get_num_threads()
-    numba.set_num_threads(max(1, min(before, tasks)))
+    if before <= tasks:
+        yield
+        return
+    numba.set_num_threads(max(1, tasks))
     try:
         yield
     finally:
