@@ -16,7 +16,9 @@ Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 
-def kernel(*, parallel: bool = False, reassociate: bool = False, inline: bool = False) -> Callable[[_F], _F]:
+def kernel(
+    *, parallel: bool = False, reassociate: bool = False, contract: bool = False, inline: bool = False
+) -> Callable[[_F], _F]:
     """Compile a function in nopython mode, cached on disk and free of the interpreter lock.
 
     Arithmetic is IEEE by default, so a formula gives the same bits wherever it runs. ``reassociate`` lets the compiler
@@ -30,6 +32,8 @@ def kernel(*, parallel: bool = False, reassociate: bool = False, inline: bool = 
     reassociate : bool
         Allow the order of a sum to change; never set where not-a-number must survive or where bits must agree between
         processors.
+    contract : bool
+        Let a product and a sum become one instruction, rounded once, on processors that have it.
     inline : bool
         Put the code into its callers whatever its length, so that their loops can become vector code.
 
@@ -42,7 +46,7 @@ def kernel(*, parallel: bool = False, reassociate: bool = False, inline: bool = 
     -----
     Run with ``NUMBA_DISABLE_JIT=1`` to step through, or to measure the coverage of, the same code uncompiled.
     """
-    flags = {"reassoc", "contract", "nsz"} if reassociate else False
+    flags = {"reassoc", "contract", "nsz"} if reassociate else {"contract"} if contract else False
     decorator = numba.njit(
         cache=True, nogil=True, error_model="numpy", parallel=parallel, fastmath=flags, forceinline=inline
     )

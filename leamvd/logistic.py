@@ -40,7 +40,6 @@ def squared_error(A: Array, bias: Array, V: Array) -> float:
 _LIMIT_32 = np.float32(87)
 _LOG2_E_32 = np.float32(1 / math.log(2))
 _ROUND_32 = np.float32(1.5 * 2**23)
-_ROUND_BITS_32 = _ROUND_32.view(np.int32)
 _LN2_HIGH_32 = np.float32(355 / 512)  # few bits: its products with k are exact
 _LN2_LOW_32 = np.float32(math.log(2) - 355 / 512)
 _SERIES_32 = tuple(np.float32(1 / math.factorial(power)) for power in range(6, -1, -1))
@@ -49,7 +48,6 @@ _ONE_32 = np.float32(1)
 _LIMIT_64 = np.float64(708)
 _LOG2_E_64 = np.float64(1 / math.log(2))
 _ROUND_64 = np.float64(1.5 * 2**52)
-_ROUND_BITS_64 = _ROUND_64.view(np.int64)
 _LN2_HIGH_64 = np.float64(float.fromhex("0x1.62e42feep-1"))
 _LN2_LOW_64 = np.float64(float.fromhex("0x1.a39ef35793c76p-33"))  # the rest of ln 2 to 86 bits
 _SERIES_64 = tuple(np.float64(1 / math.factorial(power)) for power in range(13, -1, -1))
@@ -61,27 +59,30 @@ def _expit(x: Any) -> Any:
     return _expit_32(x) if isinstance(x, np.float32) else _expit_64(x)  # decided when compiled
 
 
-@kernel()
+@kernel(contract=True)
 def _expit_32(x: Any) -> Any:
     y = _LIMIT_32 if x < -_LIMIT_32 else -_LIMIT_32 if x > _LIMIT_32 else -x  # not-a-number passes through
     rounded = y * _LOG2_E_32 + _ROUND_32
     k = rounded - _ROUND_32
     r = (y - k * _LN2_HIGH_32) - k * _LN2_LOW_32
-    exponent = (np.float32(rounded).view(np.int32) - _ROUND_BITS_32 + np.int32(127)) << np.int32(23)
-    return _ONE_32 / (_ONE_32 + _polynomial(_SERIES_32, r) * np.int32(exponent).view(np.float32))
+    # 2ᵏ p: the exponents add; all of `rounded` but k is shifted out
+    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + np.float32(_polynomial(_SERIES_32, r)).view(
+        np.int32
+    )
+    return _ONE_32 / (_ONE_32 + np.int32(bits).view(np.float32))
 
 
-@kernel()
+@kernel(contract=True)
 def _expit_64(x: Any) -> Any:
     y = _LIMIT_64 if x < -_LIMIT_64 else -_LIMIT_64 if x > _LIMIT_64 else -x
     rounded = y * _LOG2_E_64 + _ROUND_64
     k = rounded - _ROUND_64
     r = (y - k * _LN2_HIGH_64) - k * _LN2_LOW_64
-    exponent = (np.float64(rounded).view(np.int64) - _ROUND_BITS_64 + np.int64(1023)) << np.int64(52)
-    return _ONE_64 / (_ONE_64 + _polynomial(_SERIES_64, r) * np.int64(exponent).view(np.float64))
+    bits = (np.float64(rounded).view(np.int64) << np.int64(52)) + np.float64(_polynomial(_SERIES_64, r)).view(np.int64)
+    return _ONE_64 / (_ONE_64 + np.int64(bits).view(np.float64))
 
 
-@kernel()
+@kernel(contract=True)
 def _polynomial(coefficients: Any, x: Any) -> Any:
     value = coefficients[0]
     for coefficient in coefficients[1:]:

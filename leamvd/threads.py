@@ -37,6 +37,8 @@ def one_blas_thread() -> AbstractContextManager[object]:
 
 @functools.cache
 def _blas() -> ThreadpoolController:
+    import scipy.linalg.cython_blas  # noqa: F401  # kernels multiply matrices by SciPy's library: load it before looking
+
     return ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds
 
 
