@@ -15,6 +15,7 @@ from leamvd.minimize import optimizer
 from leamvd.optimizer import Optimizer
 from leamvd.rbm import RBM, ReconstructionObjective
 from leamvd.reading import Reading
+from leamvd.torch_errors import Arithmetic, arithmetic
 
 METHODS = ("cd", *OPTIMIZERS)
 """What can train a layer."""
@@ -39,6 +40,9 @@ class Training:
         Epochs of contrastive divergence that make the seed solution of the optimisers (E5).
     dtype : {"float32", "float64"}
         Of the images and so of all arithmetic on them, and of LEA-MVD's population; pycma has double precision only.
+    backend, device, precision : str, str or None, str or None
+        Of the objective that the optimisers see, see `leamvd.rbm.ReconstructionObjective`. What is recorded of their
+        weights is always computed by NumPy, in `dtype`.
     cd_steps, batch_size, learning_rate, momentum, final_momentum, momentum_epochs, weight_decay : int or float
         Of contrastive divergence (E8), see `leamvd.contrastive_divergence.ContrastiveDivergence`.
     """
@@ -50,6 +54,9 @@ class Training:
     exponent: float | None = None
     seed_epochs: int = 1
     dtype: str = "float32"
+    backend: Literal["numpy", "torch"] = "numpy"
+    device: str | None = None
+    precision: Literal["float32", "float64", "bfloat16"] | None = None
     cd_steps: int = 1
     batch_size: int = 100
     learning_rate: float = 0.1
@@ -67,7 +74,13 @@ class Training:
             checks.real("exponent", self.exponent, at_least=0)
         checks.integer("seed_epochs", self.seed_epochs, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
+        _ = self.arithmetic  # checks its settings
         self.contrastive_divergence(np.zeros((1, 1)), 1, seed=0)  # checks its settings
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What the objective is computed with on this machine."""
+        return arithmetic(self.backend, self.device, self.precision, self.dtype)
 
     def contrastive_divergence(self, V: NDArray[Any], n_hidden: int, *, seed: int) -> ContrastiveDivergence:
         """Return the trainer of a layer of `n_hidden` units on the images `V`, shape (m, n_visible)."""
@@ -176,7 +189,9 @@ def _optimise(
     products = passes * (2 * training.cd_steps + 3)
     yield Step(0, rbm, 0, passes, products, seconds)
     start = time.perf_counter() - seconds
-    objective = ReconstructionObjective(V, n_hidden)
+    objective = ReconstructionObjective(
+        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision
+    )
     opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
     for iteration in range(1, training.n_gen + 1):  # every method spends the whole budget, whatever `stop` says
         X = opt.ask()

@@ -229,9 +229,9 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     folder = Path(output) / f"study-{fingerprint(study, data)}"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "provenance.json").exists():
-        _write(folder / "provenance.json", json.dumps(provenance(study, data), indent=2))
+        write(folder / "provenance.json", json.dumps(provenance(study, data), indent=2))
     units = study.units()
-    with _bar(len(units) * study.training.n_gen, progress) as bar:
+    with progress_bar(len(units) * study.training.n_gen, progress, "study", "iteration") as bar:
         for unit in units:
             bar.set_postfix_str(unit.name)
             if not (folder / f"{unit.name}.csv").exists():
@@ -242,13 +242,13 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
 
 
 @contextlib.contextmanager
-def _bar(total: int, progress: bool) -> Iterator[Any]:
+def progress_bar(total: int, progress: bool, name: str, unit: str) -> Iterator[Any]:
     """Yield a progress bar: on standard error if asked for, and in a notebook on the terminal that it is run from."""
     terminal = os.environ.get(TERMINAL)
     options: dict[str, Any] = {"position": 1, "leave": False} if terminal else {"disable": not progress}
     with (
         Path(terminal).open("w", encoding="utf-8") if terminal else contextlib.nullcontext(sys.stderr) as file,
-        tqdm(total=total, desc="study", unit="iteration", file=file, **options) as bar,
+        tqdm(total=total, desc=name, unit=unit, file=file, **options) as bar,
     ):
         yield bar
 
@@ -331,7 +331,7 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
     arrays = folder / f".{unit.name}.npz"
     np.savez(arrays, W=step.rbm.W, b=step.rbm.b, c=step.rbm.c)
     arrays.replace(folder / f"{unit.name}.npz")
-    _write(folder / f"{unit.name}.csv", pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False))
+    write(folder / f"{unit.name}.csv", pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False))
 
 
 def fingerprint(study: Study, data: datasets.Dataset) -> str:
@@ -344,9 +344,12 @@ def fingerprint(study: Study, data: datasets.Dataset) -> str:
 def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
     """Return what a record must be read with: study, readings, data checksum, versions, code and its commit."""
     readings = {method: dataclasses.asdict(reading(method)) for method in study.methods}
-    packages = ("leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy")
+    # the device, say, as this machine has it where the study leaves it open
+    training = dataclasses.asdict(study.training) | study.training.arithmetic._asdict()
+    packages = ["leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy"]
+    packages += ["torch"] * (training["backend"] == "torch")
     return {
-        "study": dataclasses.asdict(study) | {"dataset": data.name},
+        "study": dataclasses.asdict(study) | {"dataset": data.name, "training": training},
         "readings": readings,
         "data": data.description,
         "checksum": data.checksum,
@@ -364,6 +367,8 @@ def _code(package: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         if path.relative_to(package).parts[0] not in (
+            "backends.py",
+            "bench",
             "book.py",
             "cli.py",
             "figures",
@@ -386,7 +391,7 @@ def _commit() -> str | None:
         return None
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all."""
     temporary = path.with_name(f".{path.name}")
     temporary.write_text(text, encoding="utf-8")

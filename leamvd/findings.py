@@ -42,10 +42,12 @@ def setting(study: experiments.Study, data: Dataset) -> str:
     sizes = "-".join(map(str, [data.side**2, *study.layers]))
     variables = ", ".join(f"{n:,}" for n in _variables(study))
     training = study.training
+    backend, device, precision = training.arithmetic
+    search = "" if backend == "numpy" else f" (searched by {backend} on {device} in {precision})"
     return (
         f"Data: {data.description}. Layers {sizes}: {variables} variables. "
         f"Methods: {', '.join(study.methods)}; {training.n_gen} iterations, population {training.population_size}, "
-        f"{training.dtype}, seeds {', '.join(map(str, study.seeds))}. The next layer sees {study.features}."
+        f"{training.dtype}{search}, seeds {', '.join(map(str, study.seeds))}. The next layer sees {study.features}."
     )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from leamvd.compile import kernel
 
-__all__ = ["sigmoid", "squared_error"]
+__all__ = ["sigmoid", "sigmoid_columns", "squared_error"]
 
 Array = NDArray[Any]
 
@@ -19,6 +19,16 @@ def sigmoid(A: Array, bias: Array) -> None:
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
             A[i, j] = _expit(A[i, j] + bias[i])
+
+
+@kernel()
+def sigmoid_columns(A: Array, bias: Array, start: int, stop: int) -> None:
+    """Replace A[i, j] by σ(A[i, j] + bias[j]) in the columns start..stop."""
+    own = bias[start:stop]
+    for i in range(A.shape[0]):
+        row = A[i, start:stop]
+        for j in range(row.size):
+            row[j] = _expit(row[j] + own[j])
 
 
 @kernel(reassociate=True)

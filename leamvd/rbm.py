@@ -8,16 +8,18 @@ Arithmetic is float32 where the images are float32 and float64 otherwise.
 """
 
 import math
-from itertools import product
-from typing import Any, NamedTuple, Self
+from itertools import pairwise, product
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import logsumexp
 
 from leamvd import checks
-from leamvd.logistic import sigmoid, squared_error
+from leamvd.compile import kernel
+from leamvd.logistic import sigmoid, sigmoid_columns, squared_error
 from leamvd.threads import in_threads, one_blas_thread, thread_count
+from leamvd.torch_errors import TorchErrors, arithmetic
 
 __all__ = [
     "RBM",
@@ -32,6 +34,10 @@ Array = NDArray[Any]
 
 BLOCK_SIZE = 1024
 """Images in one block: enough for matrix products at full speed, few enough that scratch arrays stay in the cache."""
+
+# OpenBLAS multiplies matrices without copying them into its own layout first up to so many multiplications, which makes
+# products of 49 x 30 with 512 images 1.5 times faster than with 1,024; with very few images, calls would cost more.
+_UNPACKED, _LEAST_UNPACKED = 1_000_000, 128
 
 _LARGEST_ENUMERATION = 20  # units: 2²⁰ states take seconds
 _STATES_AT_ONCE = 4096
@@ -91,7 +97,9 @@ class RBM(NamedTuple):
         """Return P(h = 1 | v) = σ(c + Wᵀv), shape (m, n_hidden), for the rows of `V`, shape (m, n_visible)."""
         V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
         with one_blas_thread():
-            return activate(V @ self.W, self.c)
+            H: Array = V @ self.W
+        sigmoid_columns(H, self.c, 0, len(self.c))
+        return H
 
     def visible_given_hidden(self, H: ArrayLike) -> Array:
         """Return P(v = 1 | h) = σ(b + Wh), shape (m, n_visible), for the rows of `H`, shape (m, n_hidden)."""
@@ -194,11 +202,11 @@ def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int |
     if V.shape[1] != len(rbm.b):
         raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
     seed = checks.integer("seed", seed, at_least=0)
-    W, b, c = (p.astype(V.dtype, copy=False) for p in rbm)
+    W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
 
     def block_errors(number: int) -> tuple[float, float]:
         block = _block(V, number, BLOCK_SIZE)
-        H, V_hat = _scratch(W.shape, block.shape[1], V.dtype)
+        H, V_hat = (np.empty((units, block.shape[1]), V.dtype) for units in (len(c), len(b)))
         with np.errstate(all="ignore"):
             _mean_hidden(W, c, block, H)
             mean_field = _visible_error(W, b, H, block, V_hat)
@@ -223,7 +231,7 @@ class ReconstructionObjective:
     """Mean-field reconstruction error of a whole population of RBMs: what the optimisers minimise (row E2).
 
     The error of one individual is the sum over images and pixels of (v − σ(b + W σ(c + Wᵀv)))². Images are stored
-    once more, transposed and in blocks; beside that, a thread needs scratch for one block only. The values are the
+    once more, transposed and in blocks; beside that, a thread needs scratch for one block only. NumPy's values are the
     same bits for any number of threads and whatever the rest of the population is.
 
     Parameters
@@ -232,30 +240,62 @@ class ReconstructionObjective:
         Images in [0, 1].
     n_hidden : int
         Number of hidden units.
+    backend : {"numpy", "torch"}
+        What computes. PyTorch (``pip install leamvd[torch]``) agrees with NumPy up to rounding and repeats its bits on
+        the same device; what it keeps of them is said in `leamvd.torch_errors.TorchErrors`.
+    device : str, optional
+        Of torch: "cpu", "cuda", "cuda:1"; by default "cuda" where there is one.
+    precision : {"float32", "float64", "bfloat16"}, optional
+        Of torch's matrix products; by default the images' dtype, which is NumPy's only one.
     n_threads : int, optional
-        By default, one for each usable core.
-    block_size : int
-        Images in one matrix product. Results for different block sizes differ by rounding.
+        By default, one for each usable core; without effect on a CUDA device.
+    block_size : int, optional
+        Images in one matrix product, `BLOCK_SIZE` at most by default, fewer for small layers. Results for different
+        block sizes differ by rounding.
 
     Attributes
     ----------
     n_var : int
         Length of an individual, laid out as `RBM.from_flat` reads it.
     dtype : numpy.dtype
-        Of the arithmetic.
+        Of the arithmetic, but for products in bfloat16.
+    arithmetic : leamvd.torch_errors.Arithmetic
+        Backend, device and precision.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is asked for and not installed.
+    ValueError, TypeError
+        If an argument is out of range, there is no such device, or the backend lacks the precision.
     """
 
     def __init__(
-        self, V: ArrayLike, n_hidden: int, *, n_threads: int | None = None, block_size: int = BLOCK_SIZE
+        self,
+        V: ArrayLike,
+        n_hidden: int,
+        *,
+        backend: Literal["numpy", "torch"] = "numpy",
+        device: str | None = None,
+        precision: Literal["float32", "float64", "bfloat16"] | None = None,
+        n_threads: int | None = None,
+        block_size: int | None = None,
     ) -> None:
+        self.arithmetic = arithmetic(backend, device, precision, _dtype(V))
         V = images("V", V)
-        block_size = checks.integer("block_size", block_size, at_least=1)
         self.n_threads = thread_count(n_threads)
         self.n_visible = V.shape[1]
         self.n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
         self.n_var = n_parameters(self.n_visible, self.n_hidden)
-        self.dtype = V.dtype
-        self._blocks = [_block(V, number, block_size) for number in range(_n_blocks(V, block_size))]
+        if block_size is None:
+            block_size = _block_size(self.n_visible, self.n_hidden)
+        block_size = checks.integer("block_size", block_size, at_least=1)
+        self.dtype = self.arithmetic.dtype
+        blocks = (_block(V, number, block_size) for number in range(_n_blocks(V, block_size)))
+        if backend == "torch":
+            self._by_torch = TorchErrors(blocks, self.n_hidden, self.arithmetic, self.n_threads)
+        else:
+            self._blocks = list(blocks)
 
     def __call__(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the error of each individual.
@@ -271,23 +311,20 @@ class ReconstructionObjective:
             Finite, but +inf where an activation overflows to inf − inf.
         """
         X = checks.array("X", X, shape=(None, self.n_var), dtype=self.dtype)
-        population = [RBM.from_flat(theta, self.n_visible, self.n_hidden) for theta in X]
-        errors = np.empty((len(population), len(self._blocks)))
+        if self.arithmetic.backend == "torch":
+            return self._by_torch(X)
+        errors = np.empty((len(self._blocks), len(X)))
 
-        def evaluate(task: tuple[int, Array]) -> None:
-            number, individuals = task
-            block = self._blocks[number]
-            H, V_hat = _scratch((self.n_visible, self.n_hidden), block.shape[1], self.dtype)
+        def evaluate(task: tuple[int, slice]) -> None:
+            number, part = task
             with np.errstate(all="ignore"):
-                for i in individuals:
-                    W, b, c = population[i]
-                    _mean_hidden(W, c, block, H)
-                    errors[i, number] = _visible_error(W, b, H, block, V_hat)
+                _population_errors(X[part], self._blocks[number], self.n_hidden, errors[number, part])
 
-        parts = np.array_split(np.arange(len(population)), self.n_threads)
+        ends = np.linspace(0, len(X), self.n_threads + 1).astype(int).tolist()
+        parts = [slice(*pair) for pair in pairwise(ends)]
         with one_blas_thread():
             in_threads(evaluate, product(range(len(self._blocks)), parts), self.n_threads)
-        total: NDArray[np.float64] = errors.sum(axis=1)
+        total: NDArray[np.float64] = errors.sum(axis=0)
         return total
 
 
@@ -301,21 +338,20 @@ def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     return V
 
 
-def activate(A: Array, bias: Array) -> Array:
-    """Add `bias`, shape (n,), to the rows of a contiguous `A`, shape (m, n), and apply σ, in place; return `A`."""
-    A += bias
-    sigmoid(A.reshape(1, -1), np.zeros(1, A.dtype))
-    return A
-
-
-def sample_bits(P: Array, rng: np.random.Generator) -> Array:
-    """Return an array of ones with probability `P` and zeros elsewhere, of the shape and dtype of `P`."""
-    U = rng.random(P.shape, dtype=P.dtype.type)
+def sample_bits(P: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
+    """Return an array (in `out`) of ones with probability `P` and zeros elsewhere, of the shape and dtype of `P`."""
+    U = rng.random(P.shape, dtype=P.dtype.type, out=out)
     return np.less(U, P, out=U)
 
 
 def _dtype(value: ArrayLike) -> type[np.floating[Any]]:
     return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64
+
+
+def _block_size(n_visible: int, n_hidden: int) -> int:
+    """Return a power of two of images whose product with the weights OpenBLAS makes without packing, if any pays."""
+    unpacked = _UNPACKED // (n_visible * n_hidden)
+    return min(1 << unpacked.bit_length() - 1, BLOCK_SIZE) if unpacked >= _LEAST_UNPACKED else BLOCK_SIZE
 
 
 def _n_blocks(V: Array, block_size: int) -> int:
@@ -327,18 +363,27 @@ def _block(V: Array, number: int, block_size: int) -> Array:
     return V[number * block_size : (number + 1) * block_size].T.copy()
 
 
-def _scratch(shape: tuple[int, ...], n_images: int, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    n_visible, n_hidden = shape
-    return np.empty((n_hidden, n_images), dtype), np.empty((n_visible, n_images), dtype)
-
-
+@kernel()
 def _mean_hidden(W: Array, c: Array, V: Array, H: Array) -> None:
     """Write P(h = 1 | v) of the columns of `V` to the columns of `H`."""
-    np.matmul(W.T, V, out=H)
+    np.dot(W.T, V, H)
     sigmoid(H, c)
 
 
+@kernel()
 def _visible_error(W: Array, b: Array, H: Array, V: Array, V_hat: Array) -> float:
     """Return the sum of (v − σ(b + Wh))² over the columns of `V` and `H`; `V_hat` is scratch."""
-    np.matmul(W, H, out=V_hat)
+    np.dot(W, H, V_hat)
     return squared_error(V_hat, b, V)
+
+
+@kernel()
+def _population_errors(X: Array, V: Array, n_hidden: int, errors: Array) -> None:
+    """Write the error of each individual on the columns of `V`: compiled, so that threads do not wait for Python."""
+    n_visible, n_images = V.shape
+    weights, end = n_visible * n_hidden, n_visible * n_hidden + n_visible
+    H, V_hat = np.empty((n_hidden, n_images), V.dtype), np.empty((n_visible, n_images), V.dtype)
+    for i in range(X.shape[0]):
+        W, b, c = X[i, :weights].reshape(n_visible, n_hidden), X[i, weights:end], X[i, end:]
+        _mean_hidden(W, c, V, H)
+        errors[i] = _visible_error(W, b, H, V, V_hat)

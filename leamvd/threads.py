@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -53,3 +53,17 @@ def in_threads(work: Callable[[Any], _T], items: Iterable[Any], n_threads: int |
     """Return ``work(item)`` for each of the items, in their order, computed on `n_threads` threads."""
     with ThreadPoolExecutor(thread_count(n_threads)) as pool:
         return list(pool.map(work, items))
+
+
+def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None) -> None:
+    """Call ``work`` for both halves of ``range(size)``, for the second one on a thread of the pool if there is one."""
+    first, second = slice(0, size // 2), slice(size // 2, size)
+    if pool is None:
+        work(first)
+        work(second)
+        return
+    other = pool.submit(work, second)
+    try:
+        work(first)
+    finally:
+        other.result()  # also where the first half fails: nobody writes after the call

@@ -67,6 +67,28 @@ def test_against_reference(k, batch):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_large_layers_are_cut_in_halves_and_follow_the_reference(n_threads, monkeypatch):
+    monkeypatch.setattr("leamvd.contrastive_divergence._LARGE", 1)
+    V = images(n=7)
+    trainer = ContrastiveDivergence(V, 5, k=2, batch_size=5, spread=0.7, seed=9, n_threads=n_threads)
+    for _ in range(3):
+        trainer.epoch()
+    expected = reference(
+        V, 5, 3, seed=9, k=2, batch=5, rate=0.1, momentums=(0.5, 0.9), switch=5, decay=2e-4, spread=0.7
+    )
+    for ours, theirs in zip(trainer.rbm, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.compiled
+def test_threads_do_not_change_a_bit():
+    V = images(300, 400, dtype=np.float32)
+    one, two = (ContrastiveDivergence(V, 260, seed=1, n_threads=n).epoch() for n in (1, 2))
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_defaults_are_row_e8():
     V = images(250)
     trainer = ContrastiveDivergence(V, 4, seed=1)

@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import time
+import tracemalloc
 from typing import Any, get_args, get_type_hints
 
 import numba
@@ -13,6 +15,7 @@ from problems import PROBLEMS, ellipsoid, rastrigin, rosenbrock, sphere
 from reference import Reference
 
 from leamvd import LEAMVD, Reading, State
+from leamvd.threads import kernel_threads
 
 Array = NDArray[Any]
 FIELDS = {  # of State, and what the reference calls them
@@ -346,6 +349,48 @@ def test_one_and_two_threads_give_the_same_bits(dtype: str, reading: Reading) ->
     for one, two in zip(*runs, strict=True):
         assert same(one, two)
     assert np.ptp([s.beta1 for s in runs[0]]) > 0
+
+
+@pytest.mark.parametrize(
+    ("start", "vectors"),
+    [({"x0": True}, 5), ({"x0": True, "bounds": (-1, 1), "reading": Reading(limits="clip")}, 7), ({}, 5)],
+    ids=["x0", "x0 and limits", "limits"],
+)
+def test_memory_is_the_population_and_a_few_vectors(start: dict[str, Any], vectors: int) -> None:
+    """A generation needs lambda + 5 vectors, and two more where limits are kept: at most 1.3 populations of 24."""
+    n = 100_000
+    given = {"n_var": n, "bounds": (-1, 1)} if not start else start | {"x0": np.zeros(n, np.float32)}
+    opt = LEAMVD(**given, dtype="float32", seed=1)
+    opt.tell(opt.ask(), np.arange(24.0))
+    held = [a.nbytes for a in vars(opt).values() if isinstance(a, np.ndarray)]
+    assert sum(held) <= (24 + vectors) * n * 4 + 10_000
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            X = opt.ask()
+            assert np.shares_memory(X, opt._X)
+            opt.tell(X, np.arange(20.0))
+        assert tracemalloc.get_traced_memory()[1] < n  # nothing of the length of a vector is made on the way
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("dtype", "limit"), [("float32", 0.8), ("float64", 1.4)])
+def test_a_generation_costs_less_than_its_random_numbers_from_numpy(dtype: str, limit: float) -> None:
+    """Twice the target: loops that no longer become vector code cost three times as much and more."""
+    n, rng = 50_000, np.random.default_rng(0)
+    opt, X = LEAMVD(np.zeros(n), dtype=dtype, seed=1, n_gen=1000), np.empty((24, n), dtype)
+    opt.tell(opt.ask(), np.arange(24.0))
+    ratios = []
+    with kernel_threads(1):
+        for _ in range(9):
+            start = time.perf_counter()
+            rng.standard_normal(out=X, dtype=dtype)
+            middle = time.perf_counter()
+            opt.tell(opt.ask(), rng.random(20))
+            ratios.append((time.perf_counter() - middle) / (middle - start))
+    assert np.median(ratios) < limit
 
 
 @pytest.mark.compiled

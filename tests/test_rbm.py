@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from leamvd import rbm as module
-from leamvd.logistic import sigmoid, squared_error
+from leamvd.logistic import sigmoid, sigmoid_columns, squared_error
 from leamvd.rbm import RBM, ReconstructionObjective, constant_baseline, n_parameters, reconstruction_errors
 
 
@@ -175,6 +175,25 @@ def test_kernels_add_the_bias_of_the_row():
     sigmoid(A, bias)
     np.testing.assert_allclose(A, exact, rtol=1e-15)
     assert squared_error(np.full((1, 2), np.nan), np.zeros(1), np.zeros((1, 2))) == np.inf
+
+
+def test_sigmoid_of_some_columns_adds_the_bias_of_the_column():
+    rng = np.random.default_rng(0)
+    A, bias = rng.normal(size=(3, 37)), rng.normal(size=37)
+    given = A.copy()
+    sigmoid_columns(A, bias, 5, 31)
+    np.testing.assert_allclose(A[:, 5:31], expit(given + bias)[:, 5:31], rtol=1e-15)
+    np.testing.assert_array_equal(np.delete(A, range(5, 31), axis=1), np.delete(given, range(5, 31), axis=1))
+
+
+@pytest.mark.parametrize(
+    ("v", "h", "size"), [(49, 30, 512), (30, 30, 1024), (30, 120, 256), (2, 1, 1024), (88, 88, 128), (89, 89, 1024)]
+)
+def test_small_layers_have_blocks_whose_products_need_no_packing(v, h, size):
+    objective = ReconstructionObjective(np.zeros((3000, v), np.float32), h)
+    assert [len(block.T) for block in objective._blocks[:-1]] == [size] * ((3000 - 1) // size)
+    assert sum(len(block.T) for block in objective._blocks) == 3000
+    assert size == 1024 or (size * v * h <= 1_000_000 < 2 * size * v * h)
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-6)])

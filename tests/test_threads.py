@@ -2,11 +2,12 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from threadpoolctl import threadpool_info
 
-from leamvd.threads import in_threads, one_blas_thread, thread_count
+from leamvd.threads import in_halves, in_threads, one_blas_thread, thread_count
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
@@ -40,3 +41,27 @@ def test_thread_count() -> None:
     assert thread_count(None) >= 1
     with pytest.raises(ValueError, match="n_threads must be an integer >= 1, got 0"):
         thread_count(0)
+
+
+@pytest.mark.parametrize("pool", [None, ThreadPoolExecutor(1)], ids=["one thread", "two"])
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_halves_make_the_whole(size: int, pool: ThreadPoolExecutor | None) -> None:
+    done: list[tuple[int, int]] = []
+    in_halves(lambda half: done.extend((i, threading.get_ident()) for i in range(half.start, half.stop)), size, pool)
+    assert sorted(i for i, _ in done) == list(range(size))
+    assert len({ident for _, ident in done}) == min(size, 1 if pool is None else 2)
+
+
+@pytest.mark.parametrize("wrong", [0, 2])
+def test_an_error_in_either_half_reaches_the_caller_after_both(wrong: int) -> None:
+    ended: list[int] = []
+
+    def work(half: slice) -> None:
+        time.sleep(0.01 * (half.start > 0))
+        ended.append(half.start)
+        if half.start == wrong:
+            raise ZeroDivisionError
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
+        in_halves(work, 4, pool)
+    assert sorted(ended) == [0, 2]

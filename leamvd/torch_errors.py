@@ -1,0 +1,201 @@
+"""Reconstruction errors of a population by PyTorch: on CUDA devices, and with products in bfloat16.
+
+PyTorch is optional (``pip install leamvd[torch]``) and imported only where it is asked for.
+"""
+
+import contextlib
+import importlib
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from leamvd import checks
+from leamvd.threads import in_threads, thread_count
+
+__all__ = ["Arithmetic", "TorchErrors", "arithmetic"]
+
+Array = NDArray[Any]
+
+BACKENDS = ("numpy", "torch")
+"""What can compute the objective."""
+
+PRECISIONS = ("float32", "float64", "bfloat16")
+"""What its matrix products can be made of."""
+
+# Activations of individuals that are computed together: small ones in the processor's cache, few calls on a device.
+_ACTIVATIONS = {"cpu": 2**20, "cuda": 2**27}
+
+
+class Arithmetic(NamedTuple):
+    """Where an objective is computed, and with which numbers.
+
+    Parameters
+    ----------
+    backend : {"numpy", "torch"}
+        The library.
+    device : str
+        A torch device: "cpu", "cuda", "cuda:1".
+    precision : {"float32", "float64", "bfloat16"}
+        Of the matrix products' factors.
+    """
+
+    backend: str
+    device: str
+    precision: str
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of everything but the products' factors: bfloat16 is only ever multiplied."""
+        return np.dtype("float64" if self.precision == "float64" else "float32")
+
+
+def arithmetic(backend: str, device: str | None, precision: str | None, dtype: DTypeLike) -> Arithmetic:
+    """Return what a backend computes with, its arguments checked.
+
+    Parameters
+    ----------
+    backend : {"numpy", "torch"}
+        NumPy computes on the processor, in the dtype of the images, and nowhere else.
+    device : str, optional
+        Without it, "cuda" for torch where there is such a device, otherwise "cpu".
+    precision : {"float32", "float64", "bfloat16"}, optional
+        Without it, the dtype of the images.
+    dtype : dtype
+        Of the images, float32 or float64.
+
+    Returns
+    -------
+    Arithmetic
+
+    Raises
+    ------
+    ImportError
+        If torch is asked for and cannot be imported.
+    ValueError
+        If there is no such backend, precision or device, or NumPy has none.
+    """
+    name = np.dtype(dtype).name
+    checks.choice("backend", backend, BACKENDS)
+    if precision is not None:
+        checks.choice("precision", precision, PRECISIONS)
+    if backend == "torch":
+        return Arithmetic(backend, _device(device), precision or name)
+    if device not in (None, "cpu"):
+        raise ValueError(f"device must be 'cpu' or None for backend='numpy', got {device!r}")
+    if precision not in (None, name):
+        raise ValueError(f"precision must be that of the images, {name!r}, for backend='numpy', got {precision!r}")
+    return Arithmetic(backend, "cpu", name)
+
+
+def _device(name: str | None) -> str:
+    torch = _torch()
+    devices = torch.cuda.device_count()
+    if name is None:
+        return "cuda" if devices else "cpu"
+    try:
+        device = torch.device(name)
+        exists = isinstance(name, str) and (
+            device.type == "cpu" or (device.type == "cuda" and (device.index or 0) < devices)
+        )
+    except (RuntimeError, TypeError):
+        exists = False
+    if not exists:
+        known = ["cpu", *(["cuda"] if devices else []), *(f"cuda:{i}" for i in range(devices))]
+        raise ValueError(f"device must be one that torch finds here, {', '.join(map(repr, known))}, got {name!r}")
+    return name
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        raise ImportError("backend='torch' needs PyTorch, try: pip install leamvd[torch]") from error
+
+
+class TorchErrors:
+    """Sum over images and pixels of (v − σ(b + W σ(c + Wᵀv)))² for each RBM of a population.
+
+    Products of float32 are of true float32, whatever the process allows elsewhere (TF32, bfloat16). Those of bfloat16
+    are summed in float32 and rounded to bfloat16; everything else is then float32: biases, σ, differences and their
+    squares. The sum over blocks of images is float64.
+
+    On the processor, blocks are spread over threads, and torch uses one thread for each: while a call runs, torch's own
+    number of threads is 1, for the whole process. The same call gives the same bits again, on a processor on any number
+    of threads; another device or version of torch gives others.
+
+    Parameters
+    ----------
+    blocks : iterable of (n_visible, m) array
+        Images as columns. They are copied to the device, in bfloat16 once more.
+    n_hidden : int
+        Number of hidden units.
+    arithmetic : Arithmetic
+        Device and precision.
+    n_threads : int, optional
+        By default, one for each usable core; without effect on a CUDA device.
+    """
+
+    def __init__(
+        self, blocks: Iterable[Array], n_hidden: int, arithmetic: Arithmetic, n_threads: int | None = None
+    ) -> None:
+        torch = _torch()
+        self._device = torch.device(arithmetic.device)
+        self._factor = getattr(torch, arithmetic.precision)
+        self._n_threads = thread_count(n_threads)
+        wide = getattr(torch, arithmetic.dtype.name)
+        images = [torch.tensor(block, dtype=wide, device=self._device) for block in blocks]
+        self._blocks = [(V, V.to(self._factor)) for V in images]
+        n_visible, block_size = images[0].shape
+        self._shape = n_visible, n_hidden
+        self._at_once = max(1, _ACTIVATIONS[self._device.type] // (block_size * (n_visible + n_hidden)))
+
+    def __call__(self, X: Array) -> NDArray[np.float64]:
+        """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of not-a-number."""
+        torch, (n_visible, n_hidden) = _torch(), self._shape
+        with _own_settings(torch):
+            population = torch.tensor(X, device=self._device)
+            W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
+            W = W.unflatten(1, self._shape).to(self._factor)
+            individuals = zip(*(p.split(self._at_once) for p in (W, b, c)), strict=True)
+            tasks = product(self._blocks, list(individuals))
+            on_cpu = self._device.type == "cpu"
+            parts = in_threads(self._part, tasks, self._n_threads) if on_cpu else list(map(self._part, tasks))
+            total = torch.cat(parts).view(len(self._blocks), len(X)).sum(dim=0)
+            result: NDArray[np.float64] = total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()
+        return result
+
+    def _part(self, task: tuple[tuple[Any, Any], tuple[Any, Any, Any]]) -> Any:
+        """Return the errors of some individuals on one block of images, a float64 tensor."""
+        torch = _torch()
+        (V, factor), (W, b, c) = task
+        torch.set_num_threads(1)  # a new thread would otherwise start a team of its own
+        with torch.inference_mode():
+            factor = factor.expand(len(W), -1, -1)
+            H = torch.bmm(W.mT, factor).to(V.dtype).add_(c[:, :, None]).sigmoid_()
+            V_hat = torch.bmm(W, H.to(self._factor)).to(V.dtype).add_(b[:, :, None]).sigmoid_()
+            # pairwise sums of a block lose nothing that matters
+            return V_hat.sub_(V).square_().sum(dim=(1, 2)).double()
+
+
+@contextlib.contextmanager
+def _own_settings(torch: Any) -> Iterator[None]:
+    """Let products be of the numbers that they are given, and sums be float32; put back what was set before."""
+    cuda, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    settings = (
+        (cuda, "fp32_precision", "ieee"),
+        (cpu, "fp32_precision", "ieee"),
+        (cuda, "allow_bf16_reduced_precision_reduction", False),
+    )
+    n_threads = torch.get_num_threads()
+    before = [getattr(place, name) for place, name, _ in settings]
+    try:
+        for place, name, value in settings:
+            setattr(place, name, value)
+        yield
+    finally:
+        for (place, name, _), value in zip(settings, before, strict=True):
+            setattr(place, name, value)
+        torch.set_num_threads(n_threads)
