@@ -21,7 +21,7 @@ KERNEL_TESTS := $(wildcard $(addprefix tests/test_,$(addsuffix .py,compile strea
 	lea_mvd logistic rbm contrastive_divergence)))
 
 .DEFAULT_GOAL := help
-.PHONY: help book test accept lint coverage lock clean
+.PHONY: help book bench test accept lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,10 +35,13 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
-book: $(INSTALLED)  ## Run the four sections at a small scale and render the book
+book: $(INSTALLED)  ## Run the sections at a small scale and render the book
 	$(BIN)/leamvd reproduce --profile quick --output results/quick
 	@echo "Rendering the book; open this page:"
 	@$(BIN)/leamvd book --results results/quick
+
+bench: $(INSTALLED)  ## Measure time and memory here, rivals too where installed (pip install -e '.[bench]')
+	$(BIN)/leamvd bench
 
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
@@ -61,8 +64,9 @@ coverage: $(INSTALLED)  ## Measure line coverage, compiled and uncompiled runs t
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --cov --cov-append --cov-report= $(KERNEL_TESTS)
 	$(BIN)/coverage report --fail-under=95
 
+# Without the extras `torch` and `bench`: what they need is large, and differs by machine and device.
 lock: $(INSTALLED)  ## Renew requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --upgrade \
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
 		--generate-hashes --no-annotate --no-header -o requirements.lock
 
 clean:  ## Remove what the other commands made, except results

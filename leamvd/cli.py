@@ -1,4 +1,4 @@
-"""The command ``leamvd``: list and rerun the paper's sections, fetch the data, render the book."""
+"""The command ``leamvd``: list and rerun the paper's sections, fetch the data, measure costs, render the book."""
 
 import time
 from pathlib import Path
@@ -6,6 +6,9 @@ from pathlib import Path
 import click
 
 from leamvd.sections import PARTIAL, ParameterError, RunError, Section, assign, choose, load, publish, run
+
+BENCH = "linear-cost"
+"""The section that measures costs."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -78,6 +81,29 @@ def reproduce(
         click.echo(f"\nstopped; partial results: {output / PARTIAL}\nThe same command carries on from there.", err=True)
         context.exit(130)
     click.echo(f"results: {output}")
+
+
+@main.command("bench")
+@click.option("--profile", metavar="quick|paper", default="paper", show_default=True, help="A minute, or fifteen.")
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results/bench"), show_default=True,
+    help="Folder of the results.",
+)  # fmt: skip
+@click.pass_context
+def bench_(context: click.Context, profile: str, output: Path) -> None:
+    """Measure what everything costs on this machine, and print it beside the targets.
+
+    The same as `leamvd reproduce linear-cost -p source=measured`. Rivals are measured where they are installed
+    (leamvd[bench]).
+    """
+    context.invoke(
+        reproduce, names=(BENCH,), profile=profile, settings=("source=measured",), dataset=None, output=output
+    )
+    from leamvd import bench  # brings pandas, which takes long to import
+    from leamvd.bench import report
+
+    (section,) = choose(load(), [BENCH])
+    click.echo(report.targets(bench.read(output / section.stem)).to_string(index=False))
 
 
 @main.group()

@@ -5,6 +5,7 @@ References
 Hinton (2002), "Training products of experts by minimizing contrastive divergence". Neural Computation 14, 1771-1800.
 Hinton and Salakhutdinov (2006), "Reducing the dimensionality of data with neural networks". Science 313, 504-507, and
 its published code: batches, learning rate, momentum, decay and which units are sampled.
+Tieleman (2008), "Training restricted Boltzmann machines using approximations to the likelihood gradient". ICML.
 Hinton (2012), "A practical guide to training restricted Boltzmann machines".
 """
 
@@ -41,7 +42,12 @@ class ContrastiveDivergence:
         Δ ← momentum·Δ + learning_rate·(⟨v₀p₀ᵀ⟩ − ⟨vₖpₖᵀ⟩ − weight_decay·W),   W ← W + Δ,
 
     likewise b by ⟨v₀⟩ − ⟨vₖ⟩ and c by ⟨p₀⟩ − ⟨pₖ⟩. An epoch visits every image once, in a new random order; the last
-    batch may be smaller. A trainer pickled after any epoch and loaded continues bit for bit.
+    batch may be smaller.
+
+    Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for vₖ too: the chains
+    are then Gibbs sampling of a slowly changing model.
+
+    A trainer pickled after any epoch and loaded continues bit for bit.
 
     Parameters
     ----------
@@ -51,6 +57,8 @@ class ContrastiveDivergence:
         Number of hidden units.
     k : int
         Steps of the chain.
+    persistent : bool
+        Whether chains go on from batch to batch; they start with all hidden units off.
     batch_size : int
         Images in one update.
     learning_rate, momentum, final_momentum, weight_decay : float
@@ -80,6 +88,7 @@ class ContrastiveDivergence:
         n_hidden: int,
         *,
         k: int = 1,
+        persistent: bool = False,
         batch_size: int = 100,
         learning_rate: float = 0.1,
         momentum: float = 0.5,
@@ -97,6 +106,7 @@ class ContrastiveDivergence:
         n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
         self._k = checks.integer("k", k, at_least=1)
         self._batch_size = min(checks.integer("batch_size", batch_size, at_least=1), len(self._V))
+        self._persistent = checks.choice("persistent", persistent, (True, False))
         self._learning_rate = checks.real("learning_rate", learning_rate, at_least=0)
         self._momentum = checks.real("momentum", momentum, at_least=0, below=1)
         self._final_momentum = checks.real("final_momentum", final_momentum, at_least=0, below=1)
@@ -110,6 +120,7 @@ class ContrastiveDivergence:
         W = self._rng.normal(0, spread, (n_visible, n_hidden)).astype(own)
         self._rbm = RBM(W, np.zeros(n_visible, own), np.zeros(n_hidden, own))
         self._step = RBM(*map(np.zeros_like, self._rbm))
+        self._bits = np.zeros((self._batch_size, n_hidden), own)
         self._n_epochs = 0
         self._n_threads = thread_count(n_threads)
 
@@ -130,7 +141,6 @@ class ContrastiveDivergence:
         scratch = _Scratch(
             np.empty((2 * self._batch_size, n_visible), own),
             np.empty((2 * self._batch_size, n_hidden), own),
-            np.empty((self._batch_size, n_hidden), own),
             np.empty((n_visible, n_hidden), own),
         )
         momentum = self._momentum if self._n_epochs < self._momentum_epochs else self._final_momentum
@@ -174,13 +184,17 @@ class ContrastiveDivergence:
         data, model, p_data, p_model = visible[:n], visible[n:], hidden[:n], hidden[n:]
         np.take(self._V, batch, axis=0, out=data, mode="clip")  # any other mode goes through a copy
         _activate(data, W, c, p_data, pool)
-        bits = sample_bits(p_data, self._rng, scratch.bits[:n])
+        bits = self._bits[:n] if self._persistent else sample_bits(p_data, self._rng, self._bits[:n])
         for _ in range(self._k - 1):
             _activate(bits, W.T, b, model, pool)
             _activate(sample_bits(model, self._rng), W, c, p_model, pool)
             sample_bits(p_model, self._rng, bits)
         _activate(bits, W.T, b, model, pool)
+        if self._persistent:
+            model[:] = sample_bits(model, self._rng)
         _activate(model, W, c, p_model, pool)
+        if self._persistent:
+            sample_bits(p_model, self._rng, bits)
         # With the model's half of the hidden units negated, one product gives the difference of both statistics.
         np.negative(p_model, out=p_model)
         # rate/n turns sums into means; in the arrays' own dtype, so that float32 is not widened
@@ -221,7 +235,6 @@ class _Scratch(NamedTuple):
 
     visible: Array
     hidden: Array
-    bits: Array
     statistic: Array
 
 

@@ -18,25 +18,29 @@ def bits(n):
     return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(float)
 
 
-def reference(V, n_hidden, n_epochs, *, seed, k, batch, rate, momentums, switch, decay, spread):
+def reference(V, n_hidden, n_epochs, *, seed, k, batch, rate, momentums, switch, decay, spread, persistent=False):
     """CD-k image by image, with the random numbers in the trainer's order."""
     rng = np.random.default_rng(seed)
     n_visible = V.shape[1]
     W, b, c = rng.normal(0, spread, (n_visible, n_hidden)), np.zeros(n_visible), np.zeros(n_hidden)
     steps = [np.zeros_like(p) for p in (W, b, c)]
+    chain = np.zeros((batch, n_hidden))
     for epoch in range(n_epochs):
         order = rng.permutation(len(V))
         for start in range(0, len(V), batch):
             data = V[order[start : start + batch]]
             p0 = np.array([expit(c + W.T @ v) for v in data])
-            h = (rng.random(p0.shape) < p0) * 1.0
+            h = chain[: len(data)] if persistent else (rng.random(p0.shape) < p0) * 1.0
             for _ in range(k - 1):
                 p = np.array([expit(b + W @ x) for x in h])
                 v_bits = (rng.random(p.shape) < p) * 1.0
                 p = np.array([expit(c + W.T @ v) for v in v_bits])
                 h = (rng.random(p.shape) < p) * 1.0
             vk = np.array([expit(b + W @ x) for x in h])
+            vk = (rng.random(vk.shape) < vk) * 1.0 if persistent else vk
             pk = np.array([expit(c + W.T @ v) for v in vk])
+            if persistent:
+                chain[: len(data)] = rng.random(pk.shape) < pk
             n = len(data)
             gradients = [
                 sum(np.outer(v, p) for v, p in zip(data, p0, strict=True)) / n
@@ -65,6 +69,20 @@ def test_against_reference(k, batch):
     expected = reference(V, 4, 4, seed=9, k=k, batch=batch, **settings)
     for ours, theirs in zip(trained, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_persistent_chains_go_on_from_batch_to_batch(k):
+    V = images()
+    trainer = ContrastiveDivergence(V, 4, k=k, persistent=True, batch_size=5, spread=0.7, seed=9)
+    trainer.epoch()
+    trainer = pickle.loads(pickle.dumps(trainer))  # the chains are part of the trainer
+    trainer.epoch()
+    expected = reference(
+        V, 4, 2, seed=9, k=k, batch=5, rate=0.1, momentums=(0.5, 0.9), switch=5, decay=2e-4, spread=0.7, persistent=True
+    )
+    for ours, theirs in zip(trainer.rbm, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

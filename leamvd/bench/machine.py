@@ -1,0 +1,61 @@
+"""What the numbers were measured on, and the name of the folder that holds them while they are made."""
+
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import leamvd
+from leamvd import experiments
+from leamvd.threads import thread_count
+
+_PACKAGES = (
+    "leamvd", "cma", "evosax", "evotorch", "jax", "jaxlib", "numba", "numpy", "pypop7", "scikit-learn", "scipy",
+    "torch",
+)  # fmt: skip
+
+
+def machine() -> dict[str, Any]:
+    """Return processor, memory, system, versions, date and code, and the load of the last minute."""
+    return {
+        "processor": _processor(),
+        "cores": thread_count(None),
+        "memory_bytes": psutil.virtual_memory().total,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
+        "date": datetime.date.today().isoformat(),
+        "commit": experiments._commit(),
+        "code": experiments._code(Path(leamvd.__file__).parent),
+        "bench_code": experiments._code(Path(__file__).parent),
+        "load": round(psutil.getloadavg()[0], 2),
+    }
+
+
+def fingerprint(profile: str, found: dict[str, Any]) -> str:
+    """Return the name of a run's folder: a digest of what its numbers depend on."""
+    names = ("processor", "cores", "memory_bytes", "system", "python", "versions", "code", "bench_code")
+    known = {"profile": profile} | {name: found[name] for name in names}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    """Return the processor's name: Linux says it in a file only."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine()

@@ -1,0 +1,383 @@
+"""LEA-MVD and its rivals at equal work: the same population, start, step and objective, a generation at a time.
+
+Every method starts at x = (1, ..., 1) with step 0.1 and minimises the sphere with 24 individuals. The seconds of a
+generation are those of asking and telling. Where a package takes candidates and values, the objective lies outside the
+clock. Where it calls the objective itself (evotorch, pypop7), the clock stands still while it does. Where the package
+compiles the objective into its loop (evosax), the objective is timed alone on an array of the same shape, and its
+median is subtracted.
+
+LEA-MVD keeps 4 of its 24 individuals, with their values: a generation after the first writes 20 new ones.
+"""
+
+import functools
+import importlib.metadata
+import importlib.util
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leamvd.baselines.cma_es import CMAES
+from leamvd.lea_mvd import LEAMVD
+
+POPULATION_SIZE = 24
+STEP = 0.1
+
+_clock = time.perf_counter
+
+
+class RefusalError(RuntimeError):
+    """A method that says by itself that it cannot do so many variables."""
+
+
+class Peer(ABC):
+    """An optimiser at work.
+
+    Attributes
+    ----------
+    best : float
+        Best value of the last generation.
+    """
+
+    best = math.inf
+
+    @abstractmethod
+    def generation(self) -> float:
+        """Run one generation and return the seconds that the optimiser needs for it, the objective excluded."""
+
+    def close(self) -> None:  # noqa: B027  # most have nothing to end
+        """End what it has running."""
+
+
+class AskTell(Peer):
+    """An optimiser that hands out candidates, one a row, and takes their values."""
+
+    def __init__(self, ask: Callable[[], Any], tell: Callable[[Any, Any], object]) -> None:
+        self._ask, self._tell = ask, tell
+
+    def generation(self) -> float:
+        """Ask, and tell what NumPy makes of the candidates."""
+        start = _clock()
+        X = self._ask()
+        asked = _clock() - start
+        F = sphere(np.asarray(X))
+        start = _clock()
+        self._tell(X, F)
+        told = _clock() - start
+        self.best = float(F.min())
+        return asked + told
+
+
+class Calling(Peer):
+    """An optimiser that calls the objective itself, with one point at a time, for as long as it is let.
+
+    It runs on a thread of its own, which waits, inside the objective and so with the clock standing still, at the end
+    of each generation for the next to be asked for.
+    """
+
+    def __init__(self, optimise: Callable[[Callable[[Any], float]], object]) -> None:
+        self._go: SimpleQueue[bool] = SimpleQueue()
+        self._done: SimpleQueue[float | BaseException] = SimpleQueue()
+        self._calls, self._lowest = 0, math.inf
+        self._spent = self._returned = 0.0
+        self._thread = Thread(target=self._run, args=(optimise,), daemon=True)
+        self._thread.start()
+
+    def generation(self) -> float:
+        """Let the thread run until it has called the objective `POPULATION_SIZE` more times."""
+        self._go.put(True)
+        result = self._done.get()
+        if isinstance(result, BaseException):
+            raise result
+        return result
+
+    def close(self) -> None:
+        """End the thread, and with it the optimiser."""
+        self._go.put(False)
+        self._thread.join()
+
+    def _run(self, optimise: Callable[[Callable[[Any], float]], object]) -> None:
+        try:
+            self._wait()
+            optimise(self._objective)
+            raise RuntimeError("the search has ended by itself")
+        except _Closed:
+            pass
+        except BaseException as error:  # whatever it is, it belongs to whoever asked for the generation
+            self._done.put(error)
+
+    def _objective(self, x: Any) -> float:
+        self._spent += _clock() - self._returned
+        value = float(sphere(x[None])[0])
+        self._calls += 1
+        self._lowest = min(self._lowest, value)
+        if self._calls % POPULATION_SIZE == 0:
+            self.best, self._lowest = self._lowest, math.inf
+            self._done.put(self._spent)
+            self._wait()
+        self._returned = _clock()
+        return value
+
+    def _wait(self) -> None:
+        if not self._go.get():
+            raise _Closed
+        self._spent, self._returned = 0.0, _clock()
+
+
+class _Closed(Exception):  # noqa: N818  # not an error: how a thread is told to end
+    pass
+
+
+def sphere(X: Any) -> Any:
+    """Return the sum of squares of each row."""
+    return np.einsum("ij,ij->i", X, X)
+
+
+# ---- packages that hand out candidates
+
+
+def _leamvd(_: str, n: int, dtype: str, seed: int) -> Peer:
+    opt = LEAMVD(np.ones(n, dtype), spread=STEP, population_size=POPULATION_SIZE, seed=seed, dtype=dtype)
+    return AskTell(opt.ask, opt.tell)
+
+
+def _pycma(name: str, n: int, _: str, seed: int) -> Peer:
+    """Return pycma itself; with the full matrix, where copies of the population are nothing, through our own class.
+
+    pycma decomposes its matrix once in many generations, so the median generation is without it, and so is the peak.
+    """
+    if name == "full":
+        try:
+            full = CMAES(np.ones(n), sigma0=STEP, population_size=POPULATION_SIZE, seed=seed)
+        except MemoryError as error:
+            raise RefusalError(str(error)) from None
+        return AskTell(full.ask, full.tell)
+    import cma
+
+    options = {"popsize": POPULATION_SIZE, "CMA_diagonal": True, "seed": seed + 1, "verbose": -9, "verb_log": 0}
+    es = cma.CMAEvolutionStrategy(np.ones(n), STEP, options)
+    return AskTell(es.ask, lambda X, F: es.tell(X, F.tolist()))
+
+
+# ---- evosax: compiled by JAX, float32
+
+
+class _Evosax(Peer):
+    """Random keys are split with the clock standing still."""
+
+    def __init__(self, name: str, n: int, seed: int) -> None:
+        self._strategy, self._params = _strategy(name, n)
+        jax = self._jax = importlib.import_module("jax")
+        self._key, key = jax.random.split(jax.random.key(seed))
+        self._state = self._strategy.init(key, jax.numpy.ones(n), self._params)
+
+    def generation(self) -> float:
+        """Ask, and tell what JAX makes of the candidates; each is waited for."""
+        wait = self._jax.block_until_ready
+        self._key, ask, tell = wait(tuple(self._jax.random.split(self._key, 3)))
+        start = _clock()
+        X, self._state = wait(self._strategy.ask(ask, self._state, self._params))
+        asked = _clock() - start
+        F = wait(_jax_sphere()(X))
+        start = _clock()
+        self._state, _ = wait(self._strategy.tell(tell, X, F, self._state, self._params))
+        told = _clock() - start
+        self.best = float(F.min())
+        return asked + told
+
+
+class _CompiledLoop(Peer):
+    """Many generations compiled into one loop; the objective alone, on ones, is subtracted."""
+
+    def __init__(self, name: str, n: int, seed: int) -> None:
+        jax = self._jax = importlib.import_module("jax")
+        self._length = max(2, min(100, 1_000_000 // n))
+        self._loop, strategy, params = _loop(name, n, self._length)
+        start, key = jax.random.split(jax.random.key(seed))
+        self._carry = key, strategy.init(start, jax.numpy.ones(n), params)
+        self._objective = self._objective_seconds(n)
+
+    def generation(self) -> float:
+        """Run the loop once, and return its seconds for each of its generations."""
+        start = _clock()
+        self._carry, lowest = self._jax.block_until_ready(self._loop(self._carry))
+        seconds = _clock() - start
+        self.best = float(lowest[-1])
+        return max(0.0, seconds / self._length - self._objective)
+
+    def _objective_seconds(self, n: int) -> float:
+        X = self._jax.block_until_ready(self._jax.numpy.ones((POPULATION_SIZE, n)))
+        seconds = []
+        for _ in range(8):
+            start = _clock()
+            self._jax.block_until_ready(_jax_sphere()(X))
+            seconds.append(_clock() - start)
+        return float(np.median(seconds[1:]))  # the first one compiles
+
+
+@functools.cache  # one object, so that a second optimiser of the same shape finds its code compiled
+def _strategy(name: str, n: int) -> tuple[Any, Any]:
+    """Return one of evosax's strategies, and its parameters with the step of all."""
+    import jax.numpy as jnp
+    import optax
+    from evosax import algorithms
+
+    schedule = {"std_schedule": optax.constant_schedule(STEP)} if name == "Open_ES" else {}
+    strategy = getattr(algorithms, name)(population_size=POPULATION_SIZE, solution=jnp.zeros(n), **schedule)
+    params = strategy.default_params
+    return strategy, params if schedule else params.replace(std_init=STEP)
+
+
+@functools.cache
+def _loop(name: str, n: int, length: int) -> tuple[Any, Any, Any]:
+    """Return `length` generations as one compiled function, the strategy and its parameters."""
+    import jax
+
+    strategy, params = _strategy(name, n)
+
+    def generation(carry: Any, _: None) -> tuple[Any, Any]:
+        key, state = carry
+        key, ask, tell = jax.random.split(key, 3)
+        X, state = strategy.ask(ask, state, params)
+        F = _jax_sphere()(X)
+        state, _ = strategy.tell(tell, X, F, state, params)
+        return (key, state), F.min()
+
+    return jax.jit(lambda carry: jax.lax.scan(generation, carry, length=length)), strategy, params
+
+
+@functools.cache
+def _jax_sphere() -> Any:
+    import jax
+
+    return jax.jit(lambda X: jax.numpy.einsum("ij,ij->i", X, X))
+
+
+def _evosax(name: str, n: int, _: str, seed: int) -> Peer:
+    strategy, bracket, _ = name.partition(" (compiled loop)")
+    return _CompiledLoop(strategy, n, seed) if bracket else _Evosax(strategy, n, seed)
+
+
+# ---- packages that call the objective themselves
+
+
+class _Evotorch(Peer):
+    def __init__(self, name: str, n: int, dtype: str, seed: int) -> None:
+        import torch
+        from evotorch import Problem, algorithms
+
+        self._objective_seconds = 0.0
+        problem = Problem(
+            "min", self._objective, solution_length=n, initial_bounds=(1 - STEP, 1 + STEP), vectorized=True,
+            dtype=getattr(torch, dtype), seed=seed,
+        )  # fmt: skip
+        algorithm, separable = name.partition(" (separable)")[:2]
+        self._search = getattr(algorithms, algorithm)(
+            problem,
+            popsize=POPULATION_SIZE,
+            center_init=torch.ones(n, dtype=getattr(torch, dtype)),
+            stdev_init=STEP,
+            **({"separable": True} if separable else {}),
+        )
+
+    def generation(self) -> float:
+        """Run one step of the search; the objective's seconds are clocked, and subtracted."""
+        self._objective_seconds = 0.0
+        start = _clock()
+        self._search.step()
+        return _clock() - start - self._objective_seconds
+
+    def _objective(self, X: Any) -> Any:
+        import torch
+
+        start = _clock()
+        F = torch.einsum("ij,ij->i", X, X)
+        self.best = float(F.min())
+        self._objective_seconds += _clock() - start
+        return F
+
+
+def _pypop7(name: str, n: int, _: str, seed: int) -> Peer:
+    """Return one of pypop7's optimisers; its differential evolution starts uniformly in 1 +- `STEP`."""
+    package = {"CDE": "de", "SNES": "nes"}.get(name, "es")
+    optimizer = getattr(importlib.import_module(f"pypop7.optimizers.{package}.{name.lower()}"), name)
+    problem = {"ndim_problem": n, "lower_boundary": np.full(n, 1 - STEP), "upper_boundary": np.full(n, 1 + STEP)}
+    options = {"n_individuals": POPULATION_SIZE, "mean": np.ones(n), "sigma": STEP, "seed_rng": seed}
+    options |= {"verbose": 0, "is_restart": False}
+    return Calling(lambda f: optimizer(problem | {"fitness_function": f}, options).optimize())
+
+
+# ---- what is there
+
+
+class _Package(NamedTuple):
+    make: Callable[[str, int, str, int], Peer]
+    module: str
+    distribution: str
+
+
+_PACKAGES = {
+    "leamvd": _Package(_leamvd, "leamvd", "leamvd"),
+    "pycma": _Package(_pycma, "cma", "cma"),
+    "evosax": _Package(_evosax, "evosax", "evosax"),
+    "evotorch": _Package(_Evotorch, "evotorch", "evotorch"),
+    "pypop7": _Package(_pypop7, "pypop7", "pypop7"),
+}
+
+METHODS: dict[str, tuple[str, ...]] = {
+    "leamvd": ("float32", "float64"),
+    "pycma separable": ("float64",),
+    "pycma full": ("float64",),
+    "evosax Open_ES": ("float32",),
+    "evosax Open_ES (compiled loop)": ("float32",),
+    "evosax Sep_CMA_ES": ("float32",),
+    "evosax CR_FM_NES": ("float32",),
+    "evotorch SNES": ("float32", "float64"),
+    "evotorch CMAES (separable)": ("float32", "float64"),
+    "pypop7 CDE": ("float64",),
+    "pypop7 LMCMA": ("float64",),
+    "pypop7 SNES": ("float64",),
+    "pypop7 SEPCMAES": ("float64",),
+}
+"""What is measured, and in which dtypes it can run."""
+
+
+def package(method: str) -> str:
+    """Return the package of a method."""
+    return method.split()[0]
+
+
+def version(method: str) -> str | None:
+    """Return the version of a method's package, None where it is not installed."""
+    found = _PACKAGES[package(method)]
+    if importlib.util.find_spec(found.module) is None:
+        return None
+    return importlib.metadata.version(found.distribution)
+
+
+def make(method: str, n: int, dtype: str, seed: int = 0) -> Peer:
+    """Return one of `METHODS` at work on the sphere.
+
+    Parameters
+    ----------
+    method : str
+        Of `METHODS`; its package must be installed.
+    n : int
+        Number of variables.
+    dtype : {"float32", "float64"}
+        Of those of the method.
+    seed : int
+        One seed, one run.
+
+    Raises
+    ------
+    RefusalError
+        If the method itself says that it cannot do so many variables.
+    """
+    name, _, variant = method.partition(" ")
+    return _PACKAGES[name].make(variant, n, dtype, seed)

@@ -1,0 +1,89 @@
+"""Works timed in turn, round by round, so that whatever else the machine does falls on all of them alike."""
+
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leamvd import checks
+
+ROUNDS = 7
+"""Rounds of a measurement; its median and quartiles are recorded."""
+
+Work = Callable[[], float]
+"""Does some work once and returns the seconds that count."""
+
+Seconds = NDArray[np.float64]
+
+_Name = TypeVar("_Name", bound=Hashable)
+
+
+class Summary(NamedTuple):
+    """Median and quartiles of the rounds, in seconds."""
+
+    median: float
+    low: float
+    high: float
+
+
+def clocked(function: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Work:
+    """Return the work of calling `function`, all of whose seconds count."""
+
+    def work() -> float:
+        start = clock()
+        function()
+        return clock() - start
+
+    return work
+
+
+def alternate(
+    works: Mapping[_Name, Work], rounds: int = ROUNDS, *, at_least: float = 0.0, rest: float = 0.0
+) -> dict[_Name, Seconds]:
+    """Time works in turn: in each round each of them once, or as often as it takes to fill some time.
+
+    Parameters
+    ----------
+    works : mapping of hashable to Work
+        What is timed, by name.
+    rounds : int
+        Rounds that count. One more goes before them.
+    at_least : float
+        Seconds that a work is repeated for in each round; how often, its call in the round that does not count tells.
+    rest : float
+        Seconds to wait before a work.
+
+    Returns
+    -------
+    dict of ndarray, shape (rounds,)
+        Seconds of one call, the mean of the round's calls.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an argument is out of range.
+    """
+    checks.integer("rounds", rounds, at_least=1)
+    checks.real("at_least", at_least, at_least=0)
+    checks.real("rest", rest, at_least=0)
+    calls = {name: max(1, math.ceil(at_least / max(work(), 1e-9))) for name, work in works.items()}
+    seconds = {name: np.empty(rounds) for name in works}
+    for i in range(rounds):
+        for name, work in works.items():
+            time.sleep(rest)
+            seconds[name][i] = sum(work() for _ in range(calls[name])) / calls[name]
+    return seconds
+
+
+def summary(seconds: Seconds) -> Summary:
+    """Return median and quartiles of the rounds."""
+    low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
+    return Summary(float(median), float(low), float(high))
+
+
+def paired_ratio(above: Seconds, below: Seconds) -> float:
+    """Return the median over the rounds of the ratio of two works' seconds in the same round."""
+    return float(np.median(above / below))

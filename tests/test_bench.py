@@ -1,0 +1,374 @@
+"""How the bench measures: clocks, memory, processes of their own, and the tables they leave behind."""
+
+import itertools
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from leamvd import bench, cli
+from leamvd.bench import machine, memory, networks, optimisers, peers, report, worker
+from leamvd.bench.records import measure, saved, tabulate
+from leamvd.bench.rows import Row
+from leamvd.bench.timing import alternate, clocked, paired_ratio, summary
+
+MEGABYTE = 1 << 20
+
+WORKS = """
+import os, signal, time
+import numpy as np
+from leamvd.bench.peers import RefusalError
+
+def double(x):
+    print("something else")
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    return [{"twice": 2 * x, "openblas": os.environ["OPENBLAS_NUM_THREADS"], "processors": processors}]
+
+def answer_and_die():
+    from leamvd.bench.worker import main
+    main({"function": "works:double", "arguments": {"x": 2}, "threads": 1})
+    os._exit(7)
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def gone():
+    print("a last word", file=__import__("sys").stderr, flush=True)
+    os._exit(3)
+
+def silent():
+    os._exit(0)
+
+def slow():
+    time.sleep(60)
+
+def wrong():
+    raise ValueError("not\\nlike this")
+
+def huge():
+    np.empty(1 << 60, np.int8)
+
+def refused():
+    raise RefusalError("so many variables are too many")
+"""
+
+
+@pytest.fixture
+def works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module that workers can import, and an empty folder."""
+    (tmp_path / "works.py").write_text(WORKS)
+    path = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+    (tmp_path / "rows").mkdir()
+    return tmp_path / "rows"
+
+
+def row(name: str, *, threads: int = 1, limit: float = 60, **arguments: Any) -> Row:
+    return Row("table", f"works:{name}", arguments, {"known": 1}, threads, limit)
+
+
+# ---- timing
+
+
+def test_works_take_turns_after_a_round_that_does_not_count() -> None:
+    calls = []
+
+    def work(name: str, seconds: float) -> float:
+        calls.append(name)
+        return seconds
+
+    seconds = alternate({"a": lambda: work("a", len(calls)), "b": lambda: work("b", 1.0)}, 3)
+    assert "".join(calls) == "ab" * 4
+    np.testing.assert_array_equal(seconds["a"], [2, 4, 6])
+    np.testing.assert_array_equal(seconds["b"], [1, 1, 1])
+
+
+def test_short_works_are_repeated_and_averaged() -> None:
+    calls = itertools.count()
+    seconds = alternate({"short": lambda: 0.1 + 0.1 * (next(calls) % 2), "long": lambda: 5.0}, 7, at_least=0.4)
+    assert next(calls) == 1 + 7 * 4
+    np.testing.assert_allclose(seconds["short"], 0.15)
+
+
+def test_all_of_a_functions_seconds_count() -> None:
+    ticks = iter([3.0, 10.5])
+    assert clocked(lambda: None, lambda: next(ticks))() == 7.5
+    sleeps = {"short": clocked(lambda: time.sleep(0.001)), "long": clocked(lambda: time.sleep(0.05))}
+    seconds = alternate(sleeps, 3)
+    assert summary(seconds["long"]).median >= 0.05
+    assert paired_ratio(seconds["long"], seconds["short"]) > 2
+
+
+def test_median_quartiles_and_paired_ratio() -> None:
+    assert summary(np.array([5.0, 1, 2, 4, 3])) == (3, 2, 4)
+    assert paired_ratio(np.array([4.0, 2, 12]), np.array([1.0, 2, 4])) == 3  # the medians' ratio is 2
+
+
+@pytest.mark.parametrize(("rounds", "at_least"), [(0, 0), (7, -1)])
+def test_rounds_and_seconds_are_checked(rounds: int, at_least: float) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        alternate({"a": lambda: 1.0}, rounds, at_least=at_least)
+
+
+# ---- memory
+
+
+def hold(megabytes: int) -> None:
+    np.ones(megabytes * MEGABYTE, np.int8)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere an earlier peak cannot be forgotten")
+def test_peak_of_a_known_allocation_whatever_was_held_before() -> None:
+    hold(200)
+    kept = np.ones(50 * MEGABYTE, np.int8)
+    for megabytes in (64, 16):
+        assert memory.peak_bytes(lambda m=megabytes: hold(m)) == pytest.approx(megabytes * MEGABYTE, abs=2 * MEGABYTE)
+    assert len(kept) == 50 * MEGABYTE
+    assert memory.peak_bytes(lambda: None) < MEGABYTE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="about glibc")
+def test_memory_that_was_freed_but_kept_for_later_counts_when_it_is_used_again() -> None:
+    def small(count: int) -> list[np.ndarray]:
+        return [np.ones(100_000, np.int8) for _ in range(count)]
+
+    last = small(300)[-1]  # above the others, so that they cannot go back by themselves
+    assert memory.peak_bytes(lambda: small(200)) == pytest.approx(200 * 100_000, rel=0.1)
+    assert len(last) == 100_000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the resource module")
+def test_where_a_peak_cannot_be_forgotten_a_lower_one_is_not_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_RESET", tmp_path / "no" / "such" / "file")
+    monkeypatch.setattr(memory, "_STATUS", tmp_path / "neither")
+    hold(300)
+    assert math.isnan(memory.peak_bytes(lambda: hold(10)))
+    life = memory._peak()
+    above = life - memory.psutil.Process().memory_info().rss + 100 * MEGABYTE
+    assert memory.peak_bytes(lambda: hold(above // MEGABYTE)) == pytest.approx(above, abs=30 * MEGABYTE)
+
+
+# ---- a process of its own
+
+
+def test_a_worker_has_its_threads_and_answers_in_the_midst_of_other_lines(works: Path) -> None:
+    found = row("double", x=21, threads=2).measure()
+    assert found["status"] == "ok"
+    assert found["seconds"] > 0
+    (numbers,) = found["rows"]
+    assert (numbers["twice"], numbers["openblas"]) == (42, "2")
+    if hasattr(os, "sched_getaffinity"):
+        assert numbers["processors"] == min(2, len(os.sched_getaffinity(0)))
+        assert row("double", x=1).measure()["rows"][0]["processors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("killed", "died (signal 9)"),
+        ("gone", "died (exit status 3): a last word"),
+        ("silent", "died (exit status 0): it said nothing"),
+        ("slow", "stopped after 3 s"),
+    ],
+)
+def test_what_ended_a_worker_is_said(works: Path, name: str, status: str) -> None:
+    found = row(name, limit=3 if name == "slow" else 60).measure()
+    assert (found["status"], found["rows"]) == (status, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("wrong", "failed: ValueError: not like this"),
+        ("huge", "failed: MemoryError: Unable to allocate"),
+        ("refused", "refused: so many variables are too many"),
+    ],
+)
+def test_what_a_worker_could_not_do_is_its_answer(
+    works: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, status: str
+) -> None:
+    monkeypatch.syspath_prepend(works.parent)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)  # these tests' own
+    worker.main({"function": f"works:{name}", "arguments": {}, "threads": 1})
+    answer = json.loads(capsys.readouterr().out.strip().removeprefix(worker.ANSWER))
+    assert answer["status"].startswith(status)
+    assert answer["rows"] == []
+
+
+def test_an_answer_counts_however_its_worker_ends(works: Path) -> None:
+    assert row("answer_and_die").measure()["rows"][0]["twice"] == 4
+
+
+def test_rows_are_saved_at_once_and_never_measured_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row("double", x=x) for x in range(3)]
+    measured = []
+
+    def answer(self: Row) -> dict[str, Any]:
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        measured.append(self.arguments["x"])
+        status = "ok" if self.arguments["x"] else "died (signal 9)"
+        return {"status": status, "rows": [{"twice": 1.5}] * (status == "ok"), "seconds": 2.0}
+
+    monkeypatch.setattr(Row, "measure", answer)
+    with pytest.raises(KeyboardInterrupt):
+        measure(rows, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{r.name}.json" for r in rows[:2]]
+    measured.remove(0)
+    measure(rows, tmp_path, progress=True)
+    assert measured == [1, 2], "what had been measured, failures included, was measured again"
+    assert "3/3" in capsys.readouterr().err
+    table = tabulate(saved(rows, tmp_path), "table", ("x", "known", "threads", "status", "twice"))
+    assert table["status"].tolist() == ["died (signal 9)", "ok", "ok"]
+    assert table["twice"].isna().tolist() == [True, False, False]
+    assert table[["x", "known", "threads"]].to_numpy().tolist() == [[0, 1, 1], [1, 1, 1], [2, 1, 1]]
+    assert len(tabulate(saved(rows, tmp_path), "table", ("x", "twice"))) == 2, "without a status a gap is no row"
+
+
+def test_names_of_rows_are_file_names_and_differ() -> None:
+    rows = optimisers.rows("paper") + networks.rows("paper")
+    names = [r.name for r in rows]
+    assert len(set(names)) == len(names)
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") for name in names)
+
+
+# ---- a run
+
+
+def test_run_measures_writes_and_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "rows", lambda profile: [])
+    tables = bench.run("quick", tmp_path, ["leamvd"], [1_000])
+    rows = tables.optimisers
+    assert tuple(rows) == optimisers.COLUMNS["optimisers"]
+    assert rows[["method", "n", "threads", "status"]].drop_duplicates().to_numpy().tolist() == [
+        ["leamvd", 1_000, 1, "ok"]
+    ]
+    assert rows["dtype"].tolist() == ["float32", "float64"]
+    assert rows["population_bytes"].tolist() == [96_000, 192_000]
+    numbers = rows.loc[:, "compile_seconds":]  # type: ignore[misc]
+    assert (numbers.drop(columns=["compile_seconds", "peak_bytes"]) > 0).all(axis=None)
+    assert numbers.notna().all(axis=None)
+    assert (rows["generation_low"] <= rows["generation_seconds"]).all()
+    assert (rows["generation_seconds"] <= rows["generation_high"]).all()
+    ratio = rows["generation_seconds"] / rows["normal_seconds"]
+    assert (rows["ratio_to_normal"] / ratio).between(0.2, 5).all()
+    assert tables.machine["left_out"] == []
+    assert tables.machine["seconds"] > 0
+    assert tables.machine["profile"] == "quick"
+    for name in (
+        "processor",
+        "cores",
+        "memory_bytes",
+        "system",
+        "python",
+        "versions",
+        "date",
+        "commit",
+        "code",
+        "load",
+    ):
+        assert tables.machine[name] is not None, name
+    monkeypatch.setattr(Row, "measure", lambda self: pytest.fail("measured again"))
+    again = bench.run("quick", tmp_path, ["leamvd"], [1_000])
+    pd.testing.assert_frame_equal(again.optimisers, rows)
+    assert again.machine == bench.read(tmp_path).machine == tables.machine
+
+
+class Steady(peers.Peer):
+    """Takes 7 s to be made and for its first generation, 5 s for the second, and 2 s from then on."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self._clock, self._seconds = clock, iter([4.0, 5.0])
+        clock[0] += 3
+
+    def generation(self) -> float:
+        seconds = next(self._seconds, 2.0)
+        self._clock[0] += seconds
+        return seconds
+
+
+@pytest.mark.parametrize(("numbers", "scale"), [(240, 1), (60, 4), (0, 12)])
+def test_row_of_an_optimiser_whose_costs_are_known(monkeypatch: pytest.MonkeyPatch, numbers: int, scale: int) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(optimisers, "_REFERENCE_NUMBERS", numbers)
+    drawn = optimisers._references(10, "float32")
+    assert drawn[1] == scale
+    assert all(0 < work() < 60 for work in drawn[0].values())
+    monkeypatch.setattr(
+        optimisers, "_references", lambda n, dtype: ({"normal": lambda: 1.0, "copy": lambda: 0.1}, drawn[1])
+    )
+    monkeypatch.setattr(optimisers.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(peers, "make", lambda method, n, dtype: Steady(clock))
+    (row,) = optimisers.measure("leamvd", 10, "float32", rounds=3)
+    assert row["compile_seconds"] == (3 + 4 + 5) - 2 * 2
+    assert (row["generation_seconds"], row["generation_low"], row["generation_high"]) == (2, 2, 2)
+    assert row["normal_seconds"] == scale
+    assert row["ratio_to_normal"] == pytest.approx(2 / scale)
+    assert row["ratio_to_copy"] == pytest.approx(20 / scale)
+
+
+def test_folder_is_named_after_what_the_numbers_depend_on() -> None:
+    here = machine.machine()
+    names = {machine.fingerprint("quick", here), machine.fingerprint("paper", here)}
+    for field in ("processor", "cores", "versions", "code", "bench_code"):
+        names.add(machine.fingerprint("quick", here | {field: "other"}))
+    assert len(names) == 7
+    assert machine.fingerprint("quick", here | {"load": 99.0, "date": "tomorrow"}) in names
+    json.dumps(here)
+
+
+def test_rows_of_the_paper_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimisers, "_LARGE_BYTES", 0)
+    table = pd.DataFrame([r.arguments | {"threads": r.threads} for r in optimisers.rows("paper")])
+    own = table[table["method"] == "leamvd"]
+    assert set(own["n"]) == {10**k for k in range(3, 9)}
+    assert own[own["n"] < 10**8].groupby(["dtype", "threads"]).size().tolist() == [5] * 4
+    assert own[own["n"] == 10**8][["dtype", "threads"]].to_numpy().tolist() == [["float32", 1]]
+    assert table.loc[table["n"] < 10**8, "rounds"].min() >= 7
+    full = table.loc[table["method"] == "pycma full", "n"].tolist()
+    assert full[:5] == [100, 300, 1_000, 2_000, 4_000]
+    monkeypatch.setattr(optimisers, "_LARGE_BYTES", math.inf)
+    assert max(r.arguments["n"] for r in optimisers.rows("paper", ["leamvd"])) == 10**7
+
+
+def test_the_full_matrix_is_refused_at_the_first_size_of_the_grid_that_does_not_fit(works: Path) -> None:
+    n = optimisers.rows("quick", ["pycma full"])[-1].arguments["n"]
+    found = optimisers.rows("quick", ["pycma full"], [n])[0].measure()
+    assert found["status"].startswith(f"refused: CMA-ES with a full covariance matrix of n={n} variables needs")
+    smaller = max(size for size in (0, *optimisers._REFUSALS) if size < n)
+    assert 32 * smaller**2 <= memory.psutil.virtual_memory().total
+
+
+def test_arguments_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="profile must be one of 'quick', 'paper', got 'huge'"):
+        bench.run("huge", tmp_path)
+    with pytest.raises(ValueError, match="methods must be one of"):
+        bench.run("quick", tmp_path, ["adam"])
+    with pytest.raises(ValueError, match="sizes must be an integer >= 1, got 0"):
+        bench.run("quick", tmp_path, ["leamvd"], [0])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_runs_the_section_and_prints_its_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = {}
+    monkeypatch.setattr(cli, "run", lambda section, values, output: ran.update(values, section=section.name, to=output))
+    monkeypatch.setattr(cli, "publish", lambda sections, output: None)
+    monkeypatch.setattr(bench, "read", lambda folder: folder)
+    monkeypatch.setattr(report, "targets", lambda tables: pd.DataFrame({"target": [tables.name], "met": ["yes"]}))
+    result = CliRunner().invoke(cli.main, ["bench", "--profile", "quick", "--output", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert ran == {"profile": "quick", "source": "measured", "section": "linear-cost", "to": tmp_path}
+    assert result.output.splitlines()[-2:] == ["        target met", "05_linear_cost yes"]
+    assert CliRunner().invoke(cli.main, ["bench", "--profile", "huge"]).exit_code == 2

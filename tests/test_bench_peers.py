@@ -1,0 +1,145 @@
+"""The rivals at work: each really optimises, and only its own seconds count."""
+
+import gc
+import importlib.util
+import math
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leamvd.bench import peers
+from leamvd.bench.peers import METHODS, POPULATION_SIZE, STEP, AskTell, Calling, RefusalError
+
+N = 100
+HERE = [(method, dtype) for method in METHODS for dtype in METHODS[method] if peers.version(method) is not None]
+
+
+@pytest.mark.filterwarnings("default")  # what a rival warns of is its own affair
+@pytest.mark.parametrize(("method", "dtype"), HERE, ids=map(" ".join, HERE))
+def test_generations_move_the_optimiser_towards_the_optimum(method: str, dtype: str) -> None:
+    peer = peers.make(method, N, dtype)
+    best = []
+    for _ in range(40):
+        assert 0 <= peer.generation() < math.inf
+        best.append(peer.best)
+    peer.close()
+    assert 0.5 * N < best[0] < 1.1 * N, "every method starts at ones"
+    assert np.mean(best[-10:]) < np.mean(best[:10]) - 0.1
+
+
+def test_ours_and_pycma_are_always_measured() -> None:
+    assert {method for method, _ in HERE} >= {"leamvd", "pycma separable", "pycma full"}
+
+
+@pytest.mark.parametrize("method", ["leamvd", "pycma separable", "pycma full"])
+def test_start_step_and_population(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(peers, "sphere", lambda X: seen.append(X.copy()) or (X**2).sum(axis=1))
+    peer = peers.make(method, 1_000, METHODS[method][0])
+    for _ in range(2):
+        peer.generation()
+    assert seen[0].shape == (POPULATION_SIZE, 1_000)
+    assert seen[0].dtype == METHODS[method][0]
+    assert seen[0][1:].mean() == pytest.approx(1, abs=0.01)
+    assert seen[0][1:].std() == pytest.approx(STEP, rel=0.05)
+    assert len(seen[1]) == (20 if method == "leamvd" else POPULATION_SIZE)
+
+
+def test_seeds_tell_runs_apart() -> None:
+    def best(seed: int) -> float:
+        peer = peers.make("leamvd", N, "float64", seed)
+        peer.generation()
+        return peer.generation() and peer.best
+
+    assert best(1) == best(1) != best(2)
+
+
+class Clock:
+    """Seconds that pass only where a test lets them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 50.0
+        monkeypatch.setattr(peers, "_clock", lambda: self.now)
+        monkeypatch.setattr(peers, "sphere", self.sphere)
+
+    def sphere(self, X: Any) -> Any:
+        self.now += 1_000
+        return (X**2).sum(axis=1)
+
+    def takes(self, seconds: float, result: object = None) -> Any:
+        self.now += seconds
+        return result
+
+
+def test_asking_and_telling_count_and_the_objective_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    peer = AskTell(lambda: clock.takes(1, np.full((2, 3), 2.0)), lambda X, F: clock.takes(2))
+    assert (peer.generation(), peer.best) == (3, 12)
+
+
+def search(clock: Clock, points: int) -> Callable[[Callable[[Any], float]], None]:
+    def optimise(objective: Callable[[Any], float]) -> None:
+        clock.takes(5)
+        for i in range(points):
+            clock.takes(0.5)
+            assert objective(np.array([float(i), 1.0])) == i**2 + 1
+
+    return optimise
+
+
+def test_an_optimiser_that_calls_the_objective_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    peer = Calling(search(clock, 1_000))
+    assert peer.generation() == 5 + 0.5 * POPULATION_SIZE
+    assert peer.best == 1
+    clock.takes(77)  # between generations nothing counts
+    assert peer.generation() == 0.5 * POPULATION_SIZE
+    assert peer.best == POPULATION_SIZE**2 + 1
+    peer.close()
+    assert not peer._thread.is_alive()
+
+
+def test_closing_frees_what_the_thread_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Held:
+        pass
+
+    def optimise(objective: Callable[[Any], float]) -> None:
+        held = Held()
+        alive.append(weakref.ref(held))
+        while True:
+            objective(np.ones(2))
+
+    alive: list[weakref.ref[Held]] = []
+    peer = Calling(optimise)
+    peer.generation()
+    assert alive[0]() is not None
+    peer.close()
+    gc.collect()
+    assert alive[0]() is None
+
+
+def test_what_a_search_raises_reaches_whoever_asked_for_the_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    def optimise(objective: Callable[[Any], float]) -> None:
+        raise MemoryError("no room")
+
+    with pytest.raises(MemoryError, match="no room"):
+        Calling(optimise).generation()
+    peer = Calling(lambda objective: [objective(np.ones(2)) for _ in range(POPULATION_SIZE)])
+    peer.generation()
+    with pytest.raises(RuntimeError, match="ended by itself"):
+        peer.generation()
+
+
+def test_the_full_matrix_refuses_what_does_not_fit() -> None:
+    with pytest.raises(RefusalError, match="n=10000000 variables needs 3,200,000,000,000,000 bytes"):
+        peers.make("pycma full", 10**7, "float64")
+
+
+def test_a_package_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert peers.version("leamvd")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert peers.version("evosax Open_ES") is None
+    assert math.isinf(peers.Peer.best)
