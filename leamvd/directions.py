@@ -42,6 +42,8 @@ class Descent(NamedTuple):
     fresh: float  # of C_hat in C_ani: RATE, or 1 in the first generation of one reading
     square: float  # <C_ani, C_ani>
     projections: NDArray[np.float64]  # (lambda - 1,) <x_k - x_1, C_ani>, k = 2..lambda
+    mean: float  # of the projections
+    std: float
 
 
 @kernel(reassociate=True)
@@ -262,7 +264,7 @@ def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, ori
     -------
     Descent
     """
-    a, p, square, projections = _combine(
+    a, p, square, projections, mean, std = _combine(
         products.rows,
         products.path_path,
         products.path_descent,
@@ -272,7 +274,7 @@ def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, ori
         oriented,
         fresh,
     )
-    return Descent(a, p, fresh, square, projections)
+    return Descent(a, p, fresh, square, projections, mean, std)
 
 
 @kernel()
@@ -285,7 +287,7 @@ def _combine(
     start: NDArray[np.float64],
     oriented: bool,
     fresh: float,
-) -> tuple[NDArray[np.float64], float, float, NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], float, float, NDArray[np.float64], float, float]:
     """Return the fields of `Descent`, `fresh` left out."""
     m, old = ir.size, 1 - RATE
     chosen = rows[ir]
@@ -304,4 +306,5 @@ def _combine(
     new = rows[1:, m] * p - _times(rows[1:, :m], a)
     overlap = np.sum(before * a) + p * path_descent  # <C_hat, C(t - 1)>
     square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * descent_descent
-    return a, p, square, fresh * new + old * rows[1:, m + 1]
+    projections = fresh * new + old * rows[1:, m + 1]
+    return a, p, square, projections, float(np.mean(projections)), float(np.std(projections))

@@ -155,7 +155,7 @@ class LEAMVD(Optimizer):
         self._initial_std: NDArray[np.floating] | None = None
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # C_ani in `_descent` is the last generation's until the next ask adds this generation's C_hat to it.
-        self._pending = directions.Descent(np.zeros(len(self._rows)), 0.0, 0.0, 0.0, np.zeros(size - 1))
+        self._pending = directions.Descent(np.zeros(len(self._rows)), 0.0, 0.0, 0.0, np.zeros(size - 1), 0.0, 0.0)
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
 
@@ -201,12 +201,14 @@ class LEAMVD(Optimizer):
 
     def _regenerate(self, place: sampling.Place) -> None:
         real, pending, n_elite = self.dtype.type, self._pending, self.n_elite
-        steps = np.full(self.population_size - n_elite, self._step())
+        step: NDArray[np.float64] | float = self._step()
         if self.reading.step == "sampled":
-            z = streams.row_normals(np.uint64(self.seed), streams.DESCENT_STEP, self.generation + 1, len(steps))
-            steps += self._descent_std * z
+            count = self.population_size - n_elite
+            z = streams.row_normals(np.uint64(self.seed), streams.DESCENT_STEP, self.generation + 1, count)
+            step = step + self._descent_std * z
         if self.reading.descent_scale == "normalised" and self._descent_norm > 0:
-            steps /= self._descent_norm
+            step = step / self._descent_norm
+        steps = np.full(self.population_size - n_elite, self._beta1 * (1 - self._beta2) * step, self.dtype)
         # The kernel moves the elites to the front. Ctrl-C waits for its end, so what follows from it is said before.
         order, self._order = self._order, np.arange(len(self._X))
         self._F[:n_elite] = self._F[order[:n_elite]]
@@ -218,7 +220,7 @@ class LEAMVD(Optimizer):
             real(pending.path_weight),
             real(pending.fresh),
             real(self._beta1 * self._beta2),
-            (self._beta1 * (1 - self._beta2) * steps).astype(self.dtype),
+            steps,
             self._mean,
             self._std,
             self._path,
@@ -245,7 +247,7 @@ class LEAMVD(Optimizer):
         # elites in their order, then the candidates in theirs; or candidates first (R18)
         elites, candidates = self._order[:count], np.arange(count, self.population_size)
         rows = np.concatenate([elites, candidates] if self.reading.ties == "keep" else [candidates, elites])
-        self._order = rows[np.argsort(self._F[rows], kind="stable")]  # ix
+        self._order = rows[self._F[rows].argsort(kind="stable")]  # ix
         self.best_fun = float(self._F[self._order[0]])
         if self.generation == 1:
             self._release_start()
@@ -298,12 +300,12 @@ class LEAMVD(Optimizer):
         )
         self._descent_norm = math.sqrt(max(self._pending.square, 0.0))
         scale = self._descent_norm if reading.descent_scale == "normalised" and self._descent_norm > 0 else 1.0
-        projections = self._pending.projections / scale
+        mean, std = self._pending.mean, self._pending.std
         if reading.projections == "repeated":  # R11: the printed list names ix_2 twice
-            projections = np.concatenate([projections[:1], projections])
-        self._descent_mean = float(projections.sum()) / len(projections)
-        apart = projections - self._descent_mean
-        self._descent_std = math.sqrt(float(apart @ apart) / len(projections))
+            projections = self._pending.projections
+            repeated = np.concatenate([projections[:1], projections])
+            mean, std = float(repeated.mean()), float(repeated.std())
+        self._descent_mean, self._descent_std = mean / scale, std / scale
         euclidean = reading.sigma_norm == "euclidean"
         self._std_norm = math.sqrt(products.std_square) if euclidean else products.std_max
         if self.generation == 1 and reading.reset == "initial":
@@ -396,7 +398,9 @@ class LEAMVD(Optimizer):
         self._initial_std = None if initial is None else array("initial_std", n)
         self._X, self._F, self._order, self._rows = X, fitness, np.arange(size), rows
         self._mean, self._std, self._path, self._descent, self._previous = mean, std, path, descent, X[0].copy()
-        self._pending = directions.Descent(np.zeros(m), 0.0, 0.0, 0.0, np.zeros(size - 1))  # C_ani is complete
+        self._pending = directions.Descent(
+            np.zeros(m), 0.0, 0.0, 0.0, np.zeros(size - 1), 0.0, 0.0
+        )  # C_ani is complete
         self._descent_mean, self._descent_std = state.descent_mean, state.descent_std
         self._std_norm, self._descent_norm = state.std_norm, state.descent_norm
         self._beta1, self._beta2, self._stagnation = state.beta1, state.beta2, state.stagnation

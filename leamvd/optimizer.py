@@ -61,7 +61,10 @@ class Optimizer(ABC):
         self._halted: dict[str, Any] = {}
 
     def ask(self) -> NDArray[np.floating]:
-        """Return the candidates of the next generation, one a row and read-only; the same ones until they are told."""
+        """Return the candidates of the next generation, one a row; the same ones until they are told.
+
+        For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites: nothing is copied.
+        """
         if self._candidates is None:
             with kernel_threads(math.ceil(self.n_var / CHUNK)):
                 self._candidates = read_only(self._sample())

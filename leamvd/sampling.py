@@ -32,11 +32,17 @@ class Place(NamedTuple):
 
 
 class Perturbation(NamedTuple):
-    """Working memory for the 2 % perturbation of one tile; each thread makes its own."""
+    """Working memory for the 2 % perturbation of one tile; each thread makes its own with `perturbation`."""
 
     words: Words  # (4, _RUN)
     gaps: Integers  # (2, _RUN): columns between hits
     factors: Floats  # (2, _RUN), float64
+
+
+@kernel()
+def perturbation() -> Perturbation:
+    """Return the working memory of `perturb`."""
+    return Perturbation(np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
 
 
 @kernel()
@@ -53,7 +59,7 @@ def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> Non
 
 
 @kernel()
-def _perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation) -> None:
+def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation) -> None:
     """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are geometric."""
     column, block = -1, np.uint64(tile) * np.uint64(TILE)
     while True:
@@ -167,7 +173,7 @@ def regenerate(
     n_elite = size - n_new
     for c in prange((n + CHUNK - 1) // CHUNK):
         s = streams.scratch(X)
-        hits = Perturbation(np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
+        hits = perturbation()
         centre, C, elite = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty((n_elite, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop, tile = min(n, start + TILE), start // TILE
@@ -189,5 +195,5 @@ def regenerate(
                 streams.normal_tile(place.seed, streams.NORMAL, place.generation, n_elite + r, tile, s)
                 for i in range(width):
                     x[i] = s.numbers[i] * sigma[i] + (centre[i] + step * C[i])
-                _perturb(x, place, size if place.by_column else n_elite + r, tile, hits)
+                perturb(x, place, size if place.by_column else n_elite + r, tile, hits)
                 limit(x, low[start:stop], high[start:stop], place.limits)

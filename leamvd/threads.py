@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numba
@@ -15,14 +15,15 @@ from leamvd import checks
 _T = TypeVar("_T")
 
 
-@contextmanager
-def kernel_threads(tasks: int) -> Iterator[None]:
+def kernel_threads(tasks: int) -> AbstractContextManager[None]:
     """Let parallel kernels use no more threads than there are tasks: idle ones would spin, and delay the busy one."""
     before = numba.get_num_threads()
-    if before <= tasks:
-        yield
-        return
-    numba.set_num_threads(max(1, tasks))
+    return nullcontext() if before <= tasks else _fewer_kernel_threads(max(1, tasks), before)
+
+
+@contextmanager
+def _fewer_kernel_threads(count: int, before: int) -> Iterator[None]:
+    numba.set_num_threads(count)
     try:
         yield
     finally:

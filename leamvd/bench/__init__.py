@@ -22,6 +22,8 @@ class Tables(NamedTuple):
     ----------
     optimisers : DataFrame
         Time and memory of a generation, see `leamvd.bench.optimisers`.
+    parts : DataFrame
+        LEA-MVD's generation taken apart, see `leamvd.bench.parts`.
     objectives, training, probe, split : DataFrame
         The objective, contrastive divergence, its features, and a generation of the two experiments taken apart, see
         `leamvd.bench.networks`.
@@ -30,6 +32,7 @@ class Tables(NamedTuple):
     """
 
     optimisers: pd.DataFrame
+    parts: pd.DataFrame
     objectives: pd.DataFrame
     training: pd.DataFrame
     probe: pd.DataFrame
@@ -66,12 +69,12 @@ def run(
     ValueError, TypeError
         If there is no such profile or method, or a size is below 1.
     """
-    from leamvd.bench import networks, optimisers, peers
+    from leamvd.bench import networks, optimisers, parts, peers
     from leamvd.bench.machine import fingerprint, machine
     from leamvd.bench.records import measure, saved, tabulate
     from leamvd.experiments import write
 
-    rows = optimisers.rows(profile, methods, sizes) + networks.rows(profile)
+    rows = optimisers.rows(profile, methods, sizes) + parts.rows(profile) + networks.rows(profile)
     found = machine()
     output = Path(output)
     folder = output / f"bench-{fingerprint(profile, found)}"
@@ -80,7 +83,7 @@ def run(
         write(folder / "machine.json", json.dumps(found, indent=2))
     measure(rows, folder, progress=progress)
     records = saved(rows, folder)
-    for name, columns in (optimisers.COLUMNS | networks.COLUMNS).items():
+    for name, columns in (optimisers.COLUMNS | parts.COLUMNS | networks.COLUMNS).items():
         write(output / f"{name}.csv", tabulate(records, name, columns).to_csv(index=False))
     about = json.loads((folder / "machine.json").read_text(encoding="utf-8")) | {
         "profile": profile,

@@ -28,6 +28,9 @@ MARKERS = "osv^Dx"
 BACKENDS = (PACKAGES["leamvd"], "#a04000", "#0072b2", "#56b4e9", "#009e73", "#999999")
 """Of the bars of an objective, in the order of the table."""
 
+PARTS = ("#0072b2", "#d55e00", "#e69f00", "#f0e442", "#cc79a7", "0.75")
+"""Of the parts of a generation, in the order of the table."""
+
 _OWN = {"linewidth": 2.6, "markersize": 6, "zorder": 5}
 _OTHER = {"linewidth": 1.1, "markersize": 4.5, "zorder": 3}
 
@@ -122,6 +125,26 @@ def ratios(rows: pd.DataFrame) -> Figure:
     for tick, label in zip(axes[0, 0].get_yticklabels(), labels, strict=True):
         tick.set_fontweight("bold" if label.startswith("leamvd") else "normal")
     figure.supxlabel("time of a generation / time of NumPy's normals", fontsize="medium")
+    return figure
+
+
+def parts(shares: pd.DataFrame) -> Figure:
+    """Plot what part of a generation of LEA-MVD each of its parts takes, a bar for each n and dtype.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        Of `leamvd.bench.parts.shares`; a part that was measured as less than nothing is drawn as nothing.
+    """
+    figure, axes = new(height=1.4 + 0.45 * max(1, len(shares)))
+    ax, left = axes[0, 0], np.zeros(len(shares))
+    for colour, (name, percent) in zip(PARTS, shares.clip(lower=0).items(), strict=False):
+        ax.barh(shares.index, percent, left=left, color=colour, label=str(name))
+        left = left + percent.to_numpy()
+    ax.invert_yaxis()
+    ax.set_xlabel("percent of a generation (ask and tell)")
+    ax.grid(visible=False)
+    _legend(figure, [ax])
     return figure
 
 

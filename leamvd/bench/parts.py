@@ -1,0 +1,114 @@
+"""Where the time of a generation goes: its two passes, and what the second one draws, each alone."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leamvd import directions, sampling, streams
+from leamvd.bench.peers import POPULATION_SIZE, STEP
+from leamvd.bench.rows import Row
+from leamvd.bench.timing import ROUNDS, alternate, clocked, summary
+from leamvd.compile import Floats, kernel
+from leamvd.lea_mvd import LEAMVD
+from leamvd.sampling import Place
+from leamvd.streams import TILE, Scratch
+
+COLUMNS = {
+    "parts": (
+        "n", "dtype", "threads", "rounds", "generation_seconds", "first_pass_seconds", "second_pass_seconds",
+        "words_seconds", "normals_seconds", "perturbation_seconds",
+    ),
+}  # fmt: skip
+"""Of the table. The normals' seconds hold the words', and the second pass's those of normals and perturbation."""
+
+_FILL = 0.01  # seconds of one work in a round, at least
+
+
+def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+    """Measure a generation of LEA-MVD, and its parts alone on the same arrays, on the threads of this process.
+
+    What is drawn goes into one tile again and again, so that drawing is all that is measured.
+    """
+    opt = LEAMVD(np.ones(n, dtype), spread=STEP, population_size=POPULATION_SIZE, n_gen=2**31, seed=0, dtype=dtype)
+    values = np.arange(POPULATION_SIZE, dtype=float)
+    opt.tell(opt.ask(), values)
+    new, tiles = POPULATION_SIZE - opt.n_elite, -(-n // TILE)
+    X, real = np.ones((POPULATION_SIZE, n), dtype), np.dtype(dtype).type
+    order, ir = np.arange(POPULATION_SIZE), np.arange(1, 5)
+    weights, steps, none = np.full(POPULATION_SIZE, 1 / POPULATION_SIZE, dtype), np.zeros(new, dtype), real(0)
+    mean, std, path, descent, previous = np.ones((5, n), dtype)
+    empty, place, scratch = np.empty(0, dtype), Place(np.uint64(0), 1, False, 0), streams.scratch(X)
+
+    def second() -> None:
+        coefficients = steps[:4], none, real(0.1), none, steps
+        sampling.regenerate(X, order, ir, *coefficients, mean, std, path, descent, previous, empty, empty, place)
+
+    works = {
+        "generation": lambda: opt.tell(opt.ask(), values[:new]),
+        "first_pass": lambda: directions.scan(X, order, weights, ir, previous, descent, mean, std, path),
+        "second_pass": second,
+        "words": lambda: _words(scratch, new, tiles),
+        "normals": lambda: _normals(scratch, new, tiles),
+        "perturbation": lambda: _perturbation(X[0, :TILE].copy(), place, new, tiles),
+    }
+    timed = alternate({name: clocked(work) for name, work in works.items()}, rounds, at_least=_FILL)
+    return [{f"{name}_seconds": summary(seconds).median for name, seconds in timed.items()}]
+
+
+@kernel()
+def _words(s: Scratch, rows: int, tiles: int) -> None:
+    blocks = np.uint64(s.lanes.shape[1])
+    for tile in range(tiles):
+        for row in range(rows):
+            first = np.uint64(tile) * blocks
+            streams.words_run(
+                np.uint64(0), streams.NORMAL, 1, row, first, s.lanes[0], s.lanes[1], s.lanes[2], s.lanes[3]
+            )
+
+
+@kernel()
+def _normals(s: Scratch, rows: int, tiles: int) -> None:
+    for tile in range(tiles):
+        for row in range(rows):
+            streams.normal_tile(np.uint64(0), streams.NORMAL, 1, row, tile, s)
+
+
+@kernel()
+def _perturbation(x: Floats, place: Place, rows: int, tiles: int) -> None:
+    hits = sampling.perturbation()
+    for tile in range(tiles):
+        for row in range(rows):
+            sampling.perturb(x, place, row, tile, hits)
+
+
+PROFILES = {"quick": (1_000,), "paper": (1_000, 1_000_000)}
+"""Numbers of variables."""
+
+
+def rows(profile: str) -> list[Row]:
+    """Return what is measured, on one thread."""
+    return [
+        Row("parts", f"{__name__}:measure", {"n": n, "dtype": dtype, "rounds": ROUNDS}, {}, limit=300.0)
+        for n in PROFILES[profile]
+        for dtype in ("float32", "float64")
+    ]
+
+
+def shares(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what part of a generation each of its parts takes, in percent: a row for each n and dtype.
+
+    Calls are what is left beside the two passes: the interpreter, the ranking, the power method on 4 x 4 numbers.
+    """
+    seconds = table.set_index("n = " + table["n"].map("{:,}".format) + ", " + table["dtype"]).rename_axis("generation")
+    words, normals = seconds["words_seconds"], seconds["normals_seconds"]
+    first, second, perturbation = (seconds[f"{name}_seconds"] for name in ("first_pass", "second_pass", "perturbation"))
+    found = {
+        "first pass": first,
+        "random words": words,
+        "normals from them": normals - words,
+        "perturbation": perturbation,
+        "rest of the second pass": second - normals - perturbation,
+        "calls": seconds["generation_seconds"] - first - second,
+    }
+    return 100 * pd.DataFrame(found).div(seconds["generation_seconds"], axis=0)

@@ -1,0 +1,56 @@
+"""A generation taken apart: parts that add up, each of the right work."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd import sampling, streams
+from leamvd.bench import parts
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_parts_are_smaller_than_what_holds_them(dtype: str) -> None:
+    (row,) = parts.measure(20_000, dtype, rounds=5)
+    assert set(row) == {name for name in parts.COLUMNS["parts"] if name.endswith("_seconds")}
+    assert 0 < row["words_seconds"] < row["normals_seconds"] < row["second_pass_seconds"] < row["generation_seconds"]
+    assert 0 < row["perturbation_seconds"] < row["second_pass_seconds"]
+    assert 0 < row["first_pass_seconds"] < row["generation_seconds"]
+
+
+def test_what_is_timed_draws_every_number_of_a_generation(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[str, int, int]] = []
+    s, place = streams.scratch(np.empty(1)), sampling.Place(np.uint64(0), 1, False, 0)
+    monkeypatch.setattr(streams, "words_run", lambda *a: drawn.append(("words", a[3], int(a[4]) // s.lanes.shape[1])))
+    monkeypatch.setattr(streams, "normal_tile", lambda *a: drawn.append(("normals", a[3], a[4])))
+    monkeypatch.setattr(sampling, "perturb", lambda *a: drawn.append(("hits", a[2], a[3])))
+    for name, work, first in (("words", parts._words, s), ("normals", parts._normals, s)):
+        getattr(work, "py_func", work)(first, 3, 2)
+        assert drawn == [(name, row, tile) for tile in range(2) for row in range(3)]
+        drawn.clear()
+    getattr(parts._perturbation, "py_func", parts._perturbation)(np.ones(4), place, 3, 2)
+    assert drawn == [("hits", row, tile) for tile in range(2) for row in range(3)]
+
+
+def test_shares_add_up_to_a_generation() -> None:
+    seconds = {
+        "generation": 10.0,
+        "first_pass": 3.0,
+        "second_pass": 6.0,
+        "words": 1.0,
+        "normals": 2.5,
+        "perturbation": 0.5,
+    }
+    table = pd.DataFrame([{"n": 1000, "dtype": "float32"} | {f"{name}_seconds": x for name, x in seconds.items()}])
+    shares = parts.shares(table)
+    assert shares.index.tolist() == ["n = 1,000, float32"]
+    assert shares.iloc[0].to_dict() == pytest.approx(
+        {
+            "first pass": 30,
+            "random words": 10,
+            "normals from them": 15,
+            "perturbation": 5,
+            "rest of the second pass": 30,
+            "calls": 10,
+        }
+    )
