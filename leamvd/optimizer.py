@@ -63,7 +63,7 @@ class Optimizer(ABC):
     def ask(self) -> NDArray[np.floating]:
         """Return the candidates of the next generation, one a row; the same ones until they are told.
 
-        For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites: nothing is copied.
+        For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites.
         """
         if self._candidates is None:
             with kernel_threads(math.ceil(self.n_var / CHUNK)):

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 
 from leamvd import directions, sampling, streams
-from leamvd.bench.peers import POPULATION_SIZE, STEP
+from leamvd.bench.peers import POPULATION_SIZE, make
 from leamvd.bench.rows import Row
 from leamvd.bench.timing import ROUNDS, alternate, clocked, summary
 from leamvd.compile import Floats, kernel
-from leamvd.lea_mvd import LEAMVD
 from leamvd.sampling import Place
 from leamvd.streams import TILE, Scratch
 
@@ -22,6 +21,7 @@ COLUMNS = {
 }  # fmt: skip
 """Of the table. The normals' seconds hold the words', and the second pass's those of normals and perturbation."""
 
+N_ELITE = 4  # LEA-MVD's default
 _FILL = 0.01  # seconds of one work in a round, at least
 
 
@@ -30,10 +30,7 @@ def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
 
     What is drawn goes into one tile again and again, so that drawing is all that is measured.
     """
-    opt = LEAMVD(np.ones(n, dtype), spread=STEP, population_size=POPULATION_SIZE, n_gen=2**31, seed=0, dtype=dtype)
-    values = np.arange(POPULATION_SIZE, dtype=float)
-    opt.tell(opt.ask(), values)
-    new, tiles = POPULATION_SIZE - opt.n_elite, -(-n // TILE)
+    new, tiles = POPULATION_SIZE - N_ELITE, -(-n // TILE)
     X, real = np.ones((POPULATION_SIZE, n), dtype), np.dtype(dtype).type
     order, ir = np.arange(POPULATION_SIZE), np.arange(1, 5)
     weights, steps, none = np.full(POPULATION_SIZE, 1 / POPULATION_SIZE, dtype), np.zeros(new, dtype), real(0)
@@ -45,14 +42,14 @@ def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
         sampling.regenerate(X, order, ir, *coefficients, mean, std, path, descent, previous, empty, empty, place)
 
     works = {
-        "generation": lambda: opt.tell(opt.ask(), values[:new]),
         "first_pass": lambda: directions.scan(X, order, weights, ir, previous, descent, mean, std, path),
         "second_pass": second,
         "words": lambda: _words(scratch, new, tiles),
         "normals": lambda: _normals(scratch, new, tiles),
         "perturbation": lambda: _perturbation(X[0, :TILE].copy(), place, new, tiles),
     }
-    timed = alternate({name: clocked(work) for name, work in works.items()}, rounds, at_least=_FILL)
+    clocks = {"generation": make("leamvd", n, dtype).generation} | {name: clocked(work) for name, work in works.items()}
+    timed = alternate(clocks, rounds, at_least=_FILL)
     return [{f"{name}_seconds": summary(seconds).median for name, seconds in timed.items()}]
 
 
