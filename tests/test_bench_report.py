@@ -86,6 +86,13 @@ def objectives():
     return pd.DataFrame(rows)
 
 
+def parts():
+    names = ("generation", "first_pass", "second_pass", "words", "normals", "perturbation")
+    seconds = {f"{name}_seconds": x for name, x in zip(names, (10.0, 3.0, 6.0, 1.0, 2.5, 0.5), strict=True)}
+    rows = [(n, dtype) for n in (1_000, 1_000_000) for dtype in ("float32", "float64")]
+    return pd.DataFrame([{"n": n, "dtype": dtype, "threads": 1, "rounds": 7} | seconds for n, dtype in rows])
+
+
 def training():
     common = {"n_images": 60_000, "n_visible": 784, "n_hidden": 500, "batch_size": 100, "dtype": "float32", "rounds": 7}
     rows = [("leamvd", 1, 2.0, 1.7, 2.4), ("scikit-learn", 1, 4.8, 1.7, 1.0), ("scikit-learn", 2, 4.4, 1.1, 1.0)]
@@ -122,7 +129,7 @@ MACHINE = {
 
 
 def tables(**changed):
-    made = {f.__name__: f() for f in (optimisers, objectives, training, probe, split)}
+    made = {f.__name__: f() for f in (optimisers, parts, objectives, training, probe, split)}
     return Tables(**made | {"machine": MACHINE} | changed)
 
 

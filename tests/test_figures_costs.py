@@ -3,8 +3,9 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from test_bench_report import objectives, optimisers, probe, split, training
+from test_bench_report import objectives, optimisers, parts, probe, split, training
 
+from leamvd.bench import parts as taken_apart
 from leamvd.bench import report
 from leamvd.figures import costs
 from leamvd.figures.publish import plotted
@@ -144,3 +145,21 @@ def test_figures_of_a_small_run():
     small = optimisers().query("n <= 10_000 and method in ('leamvd', 'pycma separable')")
     growth, *_ = drawn(small, objectives().query("n_visible < 100"), training().iloc[:2], probe().iloc[:1], split())
     assert set(lines(growth.axes[1])) == {"leamvd", "pycma separable", "normals"}
+
+
+def test_parts_are_stacked_to_a_whole_generation():
+    shares = taken_apart.shares(parts())
+    (axes,) = costs.parts(shares).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(shares.index)
+    bars = np.array([[bar.get_x(), bar.get_width()] for bar in axes.patches]).reshape(shares.shape[1], -1, 2)
+    np.testing.assert_allclose(bars[:, :, 1], shares.T)
+    np.testing.assert_allclose(bars[1:, :, 0], np.cumsum(bars[:-1, :, 1], axis=0))
+    np.testing.assert_allclose(bars[-1].sum(axis=1), 100)
+    legend = [text.get_text() for text in axes.figure.legends[0].get_texts()]
+    assert legend == list(shares.columns)
+
+
+def test_a_part_of_less_than_nothing_is_drawn_as_nothing():
+    shares = taken_apart.shares(parts().assign(words_seconds=3.0))
+    (axes,) = costs.parts(shares).axes
+    assert min(bar.get_width() for bar in axes.patches) == 0

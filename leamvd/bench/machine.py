@@ -26,7 +26,7 @@ def machine() -> dict[str, Any]:
         "processor": _processor(),
         "cores": thread_count(None),
         "memory_bytes": psutil.virtual_memory().total,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
         "date": datetime.date.today().isoformat(),
