@@ -79,7 +79,7 @@ def _perturbation(x: Floats, place: Place, rows: int, tiles: int) -> None:
             sampling.perturb(x, place, row, tile, hits)
 
 
-PROFILES = {"quick": (1_000,), "paper": (1_000, 1_000_000)}
+PROFILES = {"quick": (10_000,), "paper": (1_000_000,)}
 """Numbers of variables."""
 
 
