@@ -155,7 +155,7 @@ class LEAMVD(Optimizer):
         self._initial_std: NDArray[np.floating] | None = None
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # C_ani in `_descent` is the last generation's until the next ask adds this generation's C_hat to it.
-        self._pending = directions.Descent(np.zeros(len(self._rows)), 0.0, 0.0, 0.0, np.zeros(size - 1), 0.0, 0.0)
+        self._pending = directions.no_descent(len(self._rows), size)
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
 
@@ -201,14 +201,14 @@ class LEAMVD(Optimizer):
 
     def _regenerate(self, place: sampling.Place) -> None:
         real, pending, n_elite = self.dtype.type, self._pending, self.n_elite
+        n_new = self.population_size - n_elite
         step: NDArray[np.float64] | float = self._step()
         if self.reading.step == "sampled":
-            count = self.population_size - n_elite
-            z = streams.row_normals(np.uint64(self.seed), streams.DESCENT_STEP, self.generation + 1, count)
+            z = streams.row_normals(np.uint64(self.seed), streams.DESCENT_STEP, self.generation + 1, n_new)
             step = step + self._descent_std * z
         if self.reading.descent_scale == "normalised" and self._descent_norm > 0:
             step = step / self._descent_norm
-        steps = np.full(self.population_size - n_elite, self._beta1 * (1 - self._beta2) * step, self.dtype)
+        steps = np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype)
         # The kernel moves the elites to the front. Ctrl-C waits for its end, so what follows from it is said before.
         order, self._order = self._order, np.arange(len(self._X))
         self._F[:n_elite] = self._F[order[:n_elite]]
@@ -398,9 +398,7 @@ class LEAMVD(Optimizer):
         self._initial_std = None if initial is None else array("initial_std", n)
         self._X, self._F, self._order, self._rows = X, fitness, np.arange(size), rows
         self._mean, self._std, self._path, self._descent, self._previous = mean, std, path, descent, X[0].copy()
-        self._pending = directions.Descent(
-            np.zeros(m), 0.0, 0.0, 0.0, np.zeros(size - 1), 0.0, 0.0
-        )  # C_ani is complete
+        self._pending = directions.no_descent(m, size)  # C_ani is complete
         self._descent_mean, self._descent_std = state.descent_mean, state.descent_std
         self._std_norm, self._descent_norm = state.std_norm, state.descent_norm
         self._beta1, self._beta2, self._stagnation = state.beta1, state.beta2, state.stagnation

@@ -76,9 +76,8 @@ def _expit_32(x: Any) -> Any:
     k = rounded - _ROUND_32
     r = (y - k * _LN2_HIGH_32) - k * _LN2_LOW_32
     # 2ᵏ p: the exponents add; all of `rounded` but k is shifted out
-    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + np.float32(_polynomial(_SERIES_32, r)).view(
-        np.int32
-    )
+    p = np.float32(_polynomial(_SERIES_32, r))
+    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + p.view(np.int32)
     return _ONE_32 / (_ONE_32 + np.int32(bits).view(np.float32))
 
 
@@ -88,7 +87,8 @@ def _expit_64(x: Any) -> Any:
     rounded = y * _LOG2_E_64 + _ROUND_64
     k = rounded - _ROUND_64
     r = (y - k * _LN2_HIGH_64) - k * _LN2_LOW_64
-    bits = (np.float64(rounded).view(np.int64) << np.int64(52)) + np.float64(_polynomial(_SERIES_64, r)).view(np.int64)
+    p = np.float64(_polynomial(_SERIES_64, r))
+    bits = (np.float64(rounded).view(np.int64) << np.int64(52)) + p.view(np.int64)
     return _ONE_64 / (_ONE_64 + np.int64(bits).view(np.float64))
 
 

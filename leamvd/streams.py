@@ -221,7 +221,8 @@ class Scratch(NamedTuple):
 
 
 @kernel()
-def _tile_words(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, lanes: Words) -> None:
+def tile_words(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, lanes: Words) -> None:
+    """Fill `lanes` (4, blocks) with the words of one row and tile."""
     first = np.uint64(tile) * np.uint64(lanes.shape[1])
     words_run(seed, purpose, generation, row, first, lanes[0], lanes[1], lanes[2], lanes[3])
 
@@ -233,7 +234,7 @@ def normal_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: 
     Single precision takes four numbers from a counter block, double precision two. Number j of block b of a tile
     belongs to column ``j * blocks + b`` of that tile, so that neighbouring columns come from neighbouring blocks.
     """
-    _tile_words(seed, purpose, generation, row, tile, s.lanes)
+    tile_words(seed, purpose, generation, row, tile, s.lanes)
     if s.numbers.itemsize == 4:
         _single_normals(s.lanes, s.numbers)
     else:
@@ -284,7 +285,7 @@ def distinct(seed: np.uint64, purpose: int, generation: int, count: int, stop: i
 @kernel()
 def uniform_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, s: Scratch) -> None:
     """Draw the TILE numbers of one row and tile, uniform in [0, 1), into ``s.numbers``; laid out as `normal_tile`."""
-    _tile_words(seed, purpose, generation, row, tile, s.lanes)
+    tile_words(seed, purpose, generation, row, tile, s.lanes)
     blocks = s.lanes.shape[1]
     if blocks * 4 == TILE:
         for word in range(4):

@@ -55,13 +55,9 @@ def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
 
 @kernel()
 def _words(s: Scratch, rows: int, tiles: int) -> None:
-    blocks = np.uint64(s.lanes.shape[1])
     for tile in range(tiles):
         for row in range(rows):
-            first = np.uint64(tile) * blocks
-            streams.words_run(
-                np.uint64(0), streams.NORMAL, 1, row, first, s.lanes[0], s.lanes[1], s.lanes[2], s.lanes[3]
-            )
+            streams.tile_words(np.uint64(0), streams.NORMAL, 1, row, tile, s.lanes)
 
 
 @kernel()
