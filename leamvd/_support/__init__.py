@@ -1,0 +1,1 @@
+"""What every wing needs: compiling, checking arguments, threads."""

@@ -1,1 +1,0 @@
-"""The rivals, behind the same ask, tell, stop and result."""

@@ -1,0 +1,1 @@
+"""The notebooks as programs, and the book rendered from them."""

@@ -1,0 +1,1 @@
+"""Restricted Boltzmann machines, what trains them, and the error that the optimizers minimize."""

@@ -1,0 +1,1 @@
+"""LEA-MVD and the baselines, behind one interface: ask, tell, stop, result."""

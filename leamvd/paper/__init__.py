@@ -1,0 +1,1 @@
+"""The paper's experiments: data sets, studies, records, comparisons, claims, figures."""
