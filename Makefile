@@ -40,7 +40,7 @@ book: $(INSTALLED)  ## Run the sections at a small scale and render the book
 	@echo "Rendering the book; open this page:"
 	@$(BIN)/leamvd book --results results/quick
 
-bench: $(INSTALLED)  ## Measure time and memory here, rivals too where installed (pip install -e '.[bench]')
+bench: $(INSTALLED)  ## Measure time and memory here, baselines too where installed (pip install -e '.[bench]')
 	$(BIN)/leamvd bench
 
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/.

@@ -2,9 +2,9 @@
 
 from importlib.metadata import version
 
-from leamvd.lea_mvd import LEAMVD, State
-from leamvd.minimize import minimize
-from leamvd.reading import Reading
+from leamvd.optimizers.lea_mvd import LEAMVD, State
+from leamvd.optimizers.minimize import minimize
+from leamvd.optimizers.reading import Reading
 
 __all__ = ["LEAMVD", "Reading", "State", "minimize"]
 __version__ = version("leamvd")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from leamvd.sections import PARTIAL, ParameterError, RunError, Section, assign, choose, load, publish, run
+from leamvd.book.sections import PARTIAL, ParameterError, RunError, Section, assign, choose, load, publish, run
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -93,7 +93,7 @@ def reproduce(
 def bench_(context: click.Context, profile: str, output: Path) -> None:
     """Measure what everything costs on this machine, and print it beside the targets.
 
-    The same as `leamvd reproduce linear-cost -p source=measured`. Rivals are measured where they are installed
+    The same as `leamvd reproduce linear-cost -p source=measured`. Baselines are measured where they are installed
     (leamvd[bench]).
     """
     context.invoke(
@@ -115,7 +115,7 @@ def data() -> None:
 @click.option("--from", "source", metavar="DIR|URL", help="A folder with the four files, or where to load them from.")
 def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
-    from leamvd import datasets
+    from leamvd.paper import datasets
 
     try:
         click.echo(datasets.fetch_mnist(source, progress=True))
@@ -131,7 +131,7 @@ def mnist(source: str | None) -> None:
 def book(results: Path | None) -> None:
     """Render the book and print the page to open."""
     try:
-        from leamvd.book import render
+        from leamvd.book.render import render
 
         click.echo(render(results).resolve())
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The table of problems that every optimiser is run on: shifted, so that no optimum lies where a search starts."""
+"""The table of problems that every optimizer is run on: shifted, so that no optimum lies where a search starts."""
 
 from collections.abc import Callable
 from typing import NamedTuple

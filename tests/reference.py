@@ -8,7 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from leamvd import Reading, streams
+from leamvd import Reading
+from leamvd.optimizers import random_streams
 
 Array = NDArray[np.float64]
 
@@ -62,23 +63,23 @@ def beta_rules(beta1: float, beta2: float, success: bool, mirrored: bool = False
 
 
 def normals(
-    seed: int, generation: int, row: int, n: int, purpose: int = streams.NORMAL, dtype: str = "float64"
+    seed: int, generation: int, row: int, n: int, purpose: int = random_streams.NORMAL, dtype: str = "float64"
 ) -> Array:
     """Return the stream's normals of one row."""
-    s = streams.scratch(np.empty(1, dtype))
+    s = random_streams.scratch(np.empty(1, dtype))
     tiles = []
-    for tile in range(-(-n // streams.TILE)):
-        streams.normal_tile(np.uint64(seed), purpose, generation, row, tile, s)
+    for tile in range(-(-n // random_streams.TILE)):
+        random_streams.normal_tile(np.uint64(seed), purpose, generation, row, tile, s)
         tiles.append(s.numbers.astype(np.float64))
     return np.concatenate(tiles)[:n]
 
 
 def uniforms(seed: int, generation: int, row: int, n: int) -> Array:
     """Return the stream's uniform numbers of one row in double precision."""
-    s = streams.scratch(np.empty(1))
+    s = random_streams.scratch(np.empty(1))
     tiles = []
-    for tile in range(-(-n // streams.TILE)):
-        streams.uniform_tile(np.uint64(seed), streams.UNIFORM, generation, row, tile, s)
+    for tile in range(-(-n // random_streams.TILE)):
+        random_streams.uniform_tile(np.uint64(seed), random_streams.UNIFORM, generation, row, tile, s)
         tiles.append(s.numbers.copy())
     return np.concatenate(tiles)[:n]
 
@@ -86,13 +87,16 @@ def uniforms(seed: int, generation: int, row: int, n: int) -> Array:
 def factors(seed: int, generation: int, row: int, n: int) -> Array:
     """Sec. 3.4, item 4: gaps between perturbed columns are geometric; a block of words holds two (gap, factor)."""
     result = np.ones(n)
-    for first in range(0, n, streams.TILE):
+    for first in range(0, n, random_streams.TILE):
         column, block = first - 1, first
-        while column < min(n, first + streams.TILE):
-            w = [int(word) for word in streams.words(np.uint64(seed), streams.PERTURBATION, generation, row, block)]
+        while column < min(n, first + random_streams.TILE):
+            w = [
+                int(word)
+                for word in random_streams.words(np.uint64(seed), random_streams.PERTURBATION, generation, row, block)
+            ]
             for gap, factor in ((w[0], w[1]), (w[2], w[3])):
                 column += 1 + math.floor(math.log((gap + 1) / 2**32) / math.log(0.98))
-                if column >= min(n, first + streams.TILE):
+                if column >= min(n, first + random_streams.TILE):
                     break
                 result[column] = 0.5 + factor / 2**32
             block += 1
@@ -124,7 +128,7 @@ class Reference:
         self.low, self.high = np.zeros(n), np.zeros(n)
 
     def tell(self, candidates: Array, values: Array, ir: NDArray[np.int64], sign_like: Array) -> None:
-        """Run lines 4-5 or 15-30, then 7-11; `ir` is given, and so is C where reading row R6 leaves its sign free."""
+        """Run lines 4-5 or 15-30, then 7-11; `ir` is given, and so is C where item R6 leaves its sign free."""
         reading, first = self.reading, self.t == 0
         old = [] if first or reading.elites == "reevaluate" else [(f, x) for f, x in zip(self.F, self.X, strict=True)]
         new = [(np.inf if np.isnan(f) else f, x.astype(float)) for f, x in zip(values, candidates, strict=True)]
@@ -155,7 +159,7 @@ class Reference:
             c_hat *= np.sign((sign_like - 0.9 * self.C) @ c_hat)
         fresh = 1.0 if first and self.reading.first_direction == "full" else 0.1
         self.C = fresh * c_hat + 0.9 * self.C
-        on = self.C / np.linalg.norm(self.C) if self.reading.descent_scale == "normalised" else self.C
+        on = self.C / np.linalg.norm(self.C) if self.reading.descent_scale == "normalized" else self.C
         projections = [float((x - self.X[0]) @ on) for x in self.X[1:]]
         if self.reading.projections == "repeated":
             projections.insert(0, projections[0])
@@ -167,9 +171,12 @@ class Reference:
         """Line 12: the rows that are regenerated (Sec. 3.4), after the elites where they are evaluated again."""
         rows = []
         for row in range(self.n_elite, self.size):
-            step = self.mu_ani if self.reading.descent == "printed" else abs(self.mu_ani)
+            step = self.mu_ani if self.reading.shift == "printed" else abs(self.mu_ani)
             if self.reading.step == "sampled":
-                step += self.sigma_ani * normals(self.seed, self.t + 1, row - self.n_elite, 1, streams.DESCENT_STEP)[0]
+                step += (
+                    self.sigma_ani
+                    * normals(self.seed, self.t + 1, row - self.n_elite, 1, random_streams.DESCENT_STEP)[0]
+                )
             v = self.beta2 * self.P + (1 - self.beta2) * step * self.shift_along
             x = self.std * normals(self.seed, self.t + 1, row, self.n) + self.mean + self.beta1 * v
             by_column = self.reading.perturbation == "column"

@@ -8,17 +8,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd import backends, experiments
-from leamvd.backends import SEARCHES, paired
-from leamvd.dbn import Training
-from leamvd.experiments import COLUMNS, Study
-from leamvd.rbm import reconstruction_errors
+from leamvd.networks.dbn import Training
+from leamvd.networks.objective import reconstruction_errors
+from leamvd.paper import backend_agreement, records, studies
+from leamvd.paper.backend_agreement import SEARCHES, paired
+from leamvd.paper.records import COLUMNS
+from leamvd.paper.studies import Study
 
 TINY = Study(
     n_images=40,
     layers=(6,),
     methods=("lea-mvd", "random"),
-    chains=("own",),
+    inputs=("own",),
     seeds=(3, 5),
     training=Training(n_gen=2, population_size=8, n_elite=2, dtype="float64"),
 )
@@ -72,7 +73,7 @@ def test_equal_outcomes_need_no_test() -> None:
 
 def test_the_same_runs_by_every_search(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    result, provenance = backends.run(TINY, tmp_path, device="cpu")
+    result, provenance = backend_agreement.run(TINY, tmp_path, device="cpu")
     assert tuple(result.columns) == ("search", *COLUMNS)
     assert result.groupby(["search", "method"], sort=False).size().tolist() == [2] * 6
     assert set(result["iteration"]) == {2}
@@ -83,28 +84,28 @@ def test_the_same_runs_by_every_search(tmp_path: Path) -> None:
         assert f"{training['backend']} {training['precision']}" == search
         assert training["dtype"] == "float32"
         assert known["versions"].get("torch") == (torch.__version__ if "torch" in search else None)
-    data = experiments.images(dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, dtype="float32")))
+    data = studies.images(dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, dtype="float32")))
     for row in result.itertuples():
         training = Training(**provenance[row.search]["study"]["training"])
-        (rbm,) = experiments.stack(dataclasses.replace(TINY, training=training), tmp_path, row.method, row.seed, 1)
+        (rbm,) = records.stack(dataclasses.replace(TINY, training=training), tmp_path, row.method, row.seed, 1)
         assert row.mean_field == reconstruction_errors(rbm, data.train, seed=row.seed).mean_field
 
 
 def test_record_can_be_read_again(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     other = dataclasses.replace(TINY, section="mnist-28x28", seeds=(1,), methods=("random",))
-    written = backends.record(tmp_path / "kept", tmp_path, studies=(TINY, other), device="cpu")
-    read = pd.read_csv(tmp_path / "kept" / "backends.csv")
+    written = backend_agreement.record(tmp_path / "kept", tmp_path, studies=(TINY, other), device="cpu")
+    read = pd.read_csv(tmp_path / "kept" / "runs.csv")
     pd.testing.assert_frame_equal(read, written, check_exact=True)
     known = json.loads((tmp_path / "kept" / "provenance.json").read_text())
     assert [{run["study"]["section"] for run in study.values()} for study in known] == [{"mnist-7x7"}, {"mnist-28x28"}]
 
 
 def test_what_ships_with_the_book() -> None:
-    result = backends.recorded()
+    result = backend_agreement.recorded()
     assert tuple(result.columns) == ("search", *COLUMNS)
     assert list(result["search"].unique()) == list(SEARCHES)
-    for study in backends.STUDIES:
+    for study in backend_agreement.STUDIES:
         group = result[(result["section"] == study.section) & result["method"].isin(study.methods)]
         assert len(group) == len(SEARCHES) * len(study.methods) * len(study.seeds)
         assert set(group["seed"]) == set(study.seeds)

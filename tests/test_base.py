@@ -12,18 +12,19 @@ import pytest
 from problems import sphere
 from test_lea_mvd import run_states, same
 
-import leamvd.lea_mvd
-from leamvd import LEAMVD, Reading, sampling
-from leamvd.optimizer import Optimizer
+import leamvd.optimizers.lea_mvd
+from leamvd import LEAMVD, Reading
+from leamvd.optimizers import sampling
+from leamvd.optimizers.base import Optimizer
 
 READINGS = [
     Reading(),
     Reading.printed(),
-    Reading(step="sampled", descent_scale="normalised", reset="initial", limits="reflect", sigma_norm="spectral"),
+    Reading(step="sampled", descent_scale="normalized", reset="initial", limits="reflect", sigma_norm="spectral"),
 ]
 
 
-def optimiser(**options: Any) -> LEAMVD:
+def optimizer(**options: Any) -> LEAMVD:
     return LEAMVD(**{"n_var": 5, "bounds": (-1, 1), "seed": 8, "population_size": 8} | options)
 
 
@@ -36,7 +37,7 @@ def through_pickle(opt: LEAMVD) -> LEAMVD:
 
 
 def through_state(opt: LEAMVD) -> LEAMVD:
-    fresh = optimiser(reading=opt.reading, dtype=opt.dtype)
+    fresh = optimizer(reading=opt.reading, dtype=opt.dtype)
     fresh.state = pickle.loads(pickle.dumps(opt.state))
     return fresh
 
@@ -48,7 +49,7 @@ def through_state(opt: LEAMVD) -> LEAMVD:
 def test_a_copy_after_any_generation_continues_bit_for_bit(
     copied: Callable[[LEAMVD], LEAMVD], dtype: str, reading: Reading
 ) -> None:
-    opt = optimiser(reading=reading, dtype=dtype)
+    opt = optimizer(reading=reading, dtype=dtype)
     for generation in range(18):
         if generation:
             twin = copied(opt)
@@ -65,7 +66,7 @@ def test_a_copy_after_any_generation_continues_bit_for_bit(
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, through_pickle])
 def test_a_copy_between_ask_and_tell_continues_bit_for_bit(copied: Callable[[LEAMVD], LEAMVD]) -> None:
-    opt = optimiser()
+    opt = optimizer()
     for _ in range(3):
         X = opt.ask()
         twin = copied(opt)
@@ -80,7 +81,7 @@ def test_a_copy_between_ask_and_tell_continues_bit_for_bit(copied: Callable[[LEA
 
 
 def test_a_state_is_a_copy() -> None:
-    opt = optimiser()
+    opt = optimizer()
     run_states(opt, sphere, 2)
     before = opt.state
     for array in opt.state[:7]:
@@ -99,7 +100,7 @@ def test_a_state_is_a_copy() -> None:
     ],
 )
 def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], message: str) -> None:
-    opt = optimiser()
+    opt = optimizer()
     run_states(opt, sphere, 2)
     before = opt.state
     with pytest.raises(ValueError, match=message):
@@ -108,7 +109,7 @@ def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], messa
 
 
 def test_state_is_there_after_tell_only() -> None:
-    opt = optimiser()
+    opt = optimizer()
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"state is defined after tell\(\) and before the next ask\(\)"):
             _ = opt.state
@@ -118,7 +119,7 @@ def test_state_is_there_after_tell_only() -> None:
 
 
 def test_ask_twice_gives_the_same_read_only_candidates() -> None:
-    opt = optimiser()
+    opt = optimizer()
     first = opt.ask()
     assert opt.ask() is first
     with pytest.raises(ValueError, match="read-only"):
@@ -126,7 +127,7 @@ def test_ask_twice_gives_the_same_read_only_candidates() -> None:
 
 
 def test_ask_after_stop_still_works() -> None:
-    opt = optimiser(n_gen=1)
+    opt = optimizer(n_gen=1)
     opt.tell(opt.ask(), np.zeros(8))
     assert opt.stop() == {"n_gen": 1}
     opt.tell(opt.ask(), np.zeros(4))
@@ -134,16 +135,16 @@ def test_ask_after_stop_still_works() -> None:
 
 
 def test_one_seed_one_run() -> None:
-    a, b, other = (run_states(optimiser(seed=seed), sphere, 3) for seed in (1, 1, 2))
+    a, b, other = (run_states(optimizer(seed=seed), sphere, 3) for seed in (1, 1, 2))
     assert all(same(x, y) for x, y in zip(a, b, strict=True))
     assert not same(a[0], other[0])
-    assert optimiser(seed=None).seed != optimiser(seed=None).seed
-    run_states(optimiser(seed=2**64 - 1), sphere, 2)
+    assert optimizer(seed=None).seed != optimizer(seed=None).seed
+    run_states(optimizer(seed=2**64 - 1), sphere, 2)
 
 
 def test_what_is_told_becomes_the_population() -> None:
     """Candidates, an equal copy of them, repaired ones and lists are all welcome; the caller's array stays his."""
-    own, copied, repaired = optimiser(), optimiser(), optimiser()
+    own, copied, repaired = optimizer(), optimizer(), optimizer()
     for opt in (own, copied):
         X = opt.ask() if opt is own else opt.ask().copy()
         opt.tell(X, sphere(X))
@@ -180,7 +181,7 @@ def test_what_is_told_becomes_the_population() -> None:
     ],
 )
 def test_a_wrong_tell_says_so_and_changes_nothing(X: Any, F: Any, error: type[Exception], message: str) -> None:
-    opt = optimiser()
+    opt = optimizer()
     candidates = opt.ask()
     with pytest.raises(error, match=message):
         opt.tell(candidates if X is None else X, F)
@@ -190,7 +191,7 @@ def test_a_wrong_tell_says_so_and_changes_nothing(X: Any, F: Any, error: type[Ex
 
 
 def test_tell_needs_ask() -> None:
-    opt = optimiser()
+    opt = optimizer()
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"tell needs candidates to be asked for first: call ask\(\)"):
             opt.tell(np.zeros((8, 5)), np.zeros(8))
@@ -198,7 +199,7 @@ def test_tell_needs_ask() -> None:
 
 
 def test_values_that_are_not_finite_rank_last_and_are_counted() -> None:
-    opt = optimiser()
+    opt = optimizer()
     X = opt.ask().copy()
     opt.tell(X, [np.nan, 3, np.inf, 1, np.nan, 2, 5, 4])
     np.testing.assert_array_equal(opt.state.fitness, [1, 2, 3, 4, 5, np.inf, np.inf, np.inf])
@@ -208,7 +209,7 @@ def test_values_that_are_not_finite_rank_last_and_are_counted() -> None:
 
 
 def test_a_generation_of_nans_ends_the_run() -> None:
-    opt = optimiser()
+    opt = optimizer()
     opt.tell(opt.ask(), np.full(8, np.inf))
     assert opt.stop() == {}
     opt.tell(opt.ask(), np.full(4, np.nan))
@@ -220,7 +221,7 @@ def test_a_generation_of_nans_ends_the_run() -> None:
 
 
 def test_the_result_is_scipys() -> None:
-    opt = optimiser(n_gen=2)
+    opt = optimizer(n_gen=2)
     empty = opt.result
     assert (empty.x, empty.fun, empty.nit, empty.success, empty.status) == (None, np.inf, 0, False, "running")
     run_states(opt, sphere, 2)
@@ -234,7 +235,7 @@ def test_the_result_is_scipys() -> None:
 @pytest.mark.compiled
 def test_n_gen_counts_the_first_generation() -> None:
     for options, expected in (({}, 30), ({"n_gen": 3}, 3), ({"reading": Reading(n_gen=50)}, 50), ({"n_gen": 1}, 1)):
-        opt = optimiser(**({"population_size": 24} | options))
+        opt = optimizer(**({"population_size": 24} | options))
         while not opt.stop():
             X = opt.ask()
             opt.tell(X, sphere(X))
@@ -243,7 +244,7 @@ def test_n_gen_counts_the_first_generation() -> None:
 
 
 def test_later_stop_reasons_speak_for_the_run() -> None:
-    opt = optimiser(n_gen=1, sigma_min=1e9)
+    opt = optimizer(n_gen=1, sigma_min=1e9)
     opt.tell(opt.ask(), np.zeros(8))
     opt.halt("target", 0.0)
     assert list(opt.stop()) == ["n_gen", "sigma_min", "target"]
@@ -275,7 +276,7 @@ def test_later_stop_reasons_speak_for_the_run() -> None:
         ({"bounds": [(0, 1)] * 5}, ValueError, r"bounds must be a pair \(low, high\)"),
         ({"x0": np.full(5, np.nan)}, ValueError, r"x0 must be finite, got nan at index \(0,\)"),
         ({"x0": np.zeros((5, 1))}, ValueError, r"x0 must have shape \(any,\), got \(5, 1\)"),
-        ({"spread": 0}, ValueError, "spread must be a finite number > 0, got 0"),
+        ({"sigma0": 0}, ValueError, "sigma0 must be a finite number > 0, got 0"),
         ({"sigma_min": -1}, ValueError, "sigma_min must be a finite number >= 0, got -1"),
         ({"n_gen": 0}, ValueError, "n_gen must be an integer >= 1, got 0"),
         ({"n_gen": 2.0}, TypeError, "n_gen must be an integer, got 2.0"),
@@ -288,21 +289,21 @@ def test_arguments_that_are_wrong_or_clash_are_named(
     options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        optimiser(**options)
+        optimizer(**options)
 
 
 @pytest.mark.parametrize("bounds", [(-1, [1] * 5), [[-1.0] * 5, 1], np.array([-1, 1]), (np.full(5, -1), np.ones(5))])
 def test_bounds_may_be_numbers_lists_or_arrays(bounds: Any) -> None:
-    np.testing.assert_array_equal(optimiser(bounds=bounds).ask(), optimiser().ask())
+    np.testing.assert_array_equal(optimizer(bounds=bounds).ask(), optimizer().ask())
 
 
 def test_the_length_of_the_bounds_tells_n() -> None:
-    assert optimiser(n_var=None, bounds=([0] * 3, 1)).n_var == 3
+    assert optimizer(n_var=None, bounds=([0] * 3, 1)).n_var == 3
 
 
 def test_ctrl_c_while_sampling_leaves_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal that comes while a kernel runs is raised at its end, when the rows have already moved."""
-    opt = optimiser()
+    opt = optimizer()
     run_states(opt, sphere, 4)
     expected = opt.result.x
     regenerate = sampling.regenerate
@@ -330,10 +331,10 @@ def test_a_few_columns_keep_one_thread_busy(n: int, expected: int, monkeypatch: 
 
 
 def test_methods_without_step_sizes_say_so() -> None:
-    assert np.isnan(Optimizer.step_sizes.fget(optimiser())).all()  # type: ignore[attr-defined]
+    assert np.isnan(Optimizer.step_sizes.fget(optimizer())).all()  # type: ignore[attr-defined]
 
 
 @pytest.mark.compiled
 def test_the_example_runs() -> None:
-    assert doctest.testmod(leamvd.lea_mvd).failed == 0
-    assert doctest.testmod(leamvd.lea_mvd).attempted > 3
+    assert doctest.testmod(leamvd.optimizers.lea_mvd).failed == 0
+    assert doctest.testmod(leamvd.optimizers.lea_mvd).attempted > 3

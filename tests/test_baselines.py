@@ -12,10 +12,10 @@ import pytest
 from problems import PROBLEMS, Problem, sphere
 
 from leamvd import minimize
-from leamvd.baselines.cma_es import CMAES
-from leamvd.baselines.random_search import RandomSearch
-from leamvd.minimize import METHODS
-from leamvd.optimizer import Optimizer
+from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.minimize import METHODS
+from leamvd.optimizers.random_search import RandomSearch
 
 X0 = np.linspace(-1, 1, 6)
 
@@ -32,7 +32,7 @@ def run(opt: Optimizer, generations: int) -> list[Any]:
 @pytest.mark.parametrize("diagonal", [False, True])
 @pytest.mark.parametrize("bounds", [None, (-0.5, 1.0)])
 def test_cma_es_is_pycma_driven_directly(diagonal: bool, bounds: Any) -> None:
-    opt = CMAES(np.clip(X0, -0.4, 0.9), seed=5, diagonal=diagonal, bounds=bounds, seed_in_population=False)
+    opt = CMAES(np.clip(X0, -0.4, 0.9), seed=5, diagonal=diagonal, bounds=bounds, x0_in_population=False)
     normals = np.random.default_rng(5)
     options = {"popsize": 24, "CMA_diagonal": diagonal, "verbose": -9, "verb_log": 0, "seed": np.nan}
     options |= {"randn": lambda *shape: normals.standard_normal(shape)}
@@ -123,8 +123,8 @@ def test_a_copy_continues_bit_for_bit(make: Any, copied: Any, between: bool) -> 
     assert opt.result.fun == twin.result.fun
 
 
-def test_random_search_draws_around_its_centre_or_in_its_bounds() -> None:
-    asked = np.concatenate(run(RandomSearch(np.full(50, 3.0), spread=0.5, seed=1), 40))
+def test_random_search_draws_around_its_center_or_in_its_bounds() -> None:
+    asked = np.concatenate(run(RandomSearch(np.full(50, 3.0), sigma0=0.5, seed=1), 40))
     np.testing.assert_array_equal(asked[0], 3)
     z = (asked[1:] - 3) / 0.5
     assert abs(z.mean()) * np.sqrt(z.size) < 5
@@ -150,10 +150,10 @@ def test_random_search_keeps_the_best() -> None:
         (lambda: CMAES([[1.0]]), ValueError, r"x0 must have shape \(any,\), got \(1, 1\)"),
         (lambda: CMAES(X0, sigma0=0), ValueError, "sigma0 must be a finite number > 0, got 0"),
         (lambda: CMAES(X0, bounds=(1, 0)), ValueError, "bounds must have low <= high"),
-        (lambda: CMAES(X0, seed_in_population=2), ValueError, "seed_in_population must be one of True, False, got 2"),  # type: ignore[arg-type]
+        (lambda: CMAES(X0, x0_in_population=2), ValueError, "x0_in_population must be one of True, False, got 2"),  # type: ignore[arg-type]
         (lambda: RandomSearch(), ValueError, "n_var must be given"),
         (lambda: RandomSearch(n_var=3), ValueError, "x0 and bounds are both missing"),
-        (lambda: RandomSearch(X0, spread=-1), ValueError, "spread must be a finite number > 0, got -1"),
+        (lambda: RandomSearch(X0, sigma0=-1), ValueError, "sigma0 must be a finite number > 0, got -1"),
     ],
 )
 def test_wrong_arguments_are_named(make: Any, error: type[Exception], message: str) -> None:
@@ -169,7 +169,7 @@ REACHED = {  # the share of random search's best value that each method must com
 
 
 def best(method: str, problem: Problem) -> float:
-    step = {"sigma0": 0.3} if "cma" in method else {"spread": 0.3}
+    step = {"sigma0": 0.3}
     result = minimize(problem.fun, np.zeros(10), vectorized=True, method=method, seed=4, n_gen=150, **step)
     assert result.fun == pytest.approx(problem.fun(result.x[None])[0], rel=1e-12)
     return float(result.fun)

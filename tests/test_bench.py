@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from leamvd import bench, cli
-from leamvd.bench import machine, memory, networks, optimisers, peers, report, worker
+from leamvd.bench import baselines, machine, memory, networks, optimizers, report, worker
+from leamvd.bench.jobs import Row
 from leamvd.bench.records import measure, saved, tabulate
-from leamvd.bench.rows import Row
 from leamvd.bench.timing import alternate, clocked, paired_ratio, summary
 
 MEGABYTE = 1 << 20
@@ -25,7 +25,7 @@ MEGABYTE = 1 << 20
 WORKS = """
 import os, signal, time
 import numpy as np
-from leamvd.bench.peers import RefusalError
+from leamvd.bench.baselines import RefusalError
 
 def double(x):
     print("something else")
@@ -238,7 +238,7 @@ def test_rows_are_saved_at_once_and_never_measured_twice(
 
 
 def test_names_of_rows_are_file_names_and_differ() -> None:
-    rows = optimisers.rows("paper") + networks.rows("paper")
+    rows = optimizers.rows("paper") + networks.rows("paper")
     names = [r.name for r in rows]
     assert len(set(names)) == len(names)
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") for name in names)
@@ -250,8 +250,8 @@ def test_names_of_rows_are_file_names_and_differ() -> None:
 def test_run_measures_writes_and_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "rows", lambda profile: [])
     tables = bench.run("quick", tmp_path, ["leamvd"], [1_000])
-    rows = tables.optimisers
-    assert tuple(rows) == optimisers.COLUMNS["optimisers"]
+    rows = tables.optimizers
+    assert tuple(rows) == optimizers.COLUMNS["optimizers"]
     assert rows[["method", "n", "threads", "status"]].drop_duplicates().to_numpy().tolist() == [
         ["leamvd", 1_000, 1, "ok"]
     ]
@@ -282,11 +282,11 @@ def test_run_measures_writes_and_reads_back(tmp_path: Path, monkeypatch: pytest.
         assert tables.machine[name] is not None, name
     monkeypatch.setattr(Row, "measure", lambda self: pytest.fail("measured again"))
     again = bench.run("quick", tmp_path, ["leamvd"], [1_000])
-    pd.testing.assert_frame_equal(again.optimisers, rows)
+    pd.testing.assert_frame_equal(again.optimizers, rows)
     assert again.machine == bench.read(tmp_path).machine == tables.machine
 
 
-class Steady(peers.Peer):
+class Steady(baselines.Peer):
     """Takes 7 s to be made and for its first generation, 5 s for the second, and 2 s from then on."""
 
     def __init__(self, clock: list[float]) -> None:
@@ -300,18 +300,18 @@ class Steady(peers.Peer):
 
 
 @pytest.mark.parametrize(("numbers", "scale"), [(240, 1), (60, 4), (0, 12)])
-def test_row_of_an_optimiser_whose_costs_are_known(monkeypatch: pytest.MonkeyPatch, numbers: int, scale: int) -> None:
+def test_row_of_an_optimizer_whose_costs_are_known(monkeypatch: pytest.MonkeyPatch, numbers: int, scale: int) -> None:
     clock = [0.0]
-    monkeypatch.setattr(optimisers, "_REFERENCE_NUMBERS", numbers)
-    drawn = optimisers._references(10, "float32")
+    monkeypatch.setattr(optimizers, "_REFERENCE_NUMBERS", numbers)
+    drawn = optimizers._references(10, "float32")
     assert drawn[1] == scale
     assert all(0 < work() < 60 for work in drawn[0].values())
     monkeypatch.setattr(
-        optimisers, "_references", lambda n, dtype: ({"normal": lambda: 1.0, "copy": lambda: 0.1}, drawn[1])
+        optimizers, "_references", lambda n, dtype: ({"normal": lambda: 1.0, "copy": lambda: 0.1}, drawn[1])
     )
-    monkeypatch.setattr(optimisers.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(peers, "make", lambda method, n, dtype: Steady(clock))
-    (row,) = optimisers.measure("leamvd", 10, "float32", rounds=3)
+    monkeypatch.setattr(optimizers.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(baselines, "make", lambda method, n, dtype: Steady(clock))
+    (row,) = optimizers.measure("leamvd", 10, "float32", rounds=3)
     assert row["compile_seconds"] == (3 + 4 + 5) - 2 * 2
     assert (row["generation_seconds"], row["generation_low"], row["generation_high"]) == (2, 2, 2)
     assert row["normal_seconds"] == scale
@@ -330,8 +330,8 @@ def test_folder_is_named_after_what_the_numbers_depend_on() -> None:
 
 
 def test_rows_of_the_paper_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimisers, "_LARGE_BYTES", 0)
-    table = pd.DataFrame([r.arguments | {"threads": r.threads} for r in optimisers.rows("paper")])
+    monkeypatch.setattr(optimizers, "_LARGE_BYTES", 0)
+    table = pd.DataFrame([r.arguments | {"threads": r.threads} for r in optimizers.rows("paper")])
     own = table[table["method"] == "leamvd"]
     assert set(own["n"]) == {10**k for k in range(3, 9)}
     assert own[own["n"] < 10**8].groupby(["dtype", "threads"]).size().tolist() == [5] * 4
@@ -339,15 +339,15 @@ def test_rows_of_the_paper_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.loc[table["n"] < 10**8, "rounds"].min() >= 7
     full = table.loc[table["method"] == "pycma full", "n"].tolist()
     assert full[:5] == [100, 300, 1_000, 2_000, 4_000]
-    monkeypatch.setattr(optimisers, "_LARGE_BYTES", math.inf)
-    assert max(r.arguments["n"] for r in optimisers.rows("paper", ["leamvd"])) == 10**7
+    monkeypatch.setattr(optimizers, "_LARGE_BYTES", math.inf)
+    assert max(r.arguments["n"] for r in optimizers.rows("paper", ["leamvd"])) == 10**7
 
 
 def test_the_full_matrix_is_refused_at_the_first_size_of_the_grid_that_does_not_fit(works: Path) -> None:
-    n = optimisers.rows("quick", ["pycma full"])[-1].arguments["n"]
-    found = optimisers.rows("quick", ["pycma full"], [n])[0].measure()
+    n = optimizers.rows("quick", ["pycma full"])[-1].arguments["n"]
+    found = optimizers.rows("quick", ["pycma full"], [n])[0].measure()
     assert found["status"].startswith(f"refused: CMA-ES with a full covariance matrix of n={n} variables needs")
-    smaller = max(size for size in (0, *optimisers._REFUSALS) if size < n)
+    smaller = max(size for size in (0, *optimizers._REFUSALS) if size < n)
     assert 32 * smaller**2 <= memory.psutil.virtual_memory().total
 
 

@@ -1,4 +1,4 @@
-"""The rivals at work: each really optimises, and only its own seconds count."""
+"""The baselines at work: each really optimizes, and only its own seconds count."""
 
 import gc
 import importlib.util
@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leamvd.bench import peers
-from leamvd.bench.peers import METHODS, POPULATION_SIZE, STEP, AskTell, Calling, RefusalError
+from leamvd.bench import baselines
+from leamvd.bench.baselines import METHODS, POPULATION_SIZE, STEP, AskTell, Calling, RefusalError
 
 N = 100
-HERE = [(method, dtype) for method in METHODS for dtype in METHODS[method] if peers.version(method) is not None]
+HERE = [(method, dtype) for method in METHODS for dtype in METHODS[method] if baselines.version(method) is not None]
 
 
-@pytest.mark.filterwarnings("default")  # what a rival warns of is its own affair
+@pytest.mark.filterwarnings("default")  # what a baseline warns of is its own affair
 @pytest.mark.parametrize(("method", "dtype"), HERE, ids=map(" ".join, HERE))
-def test_generations_move_the_optimiser_towards_the_optimum(method: str, dtype: str) -> None:
-    peer = peers.make(method, N, dtype)
+def test_generations_move_the_optimizer_towards_the_optimum(method: str, dtype: str) -> None:
+    peer = baselines.make(method, N, dtype)
     best = []
     for _ in range(40):
         assert 0 <= peer.generation() < math.inf
@@ -37,8 +37,8 @@ def test_ours_and_pycma_are_always_measured() -> None:
 @pytest.mark.parametrize("method", ["leamvd", "pycma separable", "pycma full"])
 def test_start_step_and_population(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(peers, "sphere", lambda X: seen.append(X.copy()) or (X**2).sum(axis=1))
-    peer = peers.make(method, 1_000, METHODS[method][0])
+    monkeypatch.setattr(baselines, "sphere", lambda X: seen.append(X.copy()) or (X**2).sum(axis=1))
+    peer = baselines.make(method, 1_000, METHODS[method][0])
     for _ in range(2):
         peer.generation()
     assert seen[0].shape == (POPULATION_SIZE, 1_000)
@@ -50,7 +50,7 @@ def test_start_step_and_population(method: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_seeds_tell_runs_apart() -> None:
     def best(seed: int) -> float:
-        peer = peers.make("leamvd", N, "float64", seed)
+        peer = baselines.make("leamvd", N, "float64", seed)
         peer.generation()
         return peer.generation() and peer.best
 
@@ -62,8 +62,8 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 50.0
-        monkeypatch.setattr(peers, "_clock", lambda: self.now)
-        monkeypatch.setattr(peers, "sphere", self.sphere)
+        monkeypatch.setattr(baselines, "_clock", lambda: self.now)
+        monkeypatch.setattr(baselines, "sphere", self.sphere)
 
     def sphere(self, X: Any) -> Any:
         self.now += 1_000
@@ -81,16 +81,16 @@ def test_asking_and_telling_count_and_the_objective_does_not(monkeypatch: pytest
 
 
 def search(clock: Clock, points: int) -> Callable[[Callable[[Any], float]], None]:
-    def optimise(objective: Callable[[Any], float]) -> None:
+    def optimize(objective: Callable[[Any], float]) -> None:
         clock.takes(5)
         for i in range(points):
             clock.takes(0.5)
             assert objective(np.array([float(i), 1.0])) == i**2 + 1
 
-    return optimise
+    return optimize
 
 
-def test_an_optimiser_that_calls_the_objective_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_optimizer_that_calls_the_objective_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     peer = Calling(search(clock, 1_000))
     assert peer.generation() == 5 + 0.5 * POPULATION_SIZE
@@ -106,14 +106,14 @@ def test_closing_frees_what_the_thread_held(monkeypatch: pytest.MonkeyPatch) -> 
     class Held:
         pass
 
-    def optimise(objective: Callable[[Any], float]) -> None:
+    def optimize(objective: Callable[[Any], float]) -> None:
         held = Held()
         alive.append(weakref.ref(held))
         while True:
             objective(np.ones(2))
 
     alive: list[weakref.ref[Held]] = []
-    peer = Calling(optimise)
+    peer = Calling(optimize)
     peer.generation()
     assert alive[0]() is not None
     peer.close()
@@ -122,11 +122,11 @@ def test_closing_frees_what_the_thread_held(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_a_search_raises_reaches_whoever_asked_for_the_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    def optimise(objective: Callable[[Any], float]) -> None:
+    def optimize(objective: Callable[[Any], float]) -> None:
         raise MemoryError("no room")
 
     with pytest.raises(MemoryError, match="no room"):
-        Calling(optimise).generation()
+        Calling(optimize).generation()
     peer = Calling(lambda objective: [objective(np.ones(2)) for _ in range(POPULATION_SIZE)])
     peer.generation()
     with pytest.raises(RuntimeError, match="ended by itself"):
@@ -135,11 +135,11 @@ def test_what_a_search_raises_reaches_whoever_asked_for_the_generation(monkeypat
 
 def test_the_full_matrix_refuses_what_does_not_fit() -> None:
     with pytest.raises(RefusalError, match="n=10000000 variables needs 3,200,000,000,000,000 bytes"):
-        peers.make("pycma full", 10**7, "float64")
+        baselines.make("pycma full", 10**7, "float64")
 
 
 def test_a_package_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert peers.version("leamvd")
+    assert baselines.version("leamvd")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert peers.version("evosax Open_ES") is None
-    assert math.isinf(peers.Peer.best)
+    assert baselines.version("evosax Open_ES") is None
+    assert math.isinf(baselines.Peer.best)

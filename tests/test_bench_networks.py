@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leamvd import datasets
+from leamvd._support.threads import thread_count
 from leamvd.bench import networks
-from leamvd.contrastive_divergence import ContrastiveDivergence
-from leamvd.rbm import RBM, ReconstructionObjective, n_parameters
-from leamvd.threads import thread_count
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.paper import datasets
 
 
 def test_the_direct_expression_is_the_objective() -> None:
@@ -89,11 +90,11 @@ def test_rows_of_the_probe() -> None:
     assert networks.probe("digits", 8, 20, 2, seed=3) == rows
 
 
-def test_the_probe_is_of_the_features_that_were_learnt() -> None:
+def test_the_probe_is_of_the_features_that_were_learned() -> None:
     from sklearn.linear_model import RidgeClassifier
 
     data = datasets.load("digits", side=8)
-    settings = {"persistent": True, "momentum": 0, "final_momentum": 0, "weight_decay": 0, "spread": 0.01}
+    settings = {"persistent": True, "momentum": 0, "final_momentum": 0, "weight_decay": 0, "weight_std": 0.01}
     owns = ContrastiveDivergence(data.train, 20, seed=3, **settings), ContrastiveDivergence(data.train, 20, seed=3)
     for own, row in zip(owns, networks.probe("digits", 8, 20, 2, seed=3), strict=False):
         for _ in range(2):
@@ -125,7 +126,7 @@ def test_row_of_a_generation(layer: int, n_visible: int, n_hidden: int) -> None:
     (row,) = networks.split("mnist-7x7", "quick", layer, "digits", 50, threads=1, rounds=3)
     assert row["n"] == n_parameters(n_visible, n_hidden)
     assert row["n_images"] == 50
-    assert row["optimiser_seconds"] > 0
+    assert row["optimizer_seconds"] > 0
     assert row["objective_seconds"] > 0
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd import sampling, streams
 from leamvd.bench import parts
+from leamvd.optimizers import random_streams, sampling
 
 
 @pytest.mark.compiled
@@ -20,9 +20,9 @@ def test_parts_are_smaller_than_what_holds_them(dtype: str) -> None:
 
 def test_what_is_timed_draws_every_number_of_a_generation(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[tuple[str, int, int]] = []
-    s, place = streams.scratch(np.empty(1)), sampling.Place(np.uint64(0), 1, False, 0)
-    monkeypatch.setattr(streams, "tile_words", lambda *a: drawn.append(("words", a[3], a[4])))
-    monkeypatch.setattr(streams, "normal_tile", lambda *a: drawn.append(("normals", a[3], a[4])))
+    s, place = random_streams.scratch(np.empty(1)), sampling.Place(np.uint64(0), 1, False, 0)
+    monkeypatch.setattr(random_streams, "tile_words", lambda *a: drawn.append(("words", a[3], a[4])))
+    monkeypatch.setattr(random_streams, "normal_tile", lambda *a: drawn.append(("normals", a[3], a[4])))
     monkeypatch.setattr(sampling, "perturb", lambda *a: drawn.append(("hits", a[2], a[3])))
     for name, work, first in (("words", parts._words, s), ("normals", parts._normals, s)):
         getattr(work, "py_func", work)(first, 3, 2)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import leamvd
-from leamvd import directions, selection
 from leamvd.bench import Tables, report, sentences
+from leamvd.optimizers import directions, selection
 
 PEERS = {
     "pycma separable": ("float64", 9.5, 8.6),
@@ -44,7 +44,7 @@ def _cost(method, dtype, n, threads, seconds, populations, **other):
     return row | other
 
 
-def optimisers():
+def optimizers():
     rows = []
     for dtype, largest in (("float32", 8), ("float64", 7)):
         for n in (10**k for k in range(3, largest + 1)):
@@ -116,7 +116,7 @@ def split():
         for section, sizes in (("mnist-7x7", (1_549, 960, 3_750)), ("mnist-28x28", (393_284, 251_000, 1_002_500)))
         for layer, n in enumerate(sizes, start=1)
     ]  # fmt: skip
-    names = "section", "dataset", "layer", "n", "n_images", "threads", "optimiser_seconds", "objective_seconds"
+    names = "section", "dataset", "layer", "n", "n_images", "threads", "optimizer_seconds", "objective_seconds"
     return pd.DataFrame(rows, columns=names)
 
 
@@ -129,7 +129,7 @@ MACHINE = {
 
 
 def tables(**changed):
-    made = {f.__name__: f() for f in (optimisers, parts, objectives, training, probe, split)}
+    made = {f.__name__: f() for f in (optimizers, parts, objectives, training, probe, split)}
     return Tables(**made | {"machine": MACHINE} | changed)
 
 
@@ -166,8 +166,8 @@ def test_slopes_leave_out_small_n_threads_and_what_was_not_measured():
     assert report.slopes(power_law(sizes=(10**4,))).empty  # no slope through one point
 
 
-def test_ratios_keep_the_sizes_that_most_have_and_put_the_quickest_first():
-    rows = report.ratios(optimisers())
+def test_ratios_keep_the_sizes_that_most_have_and_put_the_fastest_first():
+    rows = report.ratios(optimizers())
     assert sorted(rows["n"].unique()) == [10**3, 10**4, 10**5, 10**6]
     order = list(rows["label"].unique())
     assert order[:2] == ["leamvd, float32", "leamvd, float64"]
@@ -176,32 +176,32 @@ def test_ratios_keep_the_sizes_that_most_have_and_put_the_quickest_first():
     assert last.is_monotonic_increasing
 
 
-def test_rivals_are_compared_in_their_own_dtype_at_the_largest_common_size():
+def test_baselines_are_compared_in_their_own_dtype_at_the_largest_common_size():
     own = [power_law(dtype=dtype, sizes=(1000, 10_000, 100_000)) for dtype in ("float32", "float64")]
-    rival = power_law("pycma separable", "float64", sizes=(1000, 10_000))
-    rival["generation_seconds"] *= [2, 3]
-    rival["peak_bytes"] *= [4, 5]
-    (row,) = report.rivals(pd.concat([*own, rival])).to_dict("records")
+    baseline = power_law("pycma separable", "float64", sizes=(1000, 10_000))
+    baseline["generation_seconds"] *= [2, 3]
+    baseline["peak_bytes"] *= [4, 5]
+    (row,) = report.baselines(pd.concat([*own, baseline])).to_dict("records")
     expected = {"method": "pycma separable", "dtype": "float64", "n": 10_000, "time": 3, "memory": 5}
     assert row == pytest.approx(expected)
 
 
 def test_the_full_matrix_goes_on_with_the_square_to_where_it_is_refused():
-    line = report.full_matrix(optimisers())
+    line = report.full_matrix(optimizers())
     assert line["n"].tolist() == [4000, 30_000]
     assert line["bytes"].tolist() == pytest.approx([40 * 4000**2, 40 * 30_000**2])
-    assert report.full_matrix(optimisers().query("status == 'ok'")).empty
+    assert report.full_matrix(optimizers().query("status == 'ok'")).empty
     assert report.full_matrix(power_law()).empty
 
 
 def test_gaps_say_why():
-    (row,) = report.gaps(optimisers()).to_dict("records")
+    (row,) = report.gaps(optimizers()).to_dict("records")
     assert (row["method"], row["n"]) == ("pycma full", 30_000)
     assert row["why"].startswith("refused: CMA-ES with a full")
 
 
 def test_shares_and_rates():
-    parts = report.shares(pd.DataFrame({"optimiser_seconds": [1.0], "objective_seconds": [3.0]}))
+    parts = report.shares(pd.DataFrame({"optimizer_seconds": [1.0], "objective_seconds": [3.0]}))
     assert parts[["total_seconds", "percent"]].to_numpy().tolist() == [[4, 25]]
     rows = report.rates(objectives())
     assert rows["rate"].max() == pytest.approx(9e11 * 0.95)
@@ -240,13 +240,13 @@ def own(n, dtype, threads=1):
 @pytest.mark.parametrize(
     ("table", "rows", "column", "value", "target"),
     [
-        ("optimisers", own(10**3, "float64"), "generation_seconds", 1.01e-4, "ask + tell, n = 1,000"),
-        ("optimisers", own(10**4, "float32"), "ratio_to_normal", 0.41, f"{TIME}, n = 10,000, float32"),
-        ("optimisers", own(10**7, "float64"), "ratio_to_normal", 0.61, f"{TIME}, n = 10,000,000, float64"),
-        ("optimisers", own(10**8, "float32"), "peak_bytes", 1.36 * 96e8, "peak memory / population, n = 100,000,000"),
-        ("optimisers", own(10**6, "float64", 2), "generation_seconds", 0.04, "two threads over one, n = 1,000,000"),
-        ("optimisers", own(10**8, "float32"), "generation_seconds", 2.8, f"{SLOPE}, {LARGEST}"),
-        ("optimisers", own(10**7, "float32"), "generation_seconds", 0.4, f"{SLOPE}, n = 10,000 to 10,000,000"),
+        ("optimizers", own(10**3, "float64"), "generation_seconds", 1.01e-4, "ask + tell, n = 1,000"),
+        ("optimizers", own(10**4, "float32"), "ratio_to_normal", 0.41, f"{TIME}, n = 10,000, float32"),
+        ("optimizers", own(10**7, "float64"), "ratio_to_normal", 0.61, f"{TIME}, n = 10,000,000, float64"),
+        ("optimizers", own(10**8, "float32"), "peak_bytes", 1.36 * 96e8, "peak memory / population, n = 100,000,000"),
+        ("optimizers", own(10**6, "float64", 2), "generation_seconds", 0.04, "two threads over one, n = 1,000,000"),
+        ("optimizers", own(10**8, "float32"), "generation_seconds", 2.8, f"{SLOPE}, {LARGEST}"),
+        ("optimizers", own(10**7, "float32"), "generation_seconds", 0.4, f"{SLOPE}, n = 10,000 to 10,000,000"),
         ("objectives", "n_visible == 784 and threads == 2", PARTS, 0.84, "objective 784 × 500 / its products"),
         ("objectives", "n_hidden == 120", PARTS, 0.59, "objective 30 × 120 / its products"),
         ("objectives", "n_visible == 49", "speedup_over_direct", 2.9, "objective 49 × 30 over NumPy's expression"),
@@ -265,10 +265,10 @@ def test_one_value_beyond_its_limit_is_one_target_missed(table, rows, column, va
 
 
 def test_a_size_that_died_is_a_target_missed_and_says_why():
-    changed = optimisers()
+    changed = optimizers()
     where = changed.query(own(10**8, "float32")).index
     changed.loc[where, ["status", "generation_seconds", "peak_bytes"]] = ("died (signal 9)", np.nan, np.nan)
-    rows = report.targets(tables(optimisers=changed)).set_index("target")
+    rows = report.targets(tables(optimizers=changed)).set_index("target")
     row = rows.loc["slope of time, n = 1,000,000 to 100,000,000, float32"]
     assert (row["reached"], row["met"]) == ("died (signal 9)", "no")
     assert rows.loc["peak memory / population, n = 100,000,000", "met"] == "–"
@@ -285,10 +285,10 @@ def test_what_limits_a_generation():
     cause = report.targets(tables()).set_index("target")["limited by"]
     assert cause["ask + tell, n = 1,000"] == "interpreter (columns take 42 %)"
     assert cause["time / NumPy's normals, n = 1,000,000, float32"] == "random numbers (a copy takes 22 %)"
-    slow = optimisers().assign(ratio_to_copy=1.25)
-    cause = report.targets(tables(optimisers=slow)).set_index("target")["limited by"]
+    slow = optimizers().assign(ratio_to_copy=1.25)
+    cause = report.targets(tables(optimizers=slow)).set_index("target")["limited by"]
     assert cause["time / NumPy's normals, n = 1,000,000, float32"] == "memory traffic (a copy takes 80 %)"
-    alone = report.targets(tables(optimisers=optimisers().query("n == 1000"))).set_index("target")["limited by"]
+    alone = report.targets(tables(optimizers=optimizers().query("n == 1000"))).set_index("target")["limited by"]
     assert alone["ask + tell, n = 1,000"] == "–"
     assert cause["objective 30 × 30 / its products"] == "BLAS (products take 63 %)"
 
@@ -304,14 +304,14 @@ def test_c1_needs_both_slopes_in_every_dtype():
     assert answer(float32={}, float64={"time": 1.06}) == "does not hold"
     assert answer(float32={"memory": 0.94}, float64={}) == "does not hold"
     assert answer(float32={"sizes": (1000, 10_000, 100_000)}) == "open"
-    assert report.c1(optimisers()).text == (
+    assert report.c1(optimizers()).text == (
         "Slopes of time and of peak memory in double logarithmic scale from n = 10,000 on: float32 0.988 and 1.000 "
         "(5 sizes up to n = 100,000,000); float64 0.994 and 1.000 (4 sizes up to n = 10,000,000)."
     )
 
 
 def test_c2_asks_for_the_square_and_says_what_the_paper_leaves_out():
-    verdict = report.c2(optimisers())
+    verdict = report.c2(optimizers())
     assert verdict.answer == "holds"
     assert "from n = 1,000 to 4,000, peak memory grows with slope 2.00 and time with 2.00" in verdict.text
     assert "At n = 30,000 it is refused: CMA-ES with a full covariance matrix" in verdict.text
@@ -327,16 +327,16 @@ def test_c2_asks_for_the_square_and_says_what_the_paper_leaves_out():
 
 
 def test_sentences_carry_the_numbers():
-    assert sentences.time(optimisers()) == (
+    assert sentences.time(optimizers()) == (
         "A generation of LEA-MVD takes 2.16 s at n = 100,000,000 in float32 and 672 ms at n = 10,000,000 in float64. "
-        "Of the others in float32 evosax Open_ES (compiled loop) is the quickest, with 10.6 times the time at "
-        "n = 1,000,000. Of the others in float64 pypop7 CDE is the quickest, with 4.29 times the time at n = 1,000,000."
+        "Of the others in float32 evosax Open_ES (compiled loop) is the fastest, with 10.6 times the time at "
+        "n = 1,000,000. Of the others in float64 pypop7 CDE is the fastest, with 4.29 times the time at n = 1,000,000."
     )
-    assert "pypop7 LMCMA is the leanest, with 1.52 times the memory" in sentences.memory(optimisers())
-    assert "At n = 30,000 it is refused" in sentences.memory(optimisers())
+    assert "pypop7 LMCMA is the leanest, with 1.52 times the memory" in sentences.memory(optimizers())
+    assert "At n = 30,000 it is refused" in sentences.memory(optimizers())
     every = "leamvd, float32 (at every n), leamvd, float64 (at every n)."
-    assert sentences.ratio(optimisers()) == f"Quicker than NumPy draws the normal numbers alone: {every}"
-    assert "With 10,000 images (MNIST) and 2 threads the optimiser takes between 0.312 %" in sentences.split(split())
+    assert sentences.ratio(optimizers()) == f"Quicker than NumPy draws the normal samples alone: {every}"
+    assert "With 10,000 images (MNIST) and 2 threads the optimizer takes between 0.312 %" in sentences.split(split())
     text = sentences.objective(objectives())
     assert "numpy float32, 1 thread: 92 to 95 % for the large shapes, 63 to 70 % for the small shapes" in text
     assert "leamvd 2 s with 1 thread" in sentences.training(training(), probe())
@@ -347,7 +347,7 @@ def test_sentences_carry_the_numbers():
 
 
 def test_sentences_where_some_are_quicker_at_some_sizes_or_none_is():
-    table = optimisers()
+    table = optimizers()
     at = table.query("method == 'pypop7 CDE' and n == 10_000").index
     table.loc[at, "ratio_to_normal"] = 0.5
     assert "pypop7 CDE, float64 (at n = 10,000)" in sentences.ratio(table)
@@ -355,7 +355,7 @@ def test_sentences_where_some_are_quicker_at_some_sizes_or_none_is():
 
 
 SENTENCES = {
-    "time": ("optimisers",), "memory": ("optimisers",), "ratio": ("optimisers",), "split": ("split",),
+    "time": ("optimizers",), "memory": ("optimizers",), "ratio": ("optimizers",), "split": ("split",),
     "objective": ("objectives",), "training": ("training", "probe"),
 }  # fmt: skip
 
@@ -366,7 +366,7 @@ def test_a_table_without_rows_is_no_error(name, needs):
 
 
 def test_a_small_run_leaves_the_claims_open():
-    small = optimisers().query("n <= 10_000")
+    small = optimizers().query("n <= 10_000")
     assert report.c1(small).answer == report.c1(small.iloc[:0]).answer == "open"
     assert "fewer" in report.c1(small).text
     assert report.c2(small.query("n <= 1000")).answer == "open"
@@ -376,7 +376,7 @@ def test_a_small_run_leaves_the_claims_open():
 
 
 def test_a_shown_table_has_no_numbers_of_rows():
-    table = sentences.shown(report.rivals(optimisers()))
+    table = sentences.shown(report.baselines(optimizers()))
     assert (table.index.name, table.columns.name) == (None, "method")  # one header line
     assert table.loc["pycma separable"].tolist() == ["float64", "1,000,000", "27.1", "6.88"]
 
@@ -401,7 +401,7 @@ def test_scale_follows_from_the_largest_run():
     assert values["scale-bytes"] == pytest.approx(1.25 * 24 * 4)
     assert values["scale-operations"] == pytest.approx(seconds * 0.95 * 1.5e11 / 24)
     assert values["scale-seconds-1e10"] == pytest.approx(seconds * 1e10 / 64)
-    assert all(map(np.isnan, report.scale(tables(optimisers=optimisers().iloc[:0])).values()))
+    assert all(map(np.isnan, report.scale(tables(optimizers=optimizers().iloc[:0])).values()))
     pasted = set(re.findall(r"05_linear_cost\.ipynb::([\w-]+)", PAGE))
     assert pasted == set(values)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leamvd import checks
+from leamvd._support import checks
 
 
 def test_integer() -> None:

@@ -15,8 +15,10 @@ import nbformat
 import pytest
 from click.testing import CliRunner, Result
 
-from leamvd import cli, datasets, sections
-from leamvd.sections import Parameter, ParameterError, read_parameters
+from leamvd import cli
+from leamvd.book import sections
+from leamvd.book.sections import Parameter, ParameterError, read_parameters
+from leamvd.paper import datasets
 
 CELL = """\
 profile: str = "quick"  # quick | paper: the scale
@@ -74,7 +76,7 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     program = (
         # a shell that starts the tests in the background has them ignore Ctrl-C, and their children too
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from pathlib import Path; from leamvd import cli, sections;"
+        "from pathlib import Path; from leamvd import cli; from leamvd.book import sections;"
         f"sections.NOTEBOOKS = Path({str(folder)!r}); cli.main()"
     )
     command = [sys.executable, "-c", program, *arguments]
@@ -359,21 +361,21 @@ def test_data_mnist_says_in_one_line_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from leamvd import book
+    from leamvd.book import render as rendering
 
-    monkeypatch.setattr(book, "render", lambda results: results / "index.html")
+    monkeypatch.setattr(rendering, "render", lambda results: results / "index.html")
     result = leamvd("book", "--results", str(tmp_path))
     assert (result.exit_code, result.output) == (0, f"{tmp_path / 'index.html'}\n")
 
 
 @pytest.mark.parametrize("error", [ValueError, RuntimeError, FileNotFoundError])
 def test_book_that_fails(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
-    from leamvd import book
+    from leamvd.book import render as rendering
 
     def render(results: Path | None) -> Path:
         raise error("what is wrong")
 
-    monkeypatch.setattr(book, "render", render)
+    monkeypatch.setattr(rendering, "render", render)
     result = leamvd("book")
     assert result.exit_code == 1
     assert "Error: what is wrong" in result.stderr

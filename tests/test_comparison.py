@@ -6,23 +6,23 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd import experiments, findings
-from leamvd.dbn import Training
-from leamvd.experiments import Study
-from leamvd.rbm import constant_baseline
+from leamvd.networks.dbn import Training
+from leamvd.networks.objective import constant_baseline
+from leamvd.paper import comparison, records, studies
+from leamvd.paper.studies import Study
 
 
-def frame(errors, *, chains=("own",), layers=(1,), n_images=100, constant=50.0):
+def frame(errors, *, inputs=("own",), layers=(1,), n_images=100, constant=50.0):
     """Records where `errors[method]` holds one list of errors, by iteration, for each seed; sampled is 3 times that."""
     rows = [
         {
-            "method": method, "chain": chain, "layer": layer, "seed": seed, "iteration": iteration,
+            "method": method, "inputs": inputs, "layer": layer, "seed": seed, "iteration": iteration,
             "mean_field": error, "sampled": 3 * error, "mean_field_ratio": error / constant,
             "sampled_ratio": 3 * error / constant, "evaluations": 0, "passes": 2 * iteration, "products": 0,
             "seconds": iteration + seed, "n_visible": 4, "n_hidden": 2, "n_var": 14, "n_images": n_images,
-            "input_spread": 0.1 * layer,
+            "input_std": 0.1 * layer,
         }
-        for chain in chains for layer in layers for method, runs in errors.items()
+        for inputs in inputs for layer in layers for method, runs in errors.items()
         for seed, run in enumerate(runs) for iteration, error in enumerate(run)
     ]  # fmt: skip
     return pd.DataFrame(rows)
@@ -42,32 +42,32 @@ def study():
 @pytest.fixture(scope="module")
 def output(study, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
-    experiments.run(study, folder)
+    records.run(study, folder)
     return folder
 
 
 def test_bands_of_few_runs_reach_from_the_smallest_to_the_largest():
     table = frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 6.0]], "lea-mvd": [[8.0, 8.0]] * 3}, layers=(1, 2))
-    bands = findings.bands(table, "mean_field")
+    bands = comparison.bands(table, "mean_field")
     assert len(bands) == 2 * 2 * 2
     row = bands.query("method == 'cd' and layer == 2 and iteration == 1").iloc[0]
     assert row[["low", "mean", "high", "passes", "seconds"]].tolist() == [1.0, 3.0, 6.0, 2.0, 2.0]
     assert list(bands["method"].unique()) == ["cd", "lea-mvd"]
-    assert findings.bands(table, "sampled")["high"].max() == 27.0
+    assert comparison.bands(table, "sampled")["high"].max() == 27.0
 
 
 def test_bands_of_many_runs_are_quartiles():
     errors = np.random.default_rng(1).random((7, 2))
-    bands = findings.bands(frame({"cd": errors.tolist()}), "mean_field")
+    bands = comparison.bands(frame({"cd": errors.tolist()}), "mean_field")
     for iteration, row in bands.iterrows():
         assert row["low"] == pytest.approx(np.quantile(errors[:, iteration], 0.25))
         assert row["high"] == pytest.approx(np.quantile(errors[:, iteration], 0.75))
 
 
 def test_label_says_which_band(study):
-    data = experiments.images(study)
+    data = studies.images(study)
     labels = [
-        findings.label(dataclasses.replace(study, seeds=tuple(range(n))), data) for n in (1, 4, 5)
+        comparison.label(dataclasses.replace(study, seeds=tuple(range(n))), data) for n in (1, 4, 5)
     ]  # fmt: skip
     assert labels[0] == "scikit-learn digits, 60 images of 7×7, 1 run"
     assert labels[1].endswith("4 runs (line: mean, band: smallest to largest)")
@@ -75,22 +75,22 @@ def test_label_says_which_band(study):
 
 
 def test_setting_says_what_was_run(study):
-    text = findings.setting(study, experiments.images(study))
+    text = comparison.setting(study, studies.images(study))
     assert "scikit-learn digits: 60 of 1437" in text
     assert "Layers 49-6-5: 349, 41 variables" in text
     assert "cd, lea-mvd, cma-es; 2 iterations, population 8, float64, seeds 3, 4" in text
 
 
 def test_summary_is_of_the_last_iteration_and_per_image(study, output):
-    table = experiments.run(study, output)
-    row = findings.summary(table).loc[("own", 1, "lea-mvd")]
-    V = experiments.images(study).train
-    last = table.query("chain == 'own' and layer == 1 and method == 'lea-mvd' and iteration == 2")
+    table = records.run(study, output)
+    row = comparison.summary(table).loc[("own", 1, "lea-mvd")]
+    V = studies.images(study).train
+    last = table.query("inputs == 'own' and layer == 1 and method == 'lea-mvd' and iteration == 2")
     assert row["constant"] == pytest.approx(constant_baseline(V) / 60)
     assert row["mean-field"] == pytest.approx(np.median(last["mean_field"]) / 60)
     assert row["sampled ratio"] == pytest.approx(np.median(last["sampled"]) / constant_baseline(V))
-    assert row["input spread"] == pytest.approx(V.std(axis=0).mean())
-    assert (findings.final(table)["iteration"] == 2).all()
+    assert row["input std"] == pytest.approx(V.std(axis=0).mean())
+    assert (comparison.final(table)["iteration"] == 2).all()
 
 
 def test_compare_pairs_runs_by_seed():
@@ -98,33 +98,33 @@ def test_compare_pairs_runs_by_seed():
     a, b = rng.random((2, 9)) + 0.5
     table = frame({"lea-mvd": [[1.0, x] for x in a], "cd": [[1.0, x] for x in b]}, layers=(1, 2))
     # the order of the records does not matter
-    rows = findings.compare(table.sample(frac=1, random_state=0), "lea-mvd", "cd")
+    rows = comparison.compare(table.sample(frac=1, random_state=0), "lea-mvd", "cd")
     assert sorted(rows["layer"]) == [1, 2]
     for row in rows.to_dict("records"):
         assert (row["runs"], row["wins"]) == (9, (a < b).sum())
         assert row["ratio"] == pytest.approx(np.median(a / b))
         assert row["p"] == pytest.approx(stats.wilcoxon(a, b).pvalue)
-    assert findings.compare(table, "cd", "lea-mvd")["wins"].tolist() == [(b < a).sum()] * 2
+    assert comparison.compare(table, "cd", "lea-mvd")["wins"].tolist() == [(b < a).sum()] * 2
 
 
-def test_compare_without_a_test_or_a_rival():
-    one = findings.compare(frame({"cd": [[1.0]], "lea-mvd": [[2.0]]}), "cd", "lea-mvd").iloc[0]
+def test_compare_without_a_test_or_a_baseline():
+    one = comparison.compare(frame({"cd": [[1.0]], "lea-mvd": [[2.0]]}), "cd", "lea-mvd").iloc[0]
     assert (one["runs"], one["wins"], one["ratio"]) == (1, 1, 0.5)
     assert np.isnan(one["p"])
-    tied = findings.compare(frame({"cd": [[1.0]] * 8, "lea-mvd": [[1.0]] * 8}), "cd", "lea-mvd").iloc[0]
+    tied = comparison.compare(frame({"cd": [[1.0]] * 8, "lea-mvd": [[1.0]] * 8}), "cd", "lea-mvd").iloc[0]
     assert np.isnan(tied["p"])
     assert tied["wins"] == 0
-    assert findings.compare(frame({"cd": [[1.0]]}), "cd", "lea-mvd").empty
+    assert comparison.compare(frame({"cd": [[1.0]]}), "cd", "lea-mvd").empty
 
 
 def test_versus_takes_both_measures_of_the_upper_layers_and_corrects():
     runs = {"lea-mvd": [[0.5 + 0.01 * i] for i in range(8)], "cd": [[1.0 + 0.03 * i] for i in range(8)]}
-    rows = findings.versus(frame(runs, chains=("own", "shared"), layers=(1, 2, 3)), [("lea-mvd", "cd")])
+    rows = comparison.versus(frame(runs, inputs=("own", "shared"), layers=(1, 2, 3)), [("lea-mvd", "cd")])
     assert len(rows) == 2 * 2 * 2
     assert set(rows["layer"]) == {2, 3}
     assert set(rows["measure"]) == {"mean_field", "sampled"}
     assert rows["p"].to_numpy() == pytest.approx(8 * 2 / 2**8)  # all eight runs on one side, eight comparisons
-    assert findings.versus(frame(runs), [("lea-mvd", "cd")]).empty
+    assert comparison.versus(frame(runs), [("lea-mvd", "cd")]).empty
 
 
 def slow_holm(p):
@@ -138,37 +138,43 @@ def slow_holm(p):
 
 
 def test_holm():
-    assert findings.holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
+    assert comparison.holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
     rng = np.random.default_rng(3)
     for size in range(8):
         p = rng.random(size) ** 3
         p[rng.random(size) < 0.2] = np.nan
-        assert findings.holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
+        assert comparison.holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
 
 
 def test_gain_is_in_percent_of_an_earlier_error():
     table = frame({"cd": [[10.0, 8.0, 6.0], [10.0, 5.0, 6.0], [10.0, 4.0, 5.0]], "lea-mvd": [[4.0, 4.0, 4.0]] * 3})
-    start = findings.gain(table)
+    start = comparison.gain(table)
     assert start.loc[("own", 1, "cd")].tolist() == pytest.approx([40.0, 3, 3])
     assert start.loc[("own", 1, "lea-mvd")].tolist() == [0.0, 3, 0]
-    later = findings.gain(table, "sampled", since=1)
+    later = comparison.gain(table, "sampled", since=1)
     assert later.loc[("own", 1, "cd")].tolist() == pytest.approx([-20.0, 3, 1])
 
 
 def test_digits_are_for_the_eye():
     table = pd.DataFrame({"x": [1234.567, 0.0123456, np.nan], "n": [1, 2, 3]})
-    shown = findings.digits(table)
+    shown = comparison.format_table(table)
     assert shown["x"].tolist() == ["1,230", "0.0123", "–"]
     assert shown["n"].tolist() == [1, 2, 3]
     assert table["x"][0] == 1234.567
-    assert [findings.number(x) for x in (1_002_500.0, 0.0, 50.0, 1e-7, -2.0)] == ["1,000,000", "0", "50", "1e-07", "-2"]
+    assert [comparison.number(x) for x in (1_002_500.0, 0.0, 50.0, 1e-7, -2.0)] == [
+        "1,000,000",
+        "0",
+        "50",
+        "1e-07",
+        "-2",
+    ]
 
 
 def test_memory_is_linear_for_lea_mvd_and_square_for_cma_es(study):
     sizes = [dataclasses.replace(study, layers=layers) for layers in ((20,), (60,))]
-    n = np.array([findings.memory(size)["variables"].iloc[0] for size in sizes])
+    n = np.array([comparison.memory(size)["variables"].iloc[0] for size in sizes])
     assert n.tolist() == [49 * 20 + 69, 49 * 60 + 109]
-    rows = pd.concat([findings.memory(size) for size in sizes])
+    rows = pd.concat([comparison.memory(size) for size in sizes])
     assert list(rows["method"]) == ["lea-mvd", "cma-es"] * 2
     lea, cma = (rows[rows["method"] == method] for method in ("lea-mvd", "cma-es"))
     assert lea["peak / float64 population"].between(1, 4).all()
@@ -182,7 +188,7 @@ def test_decompositions_are_those_that_pycma_makes(study):
     import cma
 
     longer = dataclasses.replace(study, layers=(3, 2), training=dataclasses.replace(study.training, n_gen=30))
-    for row in findings.decompositions(longer).to_dict("records"):
+    for row in comparison.decompositions(longer).to_dict("records"):
         options = {"popsize": 8, "verbose": -9, "verb_log": 0, "seed": 1}
         strategy = cma.CMAEvolutionStrategy(np.zeros(row["variables"]), 0.1, options)
         for _ in range(30):
@@ -192,14 +198,14 @@ def test_decompositions_are_those_that_pycma_makes(study):
 
 
 def test_reconstructions_are_of_test_images_by_one_layer_and_by_all(study, output):
-    data = experiments.images(study)
-    rows = findings.reconstructions(study, output, data)
+    data = studies.images(study)
+    rows = comparison.reconstructions(study, output, data)
     names = ["original", *(f"{m}, {d}" for m in ("cd", "lea-mvd", "cma-es") for d in ("RBM 1", "all 2"))]
     assert list(rows) == names
     assert all(V.shape == (10, 7, 7) for V in rows.values())
     labels = [data.test_labels[(data.test == V.ravel()).all(axis=1)][0] for V in rows["original"]]
     assert labels == list(range(10))
-    first, second = experiments.stack(study, output, "lea-mvd", 3, 2)
+    first, second = records.stack(study, output, "lea-mvd", 3, 2)
     V = rows["original"].reshape(10, -1)
     assert np.array_equal(rows["lea-mvd, RBM 1"].reshape(10, -1), first.reconstruct(V))
     top = second.hidden_given_visible(first.hidden_given_visible(V))
@@ -208,15 +214,15 @@ def test_reconstructions_are_of_test_images_by_one_layer_and_by_all(study, outpu
 
 
 def test_without_its_own_chain_only_the_first_layer_reconstructs(study, tmp_path):
-    shared = dataclasses.replace(study, chains=("shared",), methods=("lea-mvd",))
-    experiments.run(shared, tmp_path)
-    rows = findings.reconstructions(shared, tmp_path, experiments.images(shared))
+    shared = dataclasses.replace(study, inputs=("shared",), methods=("lea-mvd",))
+    records.run(shared, tmp_path)
+    rows = comparison.reconstructions(shared, tmp_path, studies.images(shared))
     assert list(rows) == ["original", "lea-mvd, RBM 1"]
 
 
 def test_filters_are_columns_of_the_weights(study, output):
-    rows = findings.filters(study, output, experiments.images(study))
-    W = experiments.stack(study, output, "cd", 3, 1)[0].W
+    rows = comparison.filters(study, output, studies.images(study))
+    W = records.stack(study, output, "cd", 3, 1)[0].W
     assert list(rows) == ["cd", "lea-mvd", "cma-es"]
     for unit, picture in enumerate(rows["cd"]):
         assert np.allclose(picture.ravel(), W[:, unit] / abs(W).max(), rtol=1e-12)

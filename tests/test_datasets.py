@@ -12,8 +12,8 @@ from idx_files import TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, fake
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd import datasets
-from leamvd.datasets import DataError, load, resize
+from leamvd.paper import datasets
+from leamvd.paper.datasets import DataError, load, resize
 
 # --- resizing ---------------------------------------------------------------------------------------------------------
 
@@ -62,11 +62,11 @@ def test_resizing_keeps_constants_range_symmetry_and_below_the_mean(old: int, si
 
 
 @pytest.mark.parametrize(("old", "side"), [(8, 28), (3, 5), (1, 4)])
-def test_larger_images_are_interpolated_between_pixel_centres(old: int, side: int) -> None:
+def test_larger_images_are_interpolated_between_pixel_centers(old: int, side: int) -> None:
     image = np.random.default_rng(old).random((old, old))
-    centres, new_centres = (np.arange(old) + 0.5) / old, (np.arange(side) + 0.5) / side
-    rows = np.array([np.interp(new_centres, centres, row) for row in image])
-    expected = np.array([np.interp(new_centres, centres, column) for column in rows.T]).T
+    centers, new_centers = (np.arange(old) + 0.5) / old, (np.arange(side) + 0.5) / side
+    rows = np.array([np.interp(new_centers, centers, row) for row in image])
+    expected = np.array([np.interp(new_centers, centers, column) for column in rows.T]).T
     np.testing.assert_allclose(resize(image.reshape(1, -1), side)[0], expected.ravel(), rtol=1e-12)
 
 
@@ -98,12 +98,12 @@ def test_digits_split_is_fixed_complete_and_stratified() -> None:
     assert (np.diff(data.train_labels) < 0).sum() > 500  # not sorted by class: mini-batches need them mixed
     assert (
         data.description
-        == "scikit-learn digits: 1437 of 1437 training and 360 of 360 test images, 8 x 8 pixels, grey levels"
+        == "scikit-learn digits: 1437 of 1437 training and 360 of 360 test images, 8 x 8 pixels, gray levels"
     )
 
 
 @pytest.mark.parametrize("side", [7, 28])
-def test_digits_are_resized_from_their_grey_levels(side: int) -> None:
+def test_digits_are_resized_from_their_gray_levels(side: int) -> None:
     data, original = load("digits", side=side, dtype="float64"), load("digits", side=8, dtype="float64")
     np.testing.assert_allclose(data.test, resize(original.test, side), rtol=1e-12)
     assert data.side == side
@@ -187,23 +187,23 @@ def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         load(folder)
 
 
-# --- binarisation, subsets, arguments ---------------------------------------------------------------------------------
+# --- binarization, subsets, arguments ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_threshold_is_one_from_half_of_white_on(tmp_path: Path, dtype: str) -> None:
     levels = np.tile(np.uint8([0, 127, 128, 255]), (5, 4)).reshape(5, 4, 4)
     folder = write(tmp_path / "steps", fake_files(5, side=4) | {TRAIN_IMAGES: idx(levels)})
-    bits = load(folder, side=4, binarise="threshold", dtype=dtype)
+    bits = load(folder, side=4, binarize="threshold", dtype=dtype)
     np.testing.assert_array_equal(bits.train, np.tile([0.0, 0, 1, 1], (5, 4)))
     assert bits.train.dtype == np.dtype(dtype)
-    assert "binarised at 0.5" in bits.description
-    halves = load(folder, side=2, binarise="threshold")  # each block holds 0 127 0 127 or 128 255 128 255
+    assert "binarized at 0.5" in bits.description
+    halves = load(folder, side=2, binarize="threshold")  # each block holds 0 127 0 127 or 128 255 128 255
     np.testing.assert_array_equal(halves.train, np.tile([0.0, 1], (5, 2)))
 
 
 def test_a_mean_of_exactly_half_counts_as_one() -> None:
-    data, exact = load("digits", side=7, binarise="threshold"), load("digits", side=8).train.reshape(-1, 8, 8) * 16
+    data, exact = load("digits", side=7, binarize="threshold"), load("digits", side=8).train.reshape(-1, 8, 8) * 16
     overlap = np.zeros((7, 8), int)  # in sevenths of a pixel times eight: pixel i of 7 covers [8 i, 8 i + 8)
     for position in range(56):
         overlap[position // 8, position // 7] += 1
@@ -212,28 +212,28 @@ def test_a_mean_of_exactly_half_counts_as_one() -> None:
     np.testing.assert_array_equal(data.train, sums >= 8 * 64)
 
 
-def test_bernoulli_bits_have_the_grey_levels_as_their_probabilities() -> None:
-    grey = load("digits", side=8)
-    bits = np.array([load("digits", side=8, binarise="bernoulli", seed=seed).train for seed in range(20)])
+def test_bernoulli_bits_have_the_gray_levels_as_their_probabilities() -> None:
+    gray = load("digits", side=8)
+    bits = np.array([load("digits", side=8, binarize="bernoulli", seed=seed).train for seed in range(20)])
     assert set(np.unique(bits)) == {0, 1}
-    assert (bits[:, grey.train == 0] == 0).all()
-    assert (bits[:, grey.train == 1] == 1).all()
+    assert (bits[:, gray.train == 0] == 0).all()
+    assert (bits[:, gray.train == 1] == 1).all()
     for level in range(1, 16):  # 15 exact tests, together wrong once in a thousand choices of seeds
-        drawn = bits[:, grey.train == level / 16]
+        drawn = bits[:, gray.train == level / 16]
         assert stats.binomtest(int(drawn.sum()), drawn.size, level / 16).pvalue > 1e-3 / 15
     # pixels are independent: the sums over one image have the variance of independent bits
-    p = grey.train.astype(float)
+    p = gray.train.astype(float)
     z = (bits.sum(axis=2) - p.sum(axis=1)) / np.sqrt((p * (1 - p)).sum(axis=1))
     assert stats.chi2(z.size).cdf((z**2).sum()) == pytest.approx(0.5, abs=0.4995)
 
 
 def test_bernoulli_bits_are_set_by_the_seed_alone() -> None:
-    first = load("digits", binarise="bernoulli", seed=3)
-    again = load("digits", binarise="bernoulli", seed=3, dtype="float64", n_train=50)
+    first = load("digits", binarize="bernoulli", seed=3)
+    again = load("digits", binarize="bernoulli", seed=3, dtype="float64", n_train=50)
     np.testing.assert_array_equal(again.test, first.test)
-    assert (load("digits", binarise="bernoulli", seed=4).test != first.test).any()
+    assert (load("digits", binarize="bernoulli", seed=4).test != first.test).any()
     assert (first.train[:360] != first.test).any()
-    assert first.description.endswith("bits sampled from the grey levels, seed 3")
+    assert first.description.endswith("bits sampled from the gray levels, seed 3")
 
 
 def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Pat
     [
         ({"side": 0}, ValueError, "side must be an integer >= 1, got 0"),
         ({"side": 7.0}, TypeError, "side must be an integer"),
-        ({"binarise": "gray"}, ValueError, "binarise must be one of 'grey', 'threshold', 'bernoulli', got 'gray'"),
+        ({"binarize": "grey"}, ValueError, "binarize must be one of 'gray', 'threshold', 'bernoulli', got 'grey'"),
         ({"dtype": "int8"}, ValueError, "dtype must be one of"),
         ({"seed": -1}, ValueError, "seed must be an integer >= 0, got -1"),
         ({"n_train": 0}, ValueError, "n_train must be an integer >= 1, got 0"),

@@ -4,11 +4,12 @@ import time
 import numpy as np
 import pytest
 
-from leamvd.contrastive_divergence import ContrastiveDivergence
-from leamvd.dbn import Training, layer_seed, pretrain, propagate, reconstruct, train
-from leamvd.lea_mvd import LEAMVD
-from leamvd.rbm import RBM, ReconstructionObjective
-from leamvd.reading import Reading
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import Training, layer_seed, pretrain, propagate, reconstruct, train
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.rbm import RBM
+from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.optimizers.reading import Reading
 
 TINY = Training(n_gen=3, population_size=8, n_elite=2, dtype="float64", batch_size=16)
 
@@ -38,7 +39,7 @@ def test_contrastive_divergence_is_its_trainer_epoch_by_epoch():
     assert [step.iteration for step in steps] == [0, 1, 2, 3]
 
 
-def test_optimiser_starts_from_contrastive_divergence_and_keeps_its_best():
+def test_optimizer_starts_from_contrastive_divergence_and_keeps_its_best():
     V = images()
     cd = ContrastiveDivergence(V, 5, batch_size=16, seed=4)
     cd.epoch()
@@ -54,8 +55,8 @@ def test_optimiser_starts_from_contrastive_divergence_and_keeps_its_best():
     assert [step[2:5] for step in steps] == [(0, 1, 5), (8, 9, 21), (14, 15, 33), (20, 21, 45)]
 
 
-def test_no_seed_epochs_start_from_random_weights():
-    training = Training(n_gen=1, seed_epochs=0)
+def test_no_x0_epochs_start_from_random_weights():
+    training = Training(n_gen=1, x0_epochs=0)
     first, second = train("lea-mvd", images(), 5, training=training, seed=4)
     assert equal(first.rbm, ContrastiveDivergence(images(), 5, seed=4).rbm)
     assert (first.passes, first.products, second.passes, second.products) == (0, 0, 24, 48)
@@ -67,10 +68,10 @@ def test_reading_says_whether_the_seed_is_in_the_population_and_elites_are_evalu
         seeded = list(train(method, V, 5, training=TINY, seed=1))
         error = objective([step.rbm.flat() for step in seeded])
         assert (np.diff(error) <= 0).all()
-        # a spread that is far too large makes every candidate worse than the seed
-        wide = Training(n_gen=1, population_size=8, n_elite=2, spread=20.0, dtype="float64")
+        # a sigma0 that is far too large makes every candidate worse than the seed
+        wide = Training(n_gen=1, population_size=8, n_elite=2, sigma0=20.0, dtype="float64")
         for inside in (True, False):
-            start, end = train(method, V, 5, training=wide, reading=Reading(seed_in_population=inside), seed=1)
+            start, end = train(method, V, 5, training=wide, reading=Reading(x0_in_population=inside), seed=1)
             assert equal(start.rbm, end.rbm) == inside
     printed = list(train("lea-mvd", V, 5, training=TINY, reading=Reading.printed()))
     assert [step.evaluations for step in printed] == [0, 8, 16, 24]
@@ -113,9 +114,9 @@ def test_seconds_are_the_methods_own():
         ({"n_gen": 0}, "n_gen"),
         ({"population_size": 1}, "population_size"),
         ({"n_elite": 0}, "n_elite"),
-        ({"spread": 0}, "spread"),
+        ({"sigma0": 0}, "sigma0"),
         ({"exponent": -1}, "exponent"),
-        ({"seed_epochs": -1}, "seed_epochs"),
+        ({"x0_epochs": -1}, "x0_epochs"),
         ({"dtype": "float16"}, "dtype"),
         ({"cd_steps": 0}, "k must"),
         ({"batch_size": 0}, "batch_size"),

@@ -4,8 +4,8 @@ import reference
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from leamvd import directions, selection
-from leamvd.directions import Products
+from leamvd.optimizers import directions, selection
+from leamvd.optimizers.directions import Products
 
 Array = NDArray[np.floating]
 IR = np.array([3, 1, 7, 5])
@@ -85,9 +85,9 @@ def test_no_other_direction_orthogonal_to_the_path_has_larger_projections() -> N
     d = directions.descent(products_of(U, P, C), np.arange(1, 5), rng.normal(size=4), oriented=True, fresh=1.0)
     c = vector(d, U, P, C)
     assert np.linalg.norm(c) == pytest.approx(1, rel=1e-12)
-    rivals = np.array([reference.without(r, P) for r in rng.normal(size=(2000, 6))])
-    rivals /= np.linalg.norm(rivals, axis=1, keepdims=True)
-    assert np.sum((U.T @ c) ** 2) >= np.sum((rivals @ U) ** 2, axis=1).max()
+    baselines = np.array([reference.without(r, P) for r in rng.normal(size=(2000, 6))])
+    baselines /= np.linalg.norm(baselines, axis=1, keepdims=True)
+    assert np.sum((U.T @ c) ** 2) >= np.sum((baselines @ U) ** 2, axis=1).max()
     assert (U.T @ c).sum() > 0
 
 

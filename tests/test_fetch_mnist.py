@@ -11,8 +11,8 @@ import pooch
 import pytest
 from idx_files import NAMES, TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, contents, fake_files, write
 
-from leamvd import datasets
-from leamvd.datasets import DataError, fetch_mnist, load
+from leamvd.paper import datasets
+from leamvd.paper.datasets import DataError, fetch_mnist, load
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_an_unreadable_file_is_a_data_error(tmp_path: Path, monkeypatch: pytest.
 
 
 class Server:
-    """Serves /BEHAVIOUR/NAME on the loopback interface and keeps a list of what was asked for."""
+    """Serves /BEHAVIOR/NAME on the loopback interface and keeps a list of what was asked for."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.asked: list[str] = []
@@ -71,22 +71,22 @@ class Server:
 
             def do_GET(self) -> None:
                 server.asked.append(self.path)
-                _, behaviour, name = self.path.split("/")
+                _, behavior, name = self.path.split("/")
                 content = files[name]
-                if behaviour.isdigit():
-                    self.send_error(int(behaviour))
+                if behavior.isdigit():
+                    self.send_error(int(behavior))
                     return
-                if behaviour == "silent":
+                if behavior == "silent":
                     server.closing.wait(10)
                     return
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
-                if behaviour == "truncated":
+                if behavior == "truncated":
                     content = content[: len(content) // 2]
-                elif behaviour == "altered":
+                elif behavior == "altered":
                     content = content[:-1] + bytes([content[-1] ^ 1])
-                elif behaviour == "stalled":
+                elif behavior == "stalled":
                     self.wfile.write(content[:10])
                     self.wfile.flush()
                     server.closing.wait(10)
@@ -97,8 +97,8 @@ class Server:
         self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01})
         self.thread.start()
 
-    def address(self, behaviour: str) -> str:
-        return f"http://127.0.0.1:{self.http.server_port}/{behaviour}/"
+    def address(self, behavior: str) -> str:
+        return f"http://127.0.0.1:{self.http.server_port}/{behavior}/"
 
     def close(self) -> None:
         self.closing.set()
@@ -129,7 +129,7 @@ def refused() -> str:
         return f"http://127.0.0.1:{free.getsockname()[1]}/"
 
 
-MISBEHAVIOUR = {
+MISBEHAVIOR = {
     "404": r"HTTP error 404 Client Error: Not Found",
     "500": r"HTTP error 500 Server Error: Internal Server Error",
     "truncated": r"the file arrived truncated",
@@ -140,9 +140,9 @@ MISBEHAVIOUR = {
 }
 
 
-@pytest.fixture(params=MISBEHAVIOUR)
+@pytest.fixture(params=MISBEHAVIOR)
 def bad(request: pytest.FixtureRequest, server: Server) -> tuple[str, str]:
-    return refused() if request.param == "refused" else server.address(request.param), MISBEHAVIOUR[request.param]
+    return refused() if request.param == "refused" else server.address(request.param), MISBEHAVIOR[request.param]
 
 
 def test_a_failed_download_says_why_and_leaves_nothing(bad: tuple[str, str], cache: Path) -> None:

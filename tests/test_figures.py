@@ -16,11 +16,11 @@ from matplotlib import __version__ as matplotlib_version
 from matplotlib.testing.compare import compare_images
 from PIL import Image
 
-from leamvd.figures import publish
+from leamvd.paper.figures import style
 
 ACCEPTED = Path(__file__).parent / "figures"
 NAMES = sorted(path.stem for path in ACCEPTED.glob("*.json"))
-SAME_FONTS, OTHER_FONTS = 2.0, 20.0  # RMS in grey levels; text alone differs by up to 18 between releases of FreeType
+SAME_FONTS, OTHER_FONTS = 2.0, 20.0  # RMS in gray levels; text alone differs by up to 18 between releases of FreeType
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +36,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def numbers(parts: list[dict[str, Any]]) -> list[np.ndarray[Any, Any]]:
-    """Return all arrays of a figure, flat, with None as not-a-number."""
+    """Return all arrays of a figure, flat, with None as NaN."""
 
     def flat(value: Any) -> list[float]:
         return [x for v in value for x in flat(v)] if isinstance(value, list) else [np.nan if value is None else value]
@@ -73,9 +73,9 @@ def test_a_drift_is_caught(tmp_path: Path) -> None:
     """A curve that moves by a thousandth of its range is seen in the arrays, by a tenth in the pixels too."""
     saved = []
     for shift in (0.0, 0.001, 0.1):
-        figure, axes = publish.new()
+        figure, axes = style.new()
         axes[0, 0].plot([0, 1, 2], [0, 1 + shift, 2])
-        publish.save(figure, f"curve-{round(1000 * shift)}", tmp_path)
+        style.save(figure, f"curve-{round(1000 * shift)}", tmp_path)
         saved.append(tmp_path / "figures" / f"curve-{round(1000 * shift)}")
     old, near, far = (numbers(json.loads(path.with_suffix(".json").read_text())) for path in saved)
     for new in (near, far):

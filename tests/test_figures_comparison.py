@@ -3,8 +3,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.figures import reconstruction
-from leamvd.figures.publish import COLOURS, plotted
+from leamvd.paper.figures import comparison
+from leamvd.paper.figures.style import COLORS, plotted
 
 
 @pytest.fixture(autouse=True)
@@ -13,28 +13,28 @@ def _closed():
     plt.close("all")
 
 
-def bands(chains=("own", "shared"), layers=(1, 2), methods=("cd", "lea-mvd", "lea-mvd:unseeded")):
+def bands(kinds=("own", "shared"), layers=(1, 2), methods=("cd", "lea-mvd", "lea-mvd:x0-excluded")):
     rng = np.random.default_rng(0)
     rows = []
-    for chain in chains:
+    for inputs in kinds:
         for layer in layers:
             for method in methods:
                 for iteration in range(4):
                     low, mean, high = np.sort(rng.random(3)) + 0.5
-                    rows.append((chain, layer, method, iteration, 3 * iteration, 0.1 + iteration, mean, low, high))
-    columns = ["chain", "layer", "method", "iteration", "passes", "seconds", "mean", "low", "high"]
+                    rows.append((inputs, layer, method, iteration, 3 * iteration, 0.1 + iteration, mean, low, high))
+    columns = ["inputs", "layer", "method", "iteration", "passes", "seconds", "mean", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
 
 @pytest.mark.parametrize("x", ["iteration", "passes", "seconds"])
 def test_errors_plot_the_records(x):
     table = bands()
-    figure = reconstruction.errors(table, "some digits", "error", x=x)
+    figure = comparison.errors(table, "some digits", "error", x=x)
     panels = plotted(figure)
-    titles = ["RBM 1, own chain", "RBM 2, own chain", "RBM 1, shared input", "RBM 2, shared input"]
+    titles = ["RBM 1, own inputs", "RBM 2, own inputs", "RBM 1, shared inputs", "RBM 2, shared inputs"]
     assert [panel["title"] for panel in panels] == titles
     assert {panel["scales"][1] for panel in panels} == {"log"}
-    cells = table.groupby(["chain", "layer"], sort=False)
+    cells = table.groupby(["inputs", "layer"], sort=False)
     for panel, axes, (_, cell) in zip(panels, figure.axes, cells, strict=True):
         methods = cell.groupby("method", sort=False)
         for line, area, (_, rows) in zip(panel["arrays"], axes.collections, methods, strict=False):
@@ -45,25 +45,29 @@ def test_errors_plot_the_records(x):
     assert figure.get_supylabel() == "error"
 
 
-def test_a_method_has_one_colour_and_its_readings_differ_by_style():
-    figure = reconstruction.errors(bands(methods=("lea-mvd", "lea-mvd:unseeded", "lea-mvd:own")), "", "", baseline=True)
+def test_a_method_has_one_color_and_its_readings_differ_by_style():
+    figure = comparison.errors(bands(methods=("lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:own")), "", "", baseline=True)
     *lines, baseline = figure.axes[0].lines
-    assert {line.get_color() for line in lines} == {COLOURS["lea-mvd"]}
+    assert {line.get_color() for line in lines} == {COLORS["lea-mvd"]}
     assert [line.get_linestyle() for line in lines] == ["-", "--", "-."]
     assert list(baseline.get_ydata()) == [1.0, 1.0]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["lea-mvd", "lea-mvd:unseeded", "lea-mvd:own"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "lea-mvd",
+        "lea-mvd:x0-excluded",
+        "lea-mvd:own",
+    ]
 
 
-@pytest.mark.parametrize(("chains", "layers"), [(("own",), (1,)), (("shared",), (1, 2, 3, 4))])
-def test_errors_of_any_number_of_layers(chains, layers):
-    figure = reconstruction.errors(bands(chains, layers), "t", "y")
+@pytest.mark.parametrize(("inputs", "layers"), [(("own",), (1,)), (("shared",), (1, 2, 3, 4))])
+def test_errors_of_any_number_of_layers(inputs, layers):
+    figure = comparison.errors(bands(inputs, layers), "t", "y")
     assert len(figure.axes) == len(layers)
     assert [axes.get_xlabel() for axes in figure.axes] == ["epoch or generation"] * len(layers)
 
 
 def test_pictures_show_each_image_in_its_row():
     rows = {"original": np.random.default_rng(1).random((3, 4, 4)), "cd, RBM 1": np.zeros((3, 4, 4))}
-    figure = reconstruction.pictures(rows, "some digits")
+    figure = comparison.pictures(rows, "some digits")
     images = [axes.images[0] for axes in figure.axes]
     expected = [image for pictures in rows.values() for image in pictures]
     assert all(np.array_equal(a.get_array(), b) for a, b in zip(images, expected, strict=True))
@@ -72,7 +76,7 @@ def test_pictures_show_each_image_in_its_row():
 
 
 def test_signed_pictures_are_white_at_zero():
-    figure = reconstruction.pictures({"cd": np.linspace(-1, 1, 8).reshape(2, 2, 2)}, "t", signed=True)
+    figure = comparison.pictures({"cd": np.linspace(-1, 1, 8).reshape(2, 2, 2)}, "t", signed=True)
     image = figure.axes[0].images[0]
     assert image.get_clim() == (-1, 1)
     assert np.allclose(image.cmap(image.norm(0.0))[:3], 0.97, atol=0.02)

@@ -3,12 +3,12 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from test_bench_report import objectives, optimisers, parts, probe, split, training
+from test_bench_report import objectives, optimizers, parts, probe, split, training
 
 from leamvd.bench import parts as taken_apart
 from leamvd.bench import report
-from leamvd.figures import costs
-from leamvd.figures.publish import plotted
+from leamvd.paper.figures import costs
+from leamvd.paper.figures.style import plotted
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def lines(axes):
 
 @pytest.mark.parametrize("column", ["generation_seconds", "peak_bytes"])
 def test_growth_plots_each_method_in_the_panel_of_its_dtype(column):
-    rows = report.costs(optimisers())
+    rows = report.costs(optimizers())
     figure = costs.growth(rows, column, "cost", {"population_bytes": "the population"})
     assert [panel["title"] for panel in plotted(figure)] == ["float32, one thread", "float64, one thread"]
     assert {panel["scales"][0] + panel["scales"][1] for panel in plotted(figure)} == {"loglog"}
@@ -38,7 +38,7 @@ def test_growth_plots_each_method_in_the_panel_of_its_dtype(column):
 
 
 def test_growth_marks_where_the_full_matrix_is_refused():
-    rows, beyond = report.costs(optimisers()), report.full_matrix(optimisers())
+    rows, beyond = report.costs(optimizers()), report.full_matrix(optimizers())
     left, right = costs.growth(rows, "peak_bytes", "bytes", {}, beyond).axes
     assert lines(right)["$n^2$, refused at ×"].get_xydata().tolist() == beyond.to_numpy().tolist()
     assert right.lines[-1].get_xydata().tolist() == [beyond.iloc[-1].tolist()]
@@ -47,8 +47,8 @@ def test_growth_marks_where_the_full_matrix_is_refused():
     assert "$n^2$, refused at ×" not in lines(alone.axes[1])
 
 
-def test_a_package_has_one_colour_its_methods_differ_by_marker_and_ours_stands_out():
-    figure = costs.growth(report.costs(optimisers()), "generation_seconds", "s", {})
+def test_a_package_has_one_color_its_methods_differ_by_marker_and_ours_stands_out():
+    figure = costs.growth(report.costs(optimizers()), "generation_seconds", "s", {})
     drawn = {name: line for axes in figure.axes for name, line in lines(axes).items()}
     for name, line in drawn.items():
         assert line.get_color() == costs.PACKAGES[name.split()[0]]
@@ -61,10 +61,10 @@ def test_a_package_has_one_colour_its_methods_differ_by_marker_and_ours_stands_o
 
 
 def test_ratios_plot_a_panel_for_each_size_and_fill_float32():
-    rows = report.ratios(optimisers())
+    rows = report.ratios(optimizers())
     figure = costs.ratios(rows)
     assert [axes.get_title() for axes in figure.axes] == [f"n = {n:,}" for n in (1000, 10**4, 10**5, 10**6)]
-    assert figure.axes[0].yaxis_inverted()  # the quickest at the top
+    assert figure.axes[0].yaxis_inverted()  # the fastest at the top
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert labels == list(rows["label"].unique())
     for axes, n in zip(figure.axes, (1000, 10**4, 10**5, 10**6), strict=True):
@@ -82,8 +82,8 @@ def test_split_stacks_to_a_hundred_percent():
     rows = report.shares(split())
     for axes, (section, own) in zip(costs.split(rows).axes, rows.groupby("section", sort=False), strict=True):
         assert axes.get_title() == section
-        optimiser, objective = axes.containers
-        assert [bar.get_width() for bar in optimiser] == own["percent"].tolist()
+        optimizer, objective = axes.containers
+        assert [bar.get_width() for bar in optimizer] == own["percent"].tolist()
         ends = [bar.get_x() + bar.get_width() for bar in objective]
         assert ends == pytest.approx([100] * len(own))
 
@@ -120,13 +120,13 @@ def test_training_draws_the_epoch_its_products_and_the_probe():
         assert line.get_ydata().tolist() == scores[trainer].tolist()
 
 
-def drawn(optimisers, objectives, training, probe, split):
+def drawn(optimizers, objectives, training, probe, split):
     """All figures of the section."""
-    rows = report.costs(optimisers)
+    rows = report.costs(optimizers)
     return [
         costs.growth(rows, "generation_seconds", "s", {"normal_seconds": "normals"}),
-        costs.growth(rows, "peak_bytes", "bytes", {}, report.full_matrix(optimisers)),
-        costs.ratios(report.ratios(optimisers)),
+        costs.growth(rows, "peak_bytes", "bytes", {}, report.full_matrix(optimizers)),
+        costs.ratios(report.ratios(optimizers)),
         costs.split(report.shares(split)),
         costs.objective(report.rates(objectives)),
         costs.training(report.epochs(training), report.accuracies(probe)),
@@ -135,14 +135,14 @@ def drawn(optimisers, objectives, training, probe, split):
 
 def test_figures_of_nothing_are_empty():
     """A run of one method, or whose rows were stopped, is shown all the same."""
-    tables = (table().iloc[:0] for table in (optimisers, objectives, training, probe, split))
+    tables = (table().iloc[:0] for table in (optimizers, objectives, training, probe, split))
     for figure in drawn(*tables):
         assert all(np.size(line.get_xdata()) == 0 or set(line.get_xdata()) <= {0, 1} for line in figure.axes[0].lines)
         assert figure.axes[0].patches[:] == []
 
 
 def test_figures_of_a_small_run():
-    small = optimisers().query("n <= 10_000 and method in ('leamvd', 'pycma separable')")
+    small = optimizers().query("n <= 10_000 and method in ('leamvd', 'pycma separable')")
     growth, *_ = drawn(small, objectives().query("n_visible < 100"), training().iloc[:2], probe().iloc[:1], split())
     assert set(lines(growth.axes[1])) == {"leamvd", "pycma separable", "normals"}
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from leamvd import illustrations, tournaments
-from leamvd.figures import directions, selection
-from leamvd.figures.publish import plotted
+from leamvd.paper import search_directions, selection_pressure
+from leamvd.paper.figures import search_directions as drawn_directions
+from leamvd.paper.figures import selection_pressure as drawn_selection
+from leamvd.paper.figures.style import plotted
 
-PLAN = illustrations.Plan(n_var=5, n_gen=14, seeds=(0, 1), n_populations=10)
+PLAN = search_directions.Plan(n_var=5, n_gen=14, seeds=(0, 1), n_populations=10)
 
 
 @pytest.fixture(autouse=True)
@@ -30,38 +31,40 @@ def drawn(figure: Figure, panel: int, *columns: object) -> bool:
 
 
 def test_weights() -> None:
-    table = tournaments.weights(6, [0.0, 2.0])
-    figure = selection.weights(table)
-    for _, own in table.groupby("law"):
+    table = selection_pressure.weights(6, [0.0, 2.0])
+    figure = drawn_selection.weights(table)
+    for _, own in table.groupby("method"):
         assert drawn(figure, 0, own["rank"], own["weight"])
     assert figure.axes[0].get_title().endswith("6")
 
 
 def test_differences() -> None:
-    nearest = tournaments.closest(6)
-    table = tournaments.differences(tournaments.simulate(6, 2_000, 0), nearest)
-    figure = selection.differences(table, nearest)
-    for panel, (law, own) in enumerate(table.groupby("law", sort=False)):
-        assert figure.axes[panel].get_title() == law
+    nearest = selection_pressure.closest(6)
+    table = selection_pressure.differences(selection_pressure.simulate(6, 2_000, 0), nearest)
+    figure = drawn_selection.differences(table, nearest)
+    for panel, (method, own) in enumerate(table.groupby("method", sort=False)):
+        assert figure.axes[panel].get_title() == method
         assert drawn(figure, panel, own["rank"], own["simulated"])
         assert drawn(figure, panel, own["rank"], own["closest"])
-        assert drawn(figure, panel, own["rank"], own["stated"]) == (law in tournaments.STATED)
+        assert drawn(figure, panel, own["rank"], own["stated"]) == (method in selection_pressure.STATED)
 
 
 def test_pressure() -> None:
-    table = tournaments.pressure([4, 8], [0.0, 1.0, 2.0])
-    figure = selection.pressure(table)
+    table = selection_pressure.pressure([4, 8], [0.0, 1.0, 2.0])
+    figure = drawn_selection.pressure(table)
     for panel, column in enumerate(("rank_share", "size_share")):
         for _, own in table.dropna().groupby("population_size"):
             assert drawn(figure, panel, own["exponent"], own[column])
-    binary = table[(table["law"] == tournaments.BINARY) & (table["population_size"] == 8)]["rank_share"].item()
+    binary = table[(table["method"] == selection_pressure.BINARY) & (table["population_size"] == 8)][
+        "rank_share"
+    ].item()
     assert drawn(figure, 0, [0, 1], [binary, binary])
 
 
 @pytest.mark.parametrize("exponents", [[1.5], [0.0, 1.0, 1.5, 2.0, 3.0]])
 def test_models(exponents: list[float]) -> None:
-    points, rows = tournaments.normal_models(9, exponents, 0)
-    figure = selection.models(points, rows)
+    points, rows = selection_pressure.normal_models(9, exponents, 0)
+    figure = drawn_selection.models(points, rows)
     for panel, row in enumerate(rows.to_dict("records")):
         own = points[points["exponent"] == row["exponent"]]
         assert drawn(figure, panel, own["x1"], own["x2"])
@@ -75,8 +78,8 @@ def test_models(exponents: list[float]) -> None:
 
 
 def test_scene_2d() -> None:
-    scene = illustrations.scene(PLAN, 2, 4, 2)
-    figure = directions.scene_2d(scene)
+    scene = search_directions.scene(PLAN, 2, 4, 2)
+    figure = drawn_directions.scene_2d(scene)
     points, v = scene.points, scene.vectors
     assert drawn(figure, 0, points["x1"], points["x2"])
     assert drawn(figure, 1, points["rank"][1:], points["projection"][1:])
@@ -89,8 +92,8 @@ def test_scene_2d() -> None:
 
 
 def test_scene_3d_draws_opposite_steps() -> None:
-    scene = illustrations.scene(PLAN, 3, 4, 2)
-    figure = directions.scene_3d(scene)
+    scene = search_directions.scene(PLAN, 3, 4, 2)
+    figure = drawn_directions.scene_3d(scene)
     mean = scene.vectors.loc["mean"].to_numpy()
     ends = []
     for panel in figure.axes:
@@ -105,15 +108,15 @@ def test_scene_3d_draws_opposite_steps() -> None:
 
 
 def test_a_scene_without_a_path_can_be_drawn() -> None:
-    scene = illustrations.scene(PLAN, 2, 1, 0)
+    scene = search_directions.scene(PLAN, 2, 1, 0)
     assert not scene.vectors.loc["P"].any()
-    assert drawn(directions.scene_2d(scene), 2, [0, 0], [0, 0])
+    assert drawn(drawn_directions.scene_2d(scene), 2, [0, 0], [0, 0])
 
 
 def test_runs() -> None:
-    trace = illustrations.trace(PLAN)
-    figure = directions.orthogonality(trace, "sphere")
-    steps = directions.steps(trace, "sphere")
+    trace = search_directions.trace(PLAN)
+    figure = drawn_directions.orthogonality(trace, "sphere")
+    steps = drawn_directions.steps(trace, "sphere")
     for _, own in trace.groupby("seed"):
         assert drawn(figure, 0, own["generation"], own["descent_path"])
         assert drawn(figure, 1, own["generation"], own["descent_length"])
@@ -126,21 +129,21 @@ def test_runs() -> None:
 
 
 def test_resets_are_marked_and_drawn() -> None:
-    table = illustrations.resets(dataclasses.replace(PLAN, n_var=40))
-    figure = directions.resets(table, "ellipsoid")
+    table = search_directions.resets(dataclasses.replace(PLAN, n_var=40))
+    figure = drawn_directions.resets(table, "ellipsoid")
     for (_, seed), own in table.groupby(["reading", "seed"]):
         assert drawn(figure, 1, own["generation"], own["relative"])
         if seed == 0:
             assert drawn(figure, 0, own["generation"], own["std"])
     one = table[table["reading"] == "1"]
-    steps = directions.steps(one, "ellipsoid")
+    steps = drawn_directions.steps(one, "ellipsoid")
     (generation,) = one[(one["seed"] == 0) & one["reset"]]["generation"]
     assert drawn(steps, 2, [generation, generation], [0, 1])
 
 
 def test_signs() -> None:
-    table = illustrations.signs(illustrations.shifts(PLAN, [1, 3]))
-    figure = directions.signs(table, 5)
+    table = search_directions.signs(search_directions.shifts(PLAN, [1, 3]))
+    figure = drawn_directions.signs(table, 5)
     for panel, (function, own) in enumerate(table.groupby("function", sort=False)):
         assert figure.axes[panel].get_title() == f"{function}, n = 5"
         shown = [x for line in figure.axes[panel].lines[:2] for x in np.asarray(line.get_xdata()).tolist()]

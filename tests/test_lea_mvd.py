@@ -1,4 +1,4 @@
-"""Algorithm 1 against `reference.Reference`, generation by generation, for every option of every reading row."""
+"""Algorithm 1 against `reference.Reference`, generation by generation, for every option of every item."""
 
 import dataclasses
 import itertools
@@ -15,7 +15,7 @@ from problems import PROBLEMS, ellipsoid, rastrigin, rosenbrock, sphere
 from reference import Reference
 
 from leamvd import LEAMVD, Reading, State
-from leamvd.threads import kernel_threads
+from leamvd._support.threads import kernel_threads
 
 Array = NDArray[Any]
 FIELDS = {  # of State, and what the reference calls them
@@ -36,11 +36,11 @@ CHANGES: list[dict[str, Any]] = [  # every option that is not a default; n_gen i
     {"population_size": 20},
     {"convergence": "unscaled"},
     {"sigma_norm": "spectral"},
-    {"descent": "printed"},
+    {"shift": "printed"},
     {"orientation": "free"},
     {"n_descent_rows": 3},
     {"first_direction": "full"},
-    {"descent_scale": "normalised"},
+    {"descent_scale": "normalized"},
     {"step": "sampled"},
     {"projections": "repeated"},
     {"beta1_at_one": "mirrored"},
@@ -50,7 +50,7 @@ CHANGES: list[dict[str, Any]] = [  # every option that is not a default; n_gen i
     {"elites": "reevaluate"},
     {"limits": "clip"},
     {"limits": "reflect"},
-    {"seed_in_population": False},
+    {"x0_in_population": False},
     {"perturbation": "column"},
     {"ties": "newest"},
     {"exponent": 0.0},
@@ -87,7 +87,7 @@ def run_beside_reference(
     return states
 
 
-def optimiser(n: int = 13, reading: Reading | None = None, **options: Any) -> LEAMVD:
+def optimizer(n: int = 13, reading: Reading | None = None, **options: Any) -> LEAMVD:
     return LEAMVD(**{"n_var": n, "bounds": (-1, 1), "seed": 3, "reading": reading} | options)
 
 
@@ -95,7 +95,7 @@ def optimiser(n: int = 13, reading: Reading | None = None, **options: Any) -> LE
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
 @pytest.mark.parametrize("start", ["bounds", "x0"])
 def test_every_problem_follows_the_equations(problem: Any, start: str) -> None:
-    opt = optimiser(x0=np.linspace(-1, 1, 13) if start == "x0" else None)
+    opt = optimizer(x0=np.linspace(-1, 1, 13) if start == "x0" else None)
     run_beside_reference(opt, problem.fun, 1e-9, generations=40)
 
 
@@ -103,12 +103,12 @@ def test_every_problem_follows_the_equations(problem: Any, start: str) -> None:
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
 @pytest.mark.parametrize("fun", [rastrigin, stagnating])
 def test_every_option_follows_the_equations(changes: dict[str, Any], fun: Any) -> None:
-    run_beside_reference(optimiser(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9)
+    run_beside_reference(optimizer(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9)
 
 
 @pytest.mark.compiled
 def test_the_printed_reading_follows_the_equations() -> None:
-    run_beside_reference(optimiser(reading=Reading.printed()), ellipsoid, 1e-9)
+    run_beside_reference(optimizer(reading=Reading.printed()), ellipsoid, 1e-9)
 
 
 def test_every_option_is_compared_with_the_reference() -> None:
@@ -126,7 +126,7 @@ def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, An
     """The generation in which a run first differs, and the field of `State` that differs in it."""
     ((name, _),) = changes.items()
     first_seen = {
-        "seed_in_population": (1, "population"),
+        "x0_in_population": (1, "population"),
         "ties": (1, "population"),
         "exponent": (1, "mean"),
         "orientation": (1, "descent"),
@@ -135,14 +135,14 @@ def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, An
         "descent_scale": (1, "descent_mean"),
         "projections": (1, "descent_mean"),
         "limits": (1, "population"),
-        "descent": (2, "population"),
+        "shift": (2, "population"),
         "step": (2, "population"),
         "perturbation": (2, "population"),
         "beta1_at_one": (2, "beta1"),
         "elites": (2, "nfev"),
     }
     default, changed = (
-        run_states(optimiser(reading=Reading(**c), x0=np.full(13, 0.9), seed=5), stagnating) for c in ({}, changes)
+        run_states(optimizer(reading=Reading(**c), x0=np.full(13, 0.9), seed=5), stagnating) for c in ({}, changes)
     )
     if name in ("convergence", "sigma_norm"):  # these decide when to stop, not where to go
         assert all(same(a, b, but=("std_norm",)) for a, b in zip(default, changed, strict=True))
@@ -175,7 +175,7 @@ def same(a: State, b: State, but: tuple[str, ...] = ()) -> bool:
 @pytest.mark.parametrize("n", [1, 2, 3, 300])
 def test_dimensions_from_one_follow_the_equations(n: int) -> None:
     """In one dimension nothing is orthogonal to P, once it is not zero."""
-    opt = optimiser(n)
+    opt = optimizer(n)
     if n > 1:
         run_beside_reference(opt, sphere, 1e-9, generations=20)
         return
@@ -188,7 +188,7 @@ def test_dimensions_from_one_follow_the_equations(n: int) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize(("size", "n_elite", "rows"), [(5, 4, 4), (4, 3, 3), (5, 1, 4), (60, 30, 4)])
 def test_any_population_follows_the_equations(size: int, n_elite: int, rows: int) -> None:
-    opt = optimiser(reading=Reading(n_descent_rows=rows), population_size=size, n_elite=n_elite)
+    opt = optimizer(reading=Reading(n_descent_rows=rows), population_size=size, n_elite=n_elite)
     run_beside_reference(opt, rosenbrock, 1e-9)
 
 
@@ -196,7 +196,7 @@ def test_any_population_follows_the_equations(size: int, n_elite: int, rows: int
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_any_scale_follows_the_equations(scale: float) -> None:
     reading = Reading(reset="off")
-    opt = optimiser(9, reading, x0=np.full(9, scale), spread=0.1 * scale, sigma_min=0)
+    opt = optimizer(9, reading, x0=np.full(9, scale), sigma0=0.1 * scale, sigma_min=0)
     ref = Reference(9, opt.seed, reading)
     for generation in range(25):
         X = opt.ask()
@@ -211,7 +211,7 @@ def test_any_scale_follows_the_equations(scale: float) -> None:
 @pytest.mark.parametrize("n", [13, 20_000])
 def test_single_precision_stays_near_double(n: int) -> None:
     """From one population, one generation of both agrees to the rounding of single precision."""
-    single, double = (optimiser(n, dtype=dtype) for dtype in ("float32", "float64"))
+    single, double = (optimizer(n, dtype=dtype) for dtype in ("float32", "float64"))
     for _ in range(12):
         X = single.ask()
         assert X.dtype == np.float32
@@ -231,7 +231,7 @@ def test_single_precision_stays_near_double(n: int) -> None:
 
 
 def test_elites_are_kept_and_the_rest_is_told() -> None:
-    opt = optimiser()
+    opt = optimizer()
     X = opt.ask()
     assert X.shape == (24, 13)
     opt.tell(X, sphere(X))
@@ -246,19 +246,19 @@ def test_elites_are_kept_and_the_rest_is_told() -> None:
 def test_the_seed_is_the_first_row_and_left_unmodified() -> None:
     x0 = np.linspace(0, 1, 13)
     before = x0.copy()
-    opt = optimiser(x0=x0)
+    opt = optimizer(x0=x0)
     np.testing.assert_array_equal(opt.ask()[0], x0)
     run_states(opt, sphere, 5)
     np.testing.assert_array_equal(x0, before)
-    assert not np.any(optimiser(x0=x0, reading=Reading(seed_in_population=False)).ask() == x0)
-    outside = optimiser(x0=x0 + 0.5, reading=Reading(limits="clip")).ask()
+    assert not np.any(optimizer(x0=x0, reading=Reading(x0_in_population=False)).ask() == x0)
+    outside = optimizer(x0=x0 + 0.5, reading=Reading(limits="clip")).ask()
     np.testing.assert_array_equal(outside[0], np.minimum(x0 + 0.5, 1))
     assert outside.max() == 1
 
 
 def test_ties_keep_their_order_or_the_newest_goes_first() -> None:
     for ties in ("keep", "newest"):
-        opt = optimiser(reading=Reading(ties=ties))
+        opt = optimizer(reading=Reading(ties=ties))
         first = opt.ask().copy()
         opt.tell(first, np.zeros(24))
         np.testing.assert_array_equal(opt.state.population, first)
@@ -270,7 +270,7 @@ def test_ties_keep_their_order_or_the_newest_goes_first() -> None:
 
 @pytest.mark.compiled
 def test_ten_generations_without_a_better_best_reset_the_search() -> None:
-    opt = optimiser(sigma_min=0)
+    opt = optimizer(sigma_min=0)
     states = run_states(opt, lambda X: np.ones(len(X)), 23)
     assert [s.stagnation for s in states] == [*range(10), 0, *range(1, 10), 0, 1, 2]
     for t in (10, 20):
@@ -285,16 +285,16 @@ def test_ten_generations_without_a_better_best_reset_the_search() -> None:
 def test_beta_rules_at_their_edges() -> None:
     """beta_1: 1 -> 0.5 on failure, 1 -> 1.4 on success (R12), capped at 3 where above 1; beta_2 stays in [0, 1]."""
     generations = itertools.count()
-    rises = run_states(optimiser(), lambda X: np.full(len(X), -float(next(generations))), 22)
+    rises = run_states(optimizer(), lambda X: np.full(len(X), -float(next(generations))), 22)
     expected = [1.0, 1.4]
     while len(expected) < 22:
         expected.append(min(3.0, 1.1 * expected[-1]))
     np.testing.assert_allclose([s.beta1 for s in rises], expected, rtol=1e-15)
     np.testing.assert_allclose([s.beta2 for s in rises[:3]], [0.9, 1.0, 1.0])
-    falls = run_states(optimiser(reading=Reading(reset="off")), lambda X: np.zeros(len(X)), 14)
+    falls = run_states(optimizer(reading=Reading(reset="off")), lambda X: np.zeros(len(X)), 14)
     np.testing.assert_allclose([s.beta1 for s in falls], [1.0, *(0.5 * 0.8**k for k in range(13))], rtol=1e-13)
     np.testing.assert_allclose([s.beta2 for s in falls], np.maximum(0, 0.9 - 0.1 * np.arange(14)), atol=1e-15)
-    below = optimiser()
+    below = optimizer()
     below.ask()
     below.tell(below.ask(), np.zeros(24))
     below.state = below.state._replace(beta1=0.95)
@@ -304,12 +304,12 @@ def test_beta_rules_at_their_edges() -> None:
 
 def test_every_kernel_line_follows_the_equations() -> None:
     """A short run for the uncompiled kernels."""
-    reading = Reading(limits="reflect", step="sampled", descent_scale="normalised")
-    run_beside_reference(optimiser(3, reading, x0=np.ones(3), population_size=6), sphere, 1e-9, generations=3)
+    reading = Reading(limits="reflect", step="sampled", descent_scale="normalized")
+    run_beside_reference(optimizer(3, reading, x0=np.ones(3), population_size=6), sphere, 1e-9, generations=3)
 
 
 def test_identical_individuals_do_no_harm() -> None:
-    opt = optimiser()
+    opt = optimizer()
     for _ in range(3):
         opt.tell(np.full(opt.ask().shape, 0.3), np.zeros(len(opt.ask())))
         state = opt.state
@@ -329,7 +329,7 @@ def test_identical_individuals_do_no_harm() -> None:
     ],
 )
 def test_the_search_stops_below_sigma_min(reading: Reading, limit: float) -> None:
-    opt = optimiser(reading=reading)
+    opt = optimizer(reading=reading)
     X = opt.ask()
     opt.tell(X, sphere(X))
     norm = np.linalg.norm(opt.state.std) if reading.sigma_norm == "euclidean" else opt.state.std.max()
@@ -345,7 +345,7 @@ def test_one_and_two_threads_give_the_same_bits(dtype: str, reading: Reading) ->
     runs = []
     for threads in (1, 2):
         numba.set_num_threads(threads)
-        runs.append(run_states(optimiser(50_000, reading, dtype=dtype), sphere, 6))
+        runs.append(run_states(optimizer(50_000, reading, dtype=dtype), sphere, 6))
     for one, two in zip(*runs, strict=True):
         assert same(one, two)
     assert np.ptp([s.beta1 for s in runs[0]]) > 0
@@ -395,17 +395,17 @@ def test_a_generation_costs_less_than_its_random_numbers_from_numpy(dtype: str, 
 
 @pytest.mark.compiled
 def test_only_the_order_of_values_matters() -> None:
-    plain = run_states(optimiser(), rosenbrock)
-    warped = run_states(optimiser(), lambda X: np.cbrt(rosenbrock(X)) * 1e-6 + 5)
+    plain = run_states(optimizer(), rosenbrock)
+    warped = run_states(optimizer(), lambda X: np.cbrt(rosenbrock(X)) * 1e-6 + 5)
     assert all(same(a, b, but=("fitness",)) for a, b in zip(plain, warped, strict=True))
 
 
 @pytest.mark.compiled
 def test_scaling_the_space_scales_the_search() -> None:
-    """Powers of two: exact, but for C_ani, whose length is not scaled, unless it is normalised (R9). No reset (R13)."""
-    reading = Reading(reset="off", descent_scale="normalised")
-    plain = run_states(optimiser(reading=reading, x0=np.ones(13)), sphere)
-    scaled = run_states(optimiser(reading=reading, x0=np.full(13, 4.0), spread=0.4), lambda X: sphere(X / 4))
+    """Powers of two: exact, but for C_ani, whose length is not scaled, unless it is normalized (R9). No reset (R13)."""
+    reading = Reading(reset="off", descent_scale="normalized")
+    plain = run_states(optimizer(reading=reading, x0=np.ones(13)), sphere)
+    scaled = run_states(optimizer(reading=reading, x0=np.full(13, 4.0), sigma0=0.4), lambda X: sphere(X / 4))
     for a, b in zip(plain, scaled, strict=True):
         np.testing.assert_allclose(4 * a.population, b.population, rtol=1e-10)
         np.testing.assert_allclose(a.descent, b.descent, rtol=1e-9, atol=1e-12)
@@ -430,7 +430,7 @@ def test_moving_the_space_moves_the_search_but_for_the_perturbation(monkeypatch:
 
 @pytest.mark.compiled
 def test_orthogonal_directions() -> None:
-    for before, after in zip(states := run_states(optimiser(), ellipsoid), states[1:], strict=False):
+    for before, after in zip(states := run_states(optimizer(), ellipsoid), states[1:], strict=False):
         fresh = (after.descent - 0.9 * before.descent) / 0.1
         assert np.linalg.norm(fresh) == pytest.approx(1, rel=1e-9)
         assert abs(fresh @ after.path) < 1e-9 * np.linalg.norm(after.path)

@@ -7,7 +7,7 @@ from scipy.optimize import OptimizeResult
 
 import leamvd
 from leamvd import LEAMVD, minimize
-from leamvd.minimize import METHODS, Generation
+from leamvd.optimizers.minimize import METHODS, Generation
 
 X0 = np.linspace(-1, 1, 6)
 
@@ -151,7 +151,7 @@ def test_wrong_arguments_are_named_before_the_first_call() -> None:
         minimize(fun, bounds=(0, 1), n_var=3, method="cma-es")
 
 
-def test_bounds_and_a_wrong_value_reach_the_optimiser() -> None:
+def test_bounds_and_a_wrong_value_reach_the_optimizer() -> None:
     result = minimize(point, bounds=(0, 1), n_var=4, seed=2, n_gen=2, reading=leamvd.Reading(limits="clip"))
     assert np.all((result.x >= 0) & (result.x <= 1))
     with pytest.raises(ValueError, match="F must be larger than -inf"):

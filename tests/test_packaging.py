@@ -91,7 +91,7 @@ def test_citation() -> None:
     assert [author["family-names"] for author in paper["authors"]] == ["Valdez", "Rojas-Domínguez"]
 
 
-def test_licence() -> None:
+def test_license() -> None:
     text = (ROOT / "LICENSE").read_text()
     assert text.startswith("BSD 3-Clause License\n\nCopyright (c) 2026, the leamvd developers\n")
     assert PROJECT["license"] == "BSD-3-Clause"

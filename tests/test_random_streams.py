@@ -5,29 +5,29 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd import streams
+from leamvd.optimizers import random_streams
 
 REALS = ["float64", "float32"]
 SEED = 20191130
 
 
 def tiles(
-    count: int, dtype: str, *, seed: int = SEED, purpose: int = streams.NORMAL, generation: int = 1, row: int = 0
+    count: int, dtype: str, *, seed: int = SEED, purpose: int = random_streams.NORMAL, generation: int = 1, row: int = 0
 ) -> NDArray[np.floating]:
     """Return `count` consecutive tiles of one row's normals."""
-    s = streams.scratch(np.empty(1, dtype))
-    result = np.empty((count, streams.TILE), dtype)
+    s = random_streams.scratch(np.empty(1, dtype))
+    result = np.empty((count, random_streams.TILE), dtype)
     for tile in range(count):
-        streams.normal_tile(np.uint64(seed), purpose, generation, row, tile, s)
+        random_streams.normal_tile(np.uint64(seed), purpose, generation, row, tile, s)
         result[tile] = s.numbers
     return result.ravel()
 
 
 def uniform_tiles(count: int, dtype: str) -> NDArray[np.floating]:
-    s = streams.scratch(np.empty(1, dtype))
-    result = np.empty((count, streams.TILE), dtype)
+    s = random_streams.scratch(np.empty(1, dtype))
+    result = np.empty((count, random_streams.TILE), dtype)
     for tile in range(count):
-        streams.uniform_tile(np.uint64(SEED), streams.UNIFORM, 1, 0, tile, s)
+        random_streams.uniform_tile(np.uint64(SEED), random_streams.UNIFORM, 1, 0, tile, s)
         result[tile] = s.numbers
     return result.ravel()
 
@@ -47,27 +47,27 @@ def uniform_tiles(count: int, dtype: str) -> NDArray[np.floating]:
 def test_the_cipher_gives_the_known_answers_of_random123(
     counter: tuple[int, ...], key: tuple[int, ...], words: str
 ) -> None:
-    assert " ".join(f"{int(w):08x}" for w in streams.philox(*map(np.uint64, counter + key))) == words
+    assert " ".join(f"{int(w):08x}" for w in random_streams.philox(*map(np.uint64, counter + key))) == words
 
 
 def test_a_place_is_one_counter_and_the_seed_is_the_key() -> None:
     seed, block = 0x123456789ABCDEF0, 0x5_0000_0007
-    counter = (7, 5, 9 | streams.PERTURBATION << 24, 3)
-    expected = streams.philox(*map(np.uint64, (*counter, 0x9ABCDEF0, 0x12345678)))
-    assert streams.words(np.uint64(seed), streams.PERTURBATION, 3, 9, block) == expected
+    counter = (7, 5, 9 | random_streams.PERTURBATION << 24, 3)
+    expected = random_streams.philox(*map(np.uint64, (*counter, 0x9ABCDEF0, 0x12345678)))
+    assert random_streams.words(np.uint64(seed), random_streams.PERTURBATION, 3, 9, block) == expected
 
 
 def test_a_run_of_blocks_is_the_blocks_one_by_one() -> None:
     lanes = np.empty((4, 9), np.uint64)
     first = (1 << 32) - 4  # so that the counter's second word changes on the way
-    streams.words_run(np.uint64(SEED), streams.DESCENT_STEP, 2, 3, np.uint64(first), *lanes)
-    singles = [streams.words(np.uint64(SEED), streams.DESCENT_STEP, 2, 3, first + i) for i in range(9)]
+    random_streams.words_run(np.uint64(SEED), random_streams.DESCENT_STEP, 2, 3, np.uint64(first), *lanes)
+    singles = [random_streams.words(np.uint64(SEED), random_streams.DESCENT_STEP, 2, 3, first + i) for i in range(9)]
     assert lanes.T.tolist() == [[int(w) for w in block] for block in singles]
 
 
 def words_of_tile(row: int, tile: int, blocks: int) -> list[list[int]]:
     places = range(tile * blocks, (tile + 1) * blocks)
-    return [[int(w) for w in streams.words(np.uint64(SEED), streams.NORMAL, 1, row, b)] for b in places]
+    return [[int(w) for w in random_streams.words(np.uint64(SEED), random_streams.NORMAL, 1, row, b)] for b in places]
 
 
 def box_muller(
@@ -81,7 +81,7 @@ def box_muller(
 
 
 def test_double_normals_are_box_and_mullers_to_a_few_rounding_errors() -> None:
-    numbers, half = tiles(3, "float64", row=5)[2048:], streams.TILE // 2
+    numbers, half = tiles(3, "float64", row=5)[2048:], random_streams.TILE // 2
     for b, (w0, w1, w2, w3) in enumerate(words_of_tile(5, 2, half)):
         z = box_muller(((w0 << 32) | w1) >> 11, ((w2 << 32) | w3) >> 10, 53, 54)
         error = np.abs([numbers[b] - z[0], numbers[half + b] - z[1]]).max()
@@ -89,7 +89,7 @@ def test_double_normals_are_box_and_mullers_to_a_few_rounding_errors() -> None:
 
 
 def test_single_normals_are_box_and_mullers_to_a_few_rounding_errors() -> None:
-    numbers, quarter = tiles(1, "float32", row=5).astype(np.float64).reshape(4, -1), streams.TILE // 4
+    numbers, quarter = tiles(1, "float32", row=5).astype(np.float64).reshape(4, -1), random_streams.TILE // 4
     for b, w in enumerate(words_of_tile(5, 0, quarter)):
         for pair in range(2):
             z = box_muller(w[2 * pair] >> 1, w[2 * pair + 1], 31, 32, np.float32)
@@ -114,7 +114,9 @@ def test_the_numbers_never_change(dtype: str, expected: list[str]) -> None:
 def test_extreme_uniforms_give_finite_normals(dtype: str) -> None:
     """The smallest radius gives the longest normal, the largest one gives zero; angles at and next to the axes."""
     bits, pair, word = (
-        (53, streams.double_pair, np.uint64) if dtype == "float64" else (31, streams.single_pair, np.uint32)
+        (53, random_streams.double_pair, np.uint64)
+        if dtype == "float64"
+        else (31, random_streams.single_pair, np.uint32)
     )
     top = 2 ** (8 * word().itemsize) - 1
     radius = np.zeros(10, word)
@@ -161,13 +163,13 @@ def test_double_numbers_have_all_their_bits() -> None:
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("dtype", REALS)
-def test_neighbouring_streams_are_independent(dtype: str) -> None:
+def test_neighboring_streams_are_independent(dtype: str) -> None:
     count = 256
     z = tiles(count, dtype).astype(np.float64)
     others = {
         "row": tiles(count, dtype, row=1),
         "generation": tiles(count, dtype, generation=2),
-        "purpose": tiles(count, dtype, purpose=streams.DESCENT_STEP),
+        "purpose": tiles(count, dtype, purpose=random_streams.DESCENT_STEP),
         "seed": tiles(count, dtype, seed=SEED + 1),
         "high word of the seed": tiles(count, dtype, seed=SEED + 2**32),
     }
@@ -180,27 +182,27 @@ def test_neighbouring_streams_are_independent(dtype: str) -> None:
 
 
 def test_a_seed_has_64_bits_or_is_drawn() -> None:
-    assert streams.key(2**64 - 1) == 2**64 - 1
-    assert streams.key(None) != streams.key(None)
+    assert random_streams.key(2**64 - 1) == 2**64 - 1
+    assert random_streams.key(None) != random_streams.key(None)
     for wrong in (-1, 2**64):
         with pytest.raises(ValueError, match=r"seed must be an integer >= 0 and <= 18446744073709551615, got"):
-            streams.key(wrong)
+            random_streams.key(wrong)
     with pytest.raises(TypeError, match=r"seed must be an integer, got 1.0"):
-        streams.key(1.0)  # type: ignore[arg-type]
+        random_streams.key(1.0)  # type: ignore[arg-type]
 
 
 def test_distinct_ranks_are_distinct_and_every_subset_is_equally_likely() -> None:
-    draws = np.array([streams.distinct(SEED, streams.DESCENT_ROWS, t, 2, 6) for t in range(2000)])
+    draws = np.array([random_streams.distinct(SEED, random_streams.DESCENT_ROWS, t, 2, 6) for t in range(2000)])
     assert draws.min() == 1
     assert draws.max() == 5
     assert np.all(draws[:, 0] != draws[:, 1])
     pairs = np.unique(draws, axis=0, return_counts=True)[1]
     assert len(pairs) == 20
     assert stats.chisquare(pairs).pvalue > 1e-6
-    assert sorted(streams.distinct(SEED, streams.DESCENT_ROWS, 1, 4, 5)) == [1, 2, 3, 4]
+    assert sorted(random_streams.distinct(SEED, random_streams.DESCENT_ROWS, 1, 4, 5)) == [1, 2, 3, 4]
 
 
 def test_a_rows_normal_does_not_depend_on_how_many_rows_are_drawn() -> None:
-    few, many = (streams.row_normals(SEED, streams.DESCENT_STEP, 4, count) for count in (3, 9))
+    few, many = (random_streams.row_normals(SEED, random_streams.DESCENT_STEP, 4, count) for count in (3, 9))
     np.testing.assert_array_equal(few, many[:3])
-    assert many[7] == tiles(1, "float64", purpose=streams.DESCENT_STEP, generation=4, row=7)[0]
+    assert many[7] == tiles(1, "float64", purpose=random_streams.DESCENT_STEP, generation=4, row=7)[0]

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
-from leamvd import rbm as module
-from leamvd.logistic import sigmoid, sigmoid_columns, squared_error
-from leamvd.rbm import RBM, ReconstructionObjective, constant_baseline, n_parameters, reconstruction_errors
+from leamvd.networks import rbm
+from leamvd.networks.logistic import sigmoid, sigmoid_columns, squared_error
+from leamvd.networks.objective import BLOCK_SIZE, ReconstructionObjective, constant_baseline, reconstruction_errors
+from leamvd.networks.rbm import RBM, n_parameters
 
 
 def bits(n):
@@ -51,7 +52,7 @@ def images(m=50, n=6, seed=2, dtype=np.float64):
     return np.random.default_rng(seed).random((m, n)).astype(dtype)
 
 
-# The six counts of the paper (row E1).
+# The six counts of the paper (item E1).
 @pytest.mark.parametrize(
     ("v", "h", "count"),
     [
@@ -114,7 +115,7 @@ def test_layers_are_interchangeable():
 
 
 def test_partition_of_independent_units(monkeypatch):
-    monkeypatch.setattr(module, "_STATES_AT_ONCE", 48)  # several unequal pieces
+    monkeypatch.setattr(rbm, "_STATES_AT_ONCE", 48)  # several unequal pieces
     b, c = np.linspace(-2, 3, 8), np.linspace(-1, 1, 30)
     exact = np.logaddexp(0, b).sum() + np.logaddexp(0, c).sum()
     assert RBM(np.zeros((8, 30)), b, c).log_partition() == pytest.approx(exact, rel=1e-13)
@@ -228,8 +229,8 @@ def test_objective_invariances():
     shuffled = ReconstructionObjective(rng.permutation(V), 4)(model.flat()[None])
     np.testing.assert_allclose(shuffled, error, rtol=1e-13)
     pixels, units = rng.permutation(6), rng.permutation(4)
-    relabelled = RBM(model.W[pixels][:, units], model.b[pixels], model.c[units])
-    np.testing.assert_allclose(ReconstructionObjective(V[:, pixels], 4)(relabelled.flat()[None]), error, rtol=1e-13)
+    relabeled = RBM(model.W[pixels][:, units], model.b[pixels], model.c[units])
+    np.testing.assert_allclose(ReconstructionObjective(V[:, pixels], 4)(relabeled.flat()[None]), error, rtol=1e-13)
     np.testing.assert_allclose(((V - model.reconstruct(V)) ** 2).sum(), error[0], rtol=1e-13)
 
 
@@ -345,7 +346,7 @@ def test_errors_depend_on_the_seed_alone():
     assert other.mean_field == first.mean_field
     assert other.sampled != first.sampled
     # Blocks draw different bits: the same images twice over do not double the error.
-    block = images(module.BLOCK_SIZE, 6)
+    block = images(BLOCK_SIZE, 6)
     once = reconstruction_errors(model, block, seed=3).sampled
     assert reconstruction_errors(model, np.concatenate([block, block]), seed=3).sampled != 2 * once
 

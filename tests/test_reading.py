@@ -15,7 +15,7 @@ def test_the_defaults_are_the_bold_ones() -> None:
         "n_gen": 30,
         "convergence": "scaled",
         "sigma_norm": "euclidean",
-        "descent": "descent",
+        "shift": "toward_best",
         "orientation": "oriented",
         "n_descent_rows": 4,
         "first_direction": "zero",
@@ -26,7 +26,7 @@ def test_the_defaults_are_the_bold_ones() -> None:
         "reset": 1.0,
         "elites": "keep",
         "limits": "first",
-        "seed_in_population": True,
+        "x0_in_population": True,
         "perturbation": "entry",
         "ties": "keep",
         "exponent": 1.5,
@@ -36,21 +36,21 @@ def test_the_defaults_are_the_bold_ones() -> None:
 def test_the_printed_reading_differs_where_the_letter_can_be_run() -> None:
     default, printed = dataclasses.asdict(Reading()), dataclasses.asdict(Reading.printed())
     assert {name: value for name, value in printed.items() if value != default[name]} == {
-        "descent": "printed",
+        "shift": "printed",
         "projections": "repeated",
         "elites": "reevaluate",
-        "seed_in_population": False,
+        "x0_in_population": False,
         "perturbation": "column",
     }
 
 
-def test_every_row_has_one_field_and_its_paragraph() -> None:
-    rows = [field.metadata["row"] for field in dataclasses.fields(Reading)]
-    assert sorted(rows, key=lambda row: int(row[1:])) == [f"R{i}" for i in range(1, 20)]
+def test_every_item_has_one_field_and_its_paragraph() -> None:
+    items = [field.metadata["item"] for field in dataclasses.fields(Reading)]
+    assert sorted(items, key=lambda item: int(item[1:])) == [f"R{i}" for i in range(1, 20)]
     paragraphs = inspect.cleandoc(Reading.__doc__ or "").split("Attributes")[1].split("Raises")[0]
     for field in dataclasses.fields(Reading):
         assert f"{field.name} :" in paragraphs
-        assert f"    {field.metadata['row']}. " in paragraphs
+        assert f"    {field.metadata['item']}. " in paragraphs
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_a_json_leaves_out_takes_its_default() -> None:
     assert Reading.from_json('{"exponent": 2}') == Reading(exponent=2.0)
 
 
-def test_a_reading_prints_one_line_a_row_and_marks_what_differs() -> None:
+def test_a_reading_prints_one_line_an_item_and_marks_what_differs() -> None:
     lines = str(Reading(exponent=3.0, limits="clip")).splitlines()
     assert [line.split()[0] for line in lines] == [f"R{i}" for i in range(1, 20)]
     assert [line.split()[0] for line in lines if "*" in line] == ["R15", "R19"]
@@ -97,7 +97,7 @@ def test_a_reading_prints_one_line_a_row_and_marks_what_differs() -> None:
         ({"n_gen": 0}, ValueError, "n_gen must be an integer >= 1, got 0"),
         ({"n_descent_rows": 5}, ValueError, "n_descent_rows must be one of 4, 3, got 5"),
         ({"n_descent_rows": True}, ValueError, "n_descent_rows must be one of 4, 3, got True"),
-        ({"seed_in_population": 1}, ValueError, "seed_in_population must be one of True, False, got 1"),
+        ({"x0_in_population": 1}, ValueError, "x0_in_population must be one of True, False, got 1"),
         ({"limits": "wrap"}, ValueError, "limits must be one of 'first', 'clip', 'reflect', got 'wrap'"),
         ({"ties": None}, ValueError, "ties must be one of 'keep', 'newest', got None"),
     ],
@@ -123,6 +123,6 @@ def test_json_that_is_no_reading_is_named(text: str, message: str) -> None:
 
 def test_a_name_that_is_neither_preset_nor_file_is_named() -> None:
     with pytest.raises(
-        ValueError, match=r"reading must be .default., .printed., .unseeded. or a JSON file, got .prnted."
+        ValueError, match=r"reading must be .default., .printed., .x0-excluded. or a JSON file, got .prnted."
     ):
         Reading.named("prnted")

@@ -13,17 +13,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd import experiments
-from leamvd.datasets import load
-from leamvd.dbn import Training, layer_seed, pretrain, propagate, train
-from leamvd.experiments import COLUMNS, STUDIES, Study, Unit, fingerprint, images, records, run, stack
-from leamvd.rbm import reconstruction_errors
-from leamvd.reading import Reading
+from leamvd.networks.dbn import Training, layer_seed, pretrain, propagate, train
+from leamvd.networks.objective import reconstruction_errors
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import records, studies
+from leamvd.paper.datasets import load
+from leamvd.paper.records import COLUMNS, fingerprint, run, stack
+from leamvd.paper.studies import STUDIES, Study, Unit, images
 
 TINY = Study(
     n_images=40,
     layers=(6, 5),
-    methods=("lea-mvd", "cd", "cma-es", "lea-mvd:unseeded"),
+    methods=("lea-mvd", "cd", "cma-es", "lea-mvd:x0-excluded"),
     seeds=(3, 5),
     training=Training(n_gen=2, population_size=8, n_elite=2, dtype="float64"),
 )
@@ -32,8 +33,9 @@ SMALL = dataclasses.replace(TINY, methods=("cd", "lea-mvd"), seeds=(3,))
 # The study in a process of its own; {hook} may make it kill itself.
 PROGRAM = """
 import dataclasses, os, pathlib, signal, sys
-from leamvd.dbn import Training
-from leamvd.experiments import Study, run
+from leamvd.networks.dbn import Training
+from leamvd.paper.records import run
+from leamvd.paper.studies import Study
 training = Training(n_gen={n_gen}, population_size=8, n_elite=2, dtype="float64")
 study = Study(n_images={n_images}, layers=(6, 5), methods=("cd", "lea-mvd"), seeds=(3,), training=training)
 {hook}
@@ -72,37 +74,37 @@ def table(output: Path) -> pd.DataFrame:
 
 
 def test_units_come_after_what_they_need() -> None:
-    for chains in (("own",), ("shared",), ("own", "shared")):
+    for kinds in (("own",), ("shared",), ("own", "shared")):
         for methods in (("lea-mvd",), ("cd", "lea-mvd"), ("lea-mvd", "cd", "cma-es")):
-            study = dataclasses.replace(TINY, layers=(6, 5, 4), methods=methods, chains=chains)
+            study = dataclasses.replace(TINY, layers=(6, 5, 4), methods=methods, inputs=kinds)
             done: set[Unit] = set()
             for unit in study.units():
-                below = "cd" if unit.chain == "shared" else unit.method
+                below = "cd" if unit.inputs == "shared" else unit.method
                 assert {Unit(below, "own", layer, unit.seed) for layer in range(1, unit.layer)} <= done
                 done.add(unit)
             # every cell that `records` lists has its unit, and nothing is computed that neither it nor others need
             wanted = {
-                Unit(method, "own" if layer == 1 or method == "cd" else chain, layer, seed)
-                for method in methods for chain in chains for layer in (1, 2, 3) for seed in (3, 5)
+                Unit(method, "own" if layer == 1 or method == "cd" else inputs, layer, seed)
+                for method in methods for inputs in kinds for layer in (1, 2, 3) for seed in (3, 5)
             }  # fmt: skip
             extra = {Unit("cd", "own", layer, seed) for layer in (1, 2, 3) for seed in (3, 5)}
-            assert wanted <= done <= wanted | (extra if "shared" in chains else set())
+            assert wanted <= done <= wanted | (extra if "shared" in kinds else set())
 
 
 def test_a_record_for_each_iteration_of_each_cell(table: pd.DataFrame) -> None:
     assert tuple(table.columns) == COLUMNS
-    keys = ["chain", "layer", "method", "seed", "iteration"]
+    keys = ["inputs", "layer", "method", "seed", "iteration"]
     assert len(table) == len(table[keys].drop_duplicates()) == 2 * 2 * 4 * 2 * 3
     assert list(table["method"].unique()) == list(TINY.methods)
-    assert list(table["chain"].unique()) == ["own", "shared"]
-    pd.testing.assert_frame_equal(table, table.sort_values("layer", kind="stable").sort_values("chain", kind="stable"))
+    assert list(table["inputs"].unique()) == ["own", "shared"]
+    pd.testing.assert_frame_equal(table, table.sort_values("layer", kind="stable").sort_values("inputs", kind="stable"))
     assert not table.isna().any().any()
     sizes = table.groupby("layer")[["n_visible", "n_hidden", "n_var", "n_images"]].first()
     assert sizes.to_numpy().tolist() == [[49, 6, 49 * 6 + 49 + 6, 40], [6, 5, 6 * 5 + 6 + 5, 40]]
 
 
 def test_cells_that_are_the_same_in_both_chains_are_listed_in_both(table: pd.DataFrame) -> None:
-    own, shared = (table[table["chain"] == chain].drop(columns="chain") for chain in ("own", "shared"))
+    own, shared = (table[table["inputs"] == inputs].drop(columns="inputs") for inputs in ("own", "shared"))
     for part in ("layer == 1", "method == 'cd'"):
         pd.testing.assert_frame_equal(
             own.query(part).reset_index(drop=True), shared.query(part).reset_index(drop=True)
@@ -121,10 +123,12 @@ def test_own_chain_is_pretraining(table: pd.DataFrame, output: Path, method: str
     saved = stack(TINY, output, method, 5, 2)
     for layer, (a, b) in enumerate(zip(own, saved, strict=True), start=1):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
-        row = table.query(f"chain == 'own' and layer == {layer} and method == @method and seed == 5 and iteration == 2")
+        row = table.query(
+            f"inputs == 'own' and layer == {layer} and method == @method and seed == 5 and iteration == 2"
+        )
         errors = reconstruction_errors(a, V, seed=5)
         assert row[list(errors._fields)].to_numpy().tolist() == [list(errors)]
-        assert row["input_spread"].item() == pytest.approx(V.std(axis=0).mean(), rel=1e-12)
+        assert row["input_std"].item() == pytest.approx(V.std(axis=0).mean(), rel=1e-12)
         V = propagate(a, V)
     (first,) = stack(TINY, output, method, 5, 1)
     assert np.array_equal(first.W, own[0].W)
@@ -134,14 +138,14 @@ def test_shared_chain_sees_the_features_of_contrastive_divergence(table: pd.Data
     (cd,) = stack(TINY, output, "cd", 3, 1)
     V = propagate(cd, images(TINY).train)
     steps = list(train("lea-mvd", V, 5, training=TINY.training, seed=layer_seed(3, 2)))
-    rows = table.query("chain == 'shared' and layer == 2 and method == 'lea-mvd' and seed == 3")
+    rows = table.query("inputs == 'shared' and layer == 2 and method == 'lea-mvd' and seed == 3")
     errors = [reconstruction_errors(step.rbm, V, seed=3).mean_field for step in steps]
     assert rows["mean_field"].tolist() == errors
     assert rows["evaluations"].tolist() == [step.evaluations for step in steps]
 
 
 def test_bits_are_handed_on(tmp_path: Path) -> None:
-    study = dataclasses.replace(SMALL, features="bits", chains=("own",))
+    study = dataclasses.replace(SMALL, features="bits", inputs=("own",))
     run(study, tmp_path)
     bits = pretrain(images(study).train, study.layers, training=study.training, features="bits", seed=3)
     saved = stack(study, tmp_path, "cd", 3, 2)
@@ -151,11 +155,11 @@ def test_bits_are_handed_on(tmp_path: Path) -> None:
 def test_one_layer_and_a_shared_chain_alone(tmp_path: Path) -> None:
     one = run(dataclasses.replace(SMALL, layers=(6,)), tmp_path)
     assert set(one["layer"]) == {1}
-    shared = run(dataclasses.replace(SMALL, methods=("lea-mvd",), chains=("shared",)), tmp_path)
-    assert set(shared["chain"]) == {"shared"}
+    shared = run(dataclasses.replace(SMALL, methods=("lea-mvd",), inputs=("shared",)), tmp_path)
+    assert set(shared["inputs"]) == {"shared"}
     assert set(shared["method"]) == {"lea-mvd"}
     both = run(SMALL, tmp_path)
-    wanted = both[(both["chain"] == "shared") & (both["method"] == "lea-mvd")]
+    wanted = both[(both["inputs"] == "shared") & (both["method"] == "lea-mvd")]
     same(shared, wanted.reset_index(drop=True))
 
 
@@ -205,7 +209,7 @@ def test_killed_before_each_write_a_study_completes_to_the_same_records(tmp_path
     assert kills >= 4
     (folder,) = tmp_path.iterdir()
     assert folder.name == f"study-{fingerprint(SMALL, images(SMALL))}"
-    same(records(SMALL, folder), run(SMALL, tmp_path / "never killed"))
+    same(records.records(SMALL, folder), run(SMALL, tmp_path / "never killed"))
 
 
 def test_killed_at_random_a_study_completes_to_the_same_records(tmp_path: Path) -> None:
@@ -229,7 +233,7 @@ def test_what_a_killed_write_left_is_no_result(tmp_path: Path) -> None:
     folder = tmp_path / "killed" / f"study-{fingerprint(SMALL, images(SMALL))}"
     folder.mkdir(parents=True)
     for unit in SMALL.units():
-        (folder / f".{unit.name}.csv").write_text("method,chain\ncd,ow")
+        (folder / f".{unit.name}.csv").write_text("method,inputs\ncd,ow")
         (folder / f".{unit.name}.npz").write_bytes(b"PK")
         (folder / f"{unit.name}.npz").write_bytes(b"PK")  # weights whose records were never written count for nothing
     (folder / ".provenance.json").write_text("{")
@@ -243,7 +247,7 @@ def test_complete_units_are_read_and_not_computed(tmp_path: Path, monkeypatch: p
     def never(*arguments: object, **options: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(experiments, "train", never)
+    monkeypatch.setattr(records, "train", never)
     pd.testing.assert_frame_equal(run(SMALL, tmp_path), whole, check_exact=True)
     (removed,) = tmp_path.glob("*/lea-mvd-shared-layer2-seed3.csv")
     removed.unlink()
@@ -276,7 +280,7 @@ def test_provenance_says_what_a_record_must_be_read_with(output: Path, table: pd
     assert known["study"]["training"]["n_gen"] == 2
     assert known["study"]["seeds"] == [3, 5]
     assert set(known["readings"]) == set(TINY.methods)
-    assert known["readings"]["lea-mvd:unseeded"]["seed_in_population"] is False
+    assert known["readings"]["lea-mvd:x0-excluded"]["x0_in_population"] is False
     assert known["versions"]["numpy"] == np.__version__
     assert set(known) == {
         "study", "readings", "data", "checksum", "code", "commit", "versions", "python", "machine",
@@ -285,7 +289,7 @@ def test_provenance_says_what_a_record_must_be_read_with(output: Path, table: pd
 
 def test_folder_is_named_after_everything_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     data = images(TINY)
-    training = dataclasses.replace(TINY.training, spread=0.2)
+    training = dataclasses.replace(TINY.training, sigma0=0.2)
     studies = [
         TINY,
         dataclasses.replace(TINY, seeds=(3, 6)),
@@ -295,12 +299,12 @@ def test_folder_is_named_after_everything_that_matters(monkeypatch: pytest.Monke
     ]
     names = [fingerprint(study, data) for study in studies]
     names.append(fingerprint(TINY, data._replace(checksum="0" * 64)))
-    monkeypatch.setattr(experiments, "_code", lambda package: "other")
+    monkeypatch.setattr(records, "_code", lambda package: "other")
     names.append(fingerprint(TINY, data))
-    monkeypatch.setattr(experiments, "version", lambda package: "0")
+    monkeypatch.setattr(records, "version", lambda package: "0")
     names.append(fingerprint(TINY, data))
     assert len(set(names)) == len(names)
-    monkeypatch.setattr(experiments, "_commit", lambda: "another commit with the same code")
+    monkeypatch.setattr(records, "_commit", lambda: "another commit with the same code")
     assert fingerprint(TINY, data) == names[-1]
 
 
@@ -316,8 +320,8 @@ def test_a_readings_content_matters_and_not_only_its_name(tmp_path: Path, monkey
 
 def test_code_digest_leaves_out_what_only_shows(tmp_path: Path) -> None:
     package = tmp_path / "leamvd"
-    shutil.copytree(Path(experiments.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    code = experiments._code.__wrapped__
+    shutil.copytree(Path(records.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    code = records._code.__wrapped__
     before = code(package)
     for name in ("findings.py", "verdicts.py", "book.py", "figures/publish.py"):
         (package / name).write_text("# changed\n")
@@ -330,24 +334,24 @@ def test_code_digest_leaves_out_what_only_shows(tmp_path: Path) -> None:
 
 def test_code_edited_during_a_run_is_not_the_code_that_runs(tmp_path: Path) -> None:
     (tmp_path / "streams.py").write_text("1")
-    before = experiments._code(tmp_path)
+    before = records._code(tmp_path)
     (tmp_path / "streams.py").write_text("2")
-    assert experiments._code(tmp_path) == before
+    assert records._code(tmp_path) == before
 
 
 def test_commit_is_the_clones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiments, "__file__", str(tmp_path / "experiments.py"))
-    assert experiments._commit() is None  # not a clone
+    monkeypatch.setattr(records, "__file__", str(tmp_path / "experiments.py"))
+    assert records._commit() is None  # not a clone
     git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
     (tmp_path / "experiments.py").write_text("1")
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "m"]):
         subprocess.run([*git, *command], check=True)
-    commit = experiments._commit()
+    commit = records._commit()
     assert commit
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
     assert head.startswith(commit)
     (tmp_path / "experiments.py").write_text("2")
-    assert experiments._commit() == f"{commit}+"
+    assert records._commit() == f"{commit}+"
 
 
 # ---- studies
@@ -355,26 +359,26 @@ def test_commit_is_the_clones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
     for (section, profile), study in STUDIES.items():
-        assert study == experiments.study(section, profile)
+        assert study == studies.study(section, profile)
         assert study.dataset == ("mnist" if profile == "paper" else "digits")
-        assert study.chains == ("own", "shared")
+        assert study.inputs == ("own", "shared")
         if profile == "paper":
             assert study.n_images is None
             assert len(study.seeds) == 30
             settings = study.training
-            assert (settings.n_gen, settings.population_size, settings.n_elite, settings.spread) == (50, 24, 4, 0.1)
+            assert (settings.n_gen, settings.population_size, settings.n_elite, settings.sigma0) == (50, 24, 4, 0.1)
         sizes = (study.side**2, *study.layers)
         assert sizes == ((49, 30, 30, 120) if section == "mnist-7x7" else (784, 500, 500, 2000))
 
 
 def test_changes_go_to_the_study_or_to_its_training() -> None:
-    changed = experiments.study(
+    changed = studies.study(
         "mnist-7x7", "quick", layers=[4], seeds=[1, 2], n_gen=7, population_size=40, dtype="float32", n_images=None
     )
     base = STUDIES["mnist-7x7", "quick"]
     training = dataclasses.replace(base.training, n_gen=7, population_size=40, dtype="float32")
     assert changed == dataclasses.replace(base, layers=(4,), seeds=(1, 2), training=training)
-    assert experiments.study("mnist-7x7", "quick", layers=None) == base
+    assert studies.study("mnist-7x7", "quick", layers=None) == base
 
 
 @pytest.mark.parametrize(
@@ -386,7 +390,7 @@ def test_changes_go_to_the_study_or_to_its_training() -> None:
         ({"methods": ["adam"]}, "methods must be one of 'cd'"),
         ({"methods": ["lea-mvd:unheard"]}, "reading must be"),
         ({"methods": ["cd:printed"]}, "'cd' has none"),
-        ({"chains": ["both"]}, "chains must be one of"),
+        ({"inputs": ["both"]}, "inputs must be one of"),
         ({"seeds": [-1]}, "seeds must be an integer >= 0"),
         ({"features": "both"}, "features must be one of"),
         ({"n_elite": 24}, "n_elite=24 clashes with population_size=24"),
@@ -397,17 +401,17 @@ def test_changes_go_to_the_study_or_to_its_training() -> None:
 )
 def test_errors_come_before_any_work(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises((ValueError, RuntimeError), match=message):
-        run(experiments.study("mnist-7x7", "quick", **changes), tmp_path)
+        run(studies.study("mnist-7x7", "quick", **changes), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_names() -> None:
     with pytest.raises(ValueError, match="section must be one of"):
-        experiments.study("mnist-9x9", "quick")
+        studies.study("mnist-9x9", "quick")
     with pytest.raises(ValueError, match="profile must be one of 'quick', 'paper'"):
-        experiments.study("mnist-7x7", "slow")
+        studies.study("mnist-7x7", "slow")
     with pytest.raises(TypeError, match="n_layers"):
-        experiments.study("mnist-7x7", "quick", n_layers=3)
+        studies.study("mnist-7x7", "quick", n_layers=3)
 
 
 def test_readings_from_files_have_names_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

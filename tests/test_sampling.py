@@ -9,8 +9,8 @@ import reference
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd import sampling
-from leamvd.sampling import LIMITS, Place
+from leamvd.optimizers import sampling
+from leamvd.optimizers.sampling import LIMITS, Place
 
 Array = NDArray[np.floating]
 SEED = 7
@@ -47,7 +47,7 @@ def regenerated(n: int, rows: int = 20, n_elite: int = 4, limits: str = "first",
 
 
 @pytest.mark.parametrize("n", [1, 1500])
-def test_initialisation_a_is_uniform_between_the_limits(n: int) -> None:
+def test_initialization_a_is_uniform_between_the_limits(n: int) -> None:
     X, low, high = np.empty((3, n)), np.linspace(-2, -1, n), np.linspace(-1, 5, n)
     sampling.uniform(X, low, high, place(generation=1))
     for row, x in enumerate(X):
@@ -55,7 +55,7 @@ def test_initialisation_a_is_uniform_between_the_limits(n: int) -> None:
         assert np.all((x >= low) & (x <= high))
 
 
-def test_initialisation_a_between_equal_limits_is_the_limit() -> None:
+def test_initialization_a_between_equal_limits_is_the_limit() -> None:
     X = np.empty((2, 9), np.float32)
     limit = np.full(9, 0.1, np.float32)
     sampling.uniform(X, limit, limit, place())
@@ -65,12 +65,12 @@ def test_initialisation_a_between_equal_limits_is_the_limit() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", [1, 1500])
-def test_initialisation_b_is_normal_around_the_seed(n: int, dtype: str) -> None:
-    X, centre = np.empty((3, n), dtype), np.linspace(-2, 2, n).astype(dtype)
-    sampling.normal(X, centre, X.dtype.type(0.1), centre, centre, place(generation=1))
+def test_initialization_b_is_normal_around_the_seed(n: int, dtype: str) -> None:
+    X, center = np.empty((3, n), dtype), np.linspace(-2, 2, n).astype(dtype)
+    sampling.normal(X, center, X.dtype.type(0.1), center, center, place(generation=1))
     for row, x in enumerate(X):
         z = reference.normals(SEED, 1, row, n, dtype=dtype)
-        np.testing.assert_allclose(x, centre + 0.1 * z, atol=8 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(x, center + 0.1 * z, atol=8 * np.finfo(dtype).eps)
 
 
 def test_a_place_draws_the_same_whatever_else_is_drawn() -> None:
@@ -149,7 +149,7 @@ def test_two_per_cent_of_the_entries_are_scaled_by_a_uniform_factor() -> None:
     expected = 0.02 * 0.98 ** np.arange(200.0)
     expected[-1] = 0.98**199
     assert stats.chisquare(cells, expected * cells.sum()).pvalue > 1e-6
-    columns = hit.reshape(20, -1, 50).sum(axis=(0, 1))  # no place in a tile is favoured
+    columns = hit.reshape(20, -1, 50).sum(axis=(0, 1))  # no place in a tile is favored
     assert stats.chisquare(columns).pvalue > 1e-6
     by_row = np.corrcoef(hit)[np.triu_indices(20, 1)]
     assert np.abs(by_row).max() * np.sqrt(hit.shape[1]) < 6

@@ -6,25 +6,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd import illustrations
-from leamvd.illustrations import SHIFTS, Plan, ellipsoid, sphere
+from leamvd.paper import search_directions
+from leamvd.paper.search_directions import SHIFTS, Plan, ellipsoid, sphere
 
 SMALL = Plan(n_var=6, n_gen=25, seeds=(0, 1), n_populations=30)
 
 
 @pytest.fixture(scope="module")
 def trace() -> pd.DataFrame:
-    return illustrations.trace(SMALL)
+    return search_directions.trace(SMALL)
 
 
 @pytest.fixture(scope="module")
 def resets() -> pd.DataFrame:
-    return illustrations.resets(dataclasses.replace(SMALL, n_var=40, n_gen=35))
+    return search_directions.resets(dataclasses.replace(SMALL, n_var=40, n_gen=35))
 
 
 @pytest.fixture(scope="module")
 def shifts() -> pd.DataFrame:
-    return illustrations.shifts(SMALL, [1, 4])
+    return search_directions.shifts(SMALL, [1, 4])
 
 
 def test_functions_by_loops() -> None:
@@ -35,8 +35,8 @@ def test_functions_by_loops() -> None:
 
 
 def test_plan_takes_changes_and_refuses_nonsense() -> None:
-    assert illustrations.plan("quick", n_var=None, seeds=[3]) == dataclasses.replace(Plan(), seeds=(3,))
-    assert len(illustrations.plan("paper").seeds) == 30
+    assert search_directions.plan("quick", n_var=None, seeds=[3]) == dataclasses.replace(Plan(), seeds=(3,))
+    assert len(search_directions.plan("paper").seeds) == 30
     for changes, name in (
         ({"function": "cube"}, "function"),
         ({"seeds": []}, "seeds"),
@@ -44,9 +44,9 @@ def test_plan_takes_changes_and_refuses_nonsense() -> None:
         ({"start": -1.0}, "start"),
     ):
         with pytest.raises(ValueError, match=name):
-            illustrations.plan("quick", **changes)
+            search_directions.plan("quick", **changes)
     with pytest.raises(ValueError, match="profile"):
-        illustrations.plan("huge")
+        search_directions.plan("huge")
 
 
 def test_trace_follows_the_rules_of_beta(trace: pd.DataFrame) -> None:
@@ -78,7 +78,7 @@ def test_trace_measures_orthogonality(trace: pd.DataFrame) -> None:
 
 def test_trace_agrees_with_the_states() -> None:
     states = [opt.state for opt in SMALL.run(1)]
-    own = illustrations.trace(SMALL).query("seed == 1")
+    own = search_directions.trace(SMALL).query("seed == 1")
     for state, row in zip(states, own.to_dict("records"), strict=True):
         assert row["best"] == state.fitness[0]
         assert row["std"] == pytest.approx(np.sqrt(np.mean(state.std**2)))
@@ -106,23 +106,23 @@ def test_resets_happen_after_ten_failures_and_to_their_reading(resets: pd.DataFr
         assert list(own.loc[first - 9 : first - 1, "stagnation"]) == list(range(1, 10))
         assert marks["std"].to_numpy() == pytest.approx(1.0 if reading == "1" else own["std"].iloc[0])
     # the finding: with the printed reset these runs never improve on their start; without it they do
-    table = illustrations.stuck(resets).set_index("reading")
+    table = search_directions.stuck(resets).set_index("reading")
     assert table.loc["1", "stuck"] == 2
     assert table.loc["off", "stuck"] == 0
     assert table.loc["off", "final"] < 1
-    text = illustrations.report_resets(resets)
+    text = search_directions.report_resets(resets)
     assert "2 of 2 runs never improved" in text
     assert "to 1;" in text
 
 
 def test_start_at_the_optimum_itself() -> None:
     plan = dataclasses.replace(SMALL, seeds=(0,), start=0.0, n_gen=12)
-    assert (illustrations.resets(plan)["relative"] == 1).all()
+    assert (search_directions.resets(plan)["relative"] == 1).all()
 
 
 @pytest.mark.parametrize("n_var", [2, 3])
 def test_scene(n_var: int) -> None:
-    scene = illustrations.scene(SMALL, n_var, generation=4, seed=2)
+    scene = search_directions.scene(SMALL, n_var, generation=4, seed=2)
     small = dataclasses.replace(SMALL, n_var=n_var, n_gen=4)
     *_, earlier, now = [opt.state for opt in small.run(2)]
     names = [f"x{i + 1}" for i in range(n_var)]
@@ -146,10 +146,10 @@ def test_scene(n_var: int) -> None:
     feet = points[[name.replace("x", "f") for name in names]].to_numpy()
     np.testing.assert_allclose((now.population - feet) @ C, 0, atol=1e-14)
     for direction, own in scene.slices.groupby("direction"):
-        step = v.loc[illustrations.SLICES[str(direction)]].to_numpy()
+        step = v.loc[search_directions.SLICES[str(direction)]].to_numpy()
         end = now.mean + own["distance"].iloc[-1] * step / np.linalg.norm(step)
         assert own["change"].iloc[-1] == pytest.approx(float(ellipsoid(end)) / float(ellipsoid(now.mean)) - 1)
-    assert "generation 4" in illustrations.report_scene(scene)
+    assert "generation 4" in search_directions.report_scene(scene)
 
 
 def test_shifts_move_the_mean(shifts: pd.DataFrame) -> None:
@@ -173,16 +173,16 @@ def test_shifts_move_the_mean(shifts: pd.DataFrame) -> None:
 
 def test_signs_of_the_steps(shifts: pd.DataFrame) -> None:
     # a sign test of 30 populations each; the two readings are opposite in the first generation
-    table = illustrations.signs(shifts)
+    table = search_directions.signs(shifts)
     verdicts = table.set_index(["function", "generation", "shift"])["verdict"]
     for function in ("sphere", "ellipsoid"):
         assert verdicts[function, 1, SHIFTS[0]] == "descends"
         assert verdicts[function, 1, SHIFTS[1]] == "climbs"
         assert (function, 1, "P") not in verdicts.index
-    text = illustrations.report_signs(table)
+    text = search_directions.report_signs(table)
     assert "climb as printed? **Yes.**" in text
-    assert "**Undecided.**" in illustrations.report_signs(table.assign(verdict="undecided"))
-    assert "**Not always.**" in illustrations.report_signs(table.assign(verdict="descends"))
+    assert "**Undecided.**" in search_directions.report_signs(table.assign(verdict="undecided"))
+    assert "**Not always.**" in search_directions.report_signs(table.assign(verdict="descends"))
 
 
 def test_sign_test_is_undecided_on_noise() -> None:
@@ -191,22 +191,22 @@ def test_sign_test_is_undecided_on_noise() -> None:
         pd.DataFrame({"function": "sphere", "generation": g, "shift": "P", "change": rng.standard_normal(100)})
         for g in range(20)
     ]
-    table = illustrations.signs(pd.concat(frames).assign(moved=True))
+    table = search_directions.signs(pd.concat(frames).assign(moved=True))
     assert (table["verdict"] == "undecided").all()  # false alarm at most once in 100
     assert (table["populations"] == 100).all()
-    clear = illustrations.signs(pd.concat(frames).assign(moved=True, change=1.0))
+    clear = search_directions.signs(pd.concat(frames).assign(moved=True, change=1.0))
     assert (clear["verdict"] == "climbs").all() & (clear["lower"] == 0).all()
 
 
 def test_reports_of_runs(trace: pd.DataFrame) -> None:
-    assert "**yes**" in illustrations.report_directions(trace)
-    assert "**no**" in illustrations.report_directions(trace.assign(hat_path=0.1))
-    text = illustrations.report_steps(trace.assign(success=True, beta2=1.0))
+    assert "**yes**" in search_directions.report_directions(trace)
+    assert "**no**" in search_directions.report_directions(trace.assign(hat_path=0.1))
+    text = search_directions.report_steps(trace.assign(success=True, beta2=1.0))
     assert "100 % of the generations found a new best" in text
     assert "$\\beta_2$ was 1 in 100 %" in text
 
 
 def test_float32_runs() -> None:
     plan = dataclasses.replace(SMALL, dtype="float32", n_gen=5)
-    assert illustrations.trace(plan)["hat_path"].abs().max() < 1e-5
-    assert illustrations.scene(plan, 2, 3, 0).vectors.loc["P"].dtype == np.float64
+    assert search_directions.trace(plan)["hat_path"].abs().max() < 1e-5
+    assert search_directions.scene(plan, 2, 3, 0).vectors.loc["P"].dtype == np.float64

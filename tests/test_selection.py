@@ -6,7 +6,7 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leamvd import selection
+from leamvd.optimizers import selection
 
 sizes, exponents = st.integers(1, 60), st.floats(0, 20)
 

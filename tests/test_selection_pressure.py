@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leamvd import selection, tournaments
-from leamvd.tournaments import BINARY, DOUBLE, FOUR
+from leamvd.optimizers import selection
+from leamvd.paper import selection_pressure
+from leamvd.paper.selection_pressure import BINARY, DOUBLE, FOUR
 
 
 def test_double_binary_tournament_against_enumeration() -> None:
@@ -18,7 +19,7 @@ def test_double_binary_tournament_against_enumeration() -> None:
         for a, b in product(selected, repeat=2):
             wins[min(a, b)] += 1
             count += 1
-    np.testing.assert_allclose(tournaments.tournaments(size)[DOUBLE], wins / count, rtol=1e-12)
+    np.testing.assert_allclose(selection_pressure.tournaments(size)[DOUBLE], wins / count, rtol=1e-12)
 
 
 def test_simulation_agrees_with_a_literal_one() -> None:
@@ -27,16 +28,16 @@ def test_simulation_agrees_with_a_literal_one() -> None:
     selected = rng.integers(size, size=(count, size, 2)).min(axis=2)
     slots = rng.integers(size, size=(count, 2))
     literal = np.bincount(np.take_along_axis(selected, slots, axis=1).min(axis=1), minlength=size)
-    ours = tournaments.simulate(size, count, seed=2).query("law == @DOUBLE")["wins"].to_numpy()
+    ours = selection_pressure.simulate(size, count, seed=2).query("method == @DOUBLE")["wins"].to_numpy()
     assert ours.sum() == count
     assert stats.chi2_contingency([literal, ours]).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("size", [2, 5, 24])
 def test_simulation_agrees_with_the_formulas(size: int) -> None:
-    table = tournaments.simulate(size, 50_000, seed=3)
-    assert (table.groupby("law")["exact"].sum() - 1).abs().max() < 1e-12
-    tests = tournaments.goodness(table)
+    table = selection_pressure.simulate(size, 50_000, seed=3)
+    assert (table.groupby("method")["exact"].sum() - 1).abs().max() < 1e-12
+    tests = selection_pressure.goodness(table)
     own = tests[tests["against"] == "its formula"]
     assert list(own["tournament"]) == [BINARY, DOUBLE, FOUR]
     assert (own["p"] > 1e-4).all()  # false alarm once in 3,000 for a new seed
@@ -47,7 +48,9 @@ def test_simulation_agrees_with_the_formulas(size: int) -> None:
 
 
 def test_goodness_rejects_another_law_and_only_that() -> None:
-    tests = tournaments.goodness(tournaments.simulate(24, 100_000, seed=4)).set_index(["tournament", "against"])
+    tests = selection_pressure.goodness(selection_pressure.simulate(24, 100_000, seed=4)).set_index(
+        ["tournament", "against"]
+    )
     assert tests.loc[(DOUBLE, "exponent 2"), "rejected"]
     assert not tests.loc[(DOUBLE, "its formula"), "rejected"]
 
@@ -60,24 +63,24 @@ def test_chi_square_pools_rare_ranks() -> None:
     ):
         expected = [50, 30, 10, 5, 5] if len(pooled) == 5 else [50, 30, 10, 10]
         statistic = sum((w - e) ** 2 / e for w, e in zip(pooled, expected, strict=True))
-        found = tournaments._chi_square(wins, np.array(probability))
+        found = selection_pressure._chi_square(wins, np.array(probability))
         assert found == pytest.approx((statistic, len(pooled) - 1, stats.chi2.sf(statistic, len(pooled) - 1)))
 
 
 def test_weights_hold_every_law() -> None:
-    table = tournaments.weights(10, [0.0, 1.5])
-    laws = {law: group["weight"].to_numpy() for law, group in table.groupby("law")}
-    np.testing.assert_array_equal(laws["exponent 1.5"], selection.fractional_tournament(10, 1.5))
-    np.testing.assert_array_equal(laws[BINARY], selection.tournament(10, 2))
-    np.testing.assert_array_equal(laws[FOUR], selection.tournament(10, 4))
-    assert set(laws) == {"exponent 0", "exponent 1.5", BINARY, DOUBLE, FOUR}
+    table = selection_pressure.weights(10, [0.0, 1.5])
+    methods = {method: group["weight"].to_numpy() for method, group in table.groupby("method")}
+    np.testing.assert_array_equal(methods["exponent 1.5"], selection.fractional_tournament(10, 1.5))
+    np.testing.assert_array_equal(methods[BINARY], selection.tournament(10, 2))
+    np.testing.assert_array_equal(methods[FOUR], selection.tournament(10, 4))
+    assert set(methods) == {"exponent 0", "exponent 1.5", BINARY, DOUBLE, FOUR}
     assert list(table["rank"][:10]) == list(range(1, 11))
 
 
 def test_closest_exponents() -> None:
-    table = tournaments.closest(24).set_index("tournament")
-    for law, row in table.iterrows():
-        exact = tournaments.tournaments(24)[str(law)]
+    table = selection_pressure.closest(24).set_index("tournament")
+    for method, row in table.iterrows():
+        exact = selection_pressure.tournaments(24)[str(method)]
         distances = {
             a: np.abs(selection.fractional_tournament(24, a) - exact).sum() / 2
             for a in (row["closest"] - 0.01, row["closest"], row["closest"] + 0.01)
@@ -88,28 +91,30 @@ def test_closest_exponents() -> None:
     assert table.loc[DOUBLE, "closest"] == pytest.approx(3, abs=0.1)
     assert np.isnan(table.loc[FOUR, "stated"])
     # of two ranks the best is weighed 2^a / (2^a + 1), and wins a binary tournament with probability 3/4
-    assert tournaments.closest(2).set_index("tournament").loc[BINARY, "closest"] == pytest.approx(np.log2(3), abs=1e-3)
+    assert selection_pressure.closest(2).set_index("tournament").loc[BINARY, "closest"] == pytest.approx(
+        np.log2(3), abs=1e-3
+    )
 
 
 def test_total_variation_is_the_largest_difference_of_any_event() -> None:
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
     events = [np.array(event, dtype=bool) for event in product([False, True], repeat=3)]
-    assert tournaments.total_variation(p, q) == pytest.approx(max(abs(p[e].sum() - q[e].sum()) for e in events))
+    assert selection_pressure.total_variation(p, q) == pytest.approx(max(abs(p[e].sum() - q[e].sum()) for e in events))
 
 
 def test_differences_are_from_the_exact_law() -> None:
-    counts, nearest = tournaments.simulate(6, 5_000, seed=0), tournaments.closest(6)
-    table = tournaments.differences(counts, nearest)
+    counts, nearest = selection_pressure.simulate(6, 5_000, seed=0), selection_pressure.closest(6)
+    table = selection_pressure.differences(counts, nearest)
     assert len(table) == 18
-    own = table[table["law"] == BINARY]
+    own = table[table["method"] == BINARY]
     expected = 100 * (selection.fractional_tournament(6, 1) - selection.tournament(6, 2))
     np.testing.assert_allclose(own["stated"], expected, atol=1e-12)
-    np.testing.assert_allclose(table.groupby("law")["simulated"].sum(), 0, atol=1e-10)
-    assert table[table["law"] == FOUR]["stated"].isna().all()
+    np.testing.assert_allclose(table.groupby("method")["simulated"].sum(), 0, atol=1e-10)
+    assert table[table["method"] == FOUR]["stated"].isna().all()
 
 
 def test_pressure_of_large_populations() -> None:
-    table = tournaments.pressure([5_000], [0.0, 1.5, 3.0]).set_index("law")
+    table = selection_pressure.pressure([5_000], [0.0, 1.5, 3.0]).set_index("method")
     for a in (0.0, 1.5, 3.0):
         row = table.loc[f"exponent {a:g}"]
         assert row["rank_share"] == pytest.approx(1 / (a + 2), rel=1e-3)
@@ -118,7 +123,7 @@ def test_pressure_of_large_populations() -> None:
 
 
 def test_normal_models_by_loops() -> None:
-    points, models = tournaments.normal_models(7, [0.0, 2.0], seed=1)
+    points, models = selection_pressure.normal_models(7, [0.0, 2.0], seed=1)
     for row in models.itertuples():
         own = points[points["exponent"] == row.exponent]
         value = (own["x1"] - 1) ** 2 + 4 * (own["x2"] - 1) ** 2
@@ -133,19 +138,19 @@ def test_normal_models_by_loops() -> None:
 
 
 def test_reports_say_what_the_tables_say() -> None:
-    tests = tournaments.goodness(tournaments.simulate(24, 100_000, seed=4))
-    nearest = tournaments.closest(24)
-    text = tournaments.report_tournaments(tests, nearest)
+    tests = selection_pressure.goodness(selection_pressure.simulate(24, 100_000, seed=4))
+    nearest = selection_pressure.closest(24)
+    text = selection_pressure.report_tournaments(tests, nearest)
     assert "contradicts none of the formulas" in text
     assert "nearly holds" in text
     assert "does not hold: the nearest whole exponent is 3" in text
     wrong = tests.assign(rejected=True)
-    assert "contradicts the formula of binary tournament and" in tournaments.report_tournaments(wrong, nearest)
-    table = tournaments.pressure([24], [0.5])
-    assert "not sharper" in tournaments.report_pressure(table, 0.5)
-    assert "not milder" in tournaments.report_pressure(table, 4.0)
-    _, models = tournaments.normal_models(24, [2.0, 0.0], seed=1)
-    assert "ellipse's area shrinks" in tournaments.report_models(models)
+    assert "contradicts the formula of binary tournament and" in selection_pressure.report_tournaments(wrong, nearest)
+    table = selection_pressure.pressure([24], [0.5])
+    assert "not sharper" in selection_pressure.report_pressure(table, 0.5)
+    assert "not milder" in selection_pressure.report_pressure(table, 4.0)
+    _, models = selection_pressure.normal_models(24, [2.0, 0.0], seed=1)
+    assert "ellipse's area shrinks" in selection_pressure.report_models(models)
     upside_down = models.assign(area=[1.0, 0.5], distance=[2.0, 1.0])
-    assert "does not always shrink" in tournaments.report_models(upside_down)
-    assert "does not always fall" in tournaments.report_models(upside_down)
+    assert "does not always shrink" in selection_pressure.report_models(upside_down)
+    assert "does not always fall" in selection_pressure.report_models(upside_down)

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from leamvd import sections
+from leamvd.book import sections
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "leamvd"
@@ -20,22 +20,25 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CODE_LINES = 60
 
 
-def layers() -> list[str]:
-    """Return the modules in the order of CONTRIBUTING.md's map; an entry that ends in / is a folder."""
+WINGS = ["_support", "optimizers", "networks", "paper", "bench", "book"]
+SAME_FLOOR = {"bench", "book"}
+
+
+def modules_in_order() -> list[str]:
+    """Return the modules in the order of CONTRIBUTING.md's map, each under its folder."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     block = re.search(r"^## Map\n.*?^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert block, "CONTRIBUTING.md has no ```text block under the heading Map"
-    entries = [line.split()[0] for line in block[1].splitlines() if line.strip()]
-    return [entry for entry in entries if entry.endswith((".py", "/"))]
-
-
-def layer_of(module: str, order: list[str]) -> int:
-    """Return the place of a module, given by its file's path inside the package, in the map."""
-    folder = module.rpartition("/")[0] + "/"
-    whole = module == f"{folder}__init__.py"  # stands for all modules of its folder
-    places = [i for i, entry in enumerate(order) if entry in (module, folder) or (whole and entry.startswith(folder))]
-    assert places, f"{module} is not in CONTRIBUTING.md's map"
-    return max(places)
+    folders: list[str] = []
+    found = []
+    for line in filter(str.strip, block[1].splitlines()):
+        name = line.split()[0]
+        del folders[(len(line) - len(line.lstrip())) // 2 :]
+        if name.endswith("/"):
+            folders.append(name)
+        elif name.endswith(".py"):
+            found.append("".join(folders) + name)
+    return found
 
 
 def imported(source: str) -> Iterator[str]:
@@ -60,26 +63,43 @@ def imported(source: str) -> Iterator[str]:
 
 
 def test_imports_that_are_seen() -> None:
-    source = (
-        "import numpy, leamvd, leamvd.checks\nfrom leamvd import checks\ndef f():\n  from leamvd.compile import kernel"
-    )
-    assert sorted(imported(source)) == ["checks.py", "checks.py", "compile.py"]
+    source = """
+import numpy, leamvd, leamvd._support.checks
+from leamvd._support import checks
+def f():
+    from leamvd._support.compile import kernel
+"""
+    assert sorted(imported(source)) == ["_support/checks.py", "_support/checks.py", "_support/compile.py"]
     with pytest.raises(AssertionError, match="module that defines it"):
         list(imported("from leamvd import LEAMVD"))
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", [module for module in MODULES if not module.endswith("__init__.py")])
 def test_a_module_imports_only_modules_above_it(module: str) -> None:
-    order = layers()
+    order = modules_in_order()
     for other in imported((PACKAGE / module).read_text(encoding="utf-8")):
-        assert layer_of(other, order) <= layer_of(module, order), f"{module} imports {other}, which is below it"
         assert other != module
+        if not other.endswith("__init__.py"):
+            assert order.index(other) < order.index(module), f"{module} imports {other}, which is below it"
 
 
-def test_map_names_only_what_exists() -> None:
-    order = layers()
+@pytest.mark.parametrize("module", MODULES)
+def test_a_wing_imports_only_wings_below_it(module: str) -> None:
+    if module == "cli.py":
+        return
+    wing = module.partition("/")[0]
+    for other in {path.partition("/")[0] for path in imported((PACKAGE / module).read_text(encoding="utf-8"))} - {wing}:
+        assert WINGS.index(other) < WINGS.index(wing), f"{module} imports from {other}, which is above it"
+        assert {wing, other} != SAME_FLOOR, f"{module} imports from {other}, which stands beside it"
+
+
+def test_every_module_is_in_a_wing_and_in_the_map() -> None:
+    order = modules_in_order()
     assert len(order) == len(set(order))
-    assert [entry for entry in order if not (PACKAGE / entry).exists()] == []
+    assert sorted(order) == [module for module in MODULES if not module.endswith("__init__.py")]
+    assert {path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "py.typed")} == {
+        "__init__.py", "cli.py", *WINGS
+    }  # fmt: skip
 
 
 TOOLS = [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)]

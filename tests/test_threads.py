@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from threadpoolctl import threadpool_info
 
-from leamvd.threads import in_halves, in_threads, one_blas_thread, thread_count
+from leamvd._support.threads import in_halves, in_threads, one_blas_thread, thread_count
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])

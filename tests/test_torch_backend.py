@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit
 
-from leamvd import experiments, findings, torch_errors
-from leamvd.dbn import Training
-from leamvd.experiments import Study
-from leamvd.rbm import RBM, ReconstructionObjective, n_parameters, reconstruction_errors
-from leamvd.threads import in_threads
+from leamvd._support.threads import in_threads
+from leamvd.networks import torch_backend
+from leamvd.networks.dbn import Training
+from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
+from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.paper import comparison, records, studies
+from leamvd.paper.studies import Study
 
 try:
     torch: Any = importlib.import_module("torch")
@@ -74,7 +76,7 @@ def test_the_missing_extra_is_named_before_any_work(monkeypatch: pytest.MonkeyPa
     with pytest.raises(ImportError, match=message):
         Training(backend="torch")
     with pytest.raises(ImportError, match=message):
-        experiments.study("mnist-7x7", "quick", backend="torch", precision="bfloat16")
+        studies.study("mnist-7x7", "quick", backend="torch", precision="bfloat16")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,8 @@ def test_devices_that_do_not_exist() -> None:
 
 def test_torch_is_imported_only_where_it_is_asked_for() -> None:
     program = (
-        "import sys, numpy as np, leamvd; from leamvd import backends; from leamvd.rbm import ReconstructionObjective;"
+        "import sys, numpy as np, leamvd; from leamvd.paper import backend_agreement;"
+        "from leamvd.networks.objective import ReconstructionObjective;"
         "ReconstructionObjective(np.ones((2, 3)), 1)(np.ones((1, 7))); print('torch' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -158,7 +161,7 @@ def test_values_against_the_direct_expression(
     V, X = images(dtype=precision), population().astype(precision)
     exact = direct(X, V.astype(np.float64))
     for at_once in (1, 2**20):  # individuals one by one, and together
-        monkeypatch.setitem(torch_errors._ACTIVATIONS, device, at_once)
+        monkeypatch.setitem(torch_backend._ACTIVATIONS, device, at_once)
         F = by_torch(V, device=device, block_size=block_size)(X)
         assert F.dtype == np.float64
         assert F.shape == (7,)
@@ -316,25 +319,25 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
     device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
-    original = torch_errors.TorchErrors.__call__
+    original = torch_backend.TorchErrors.__call__
 
-    def counted(self: torch_errors.TorchErrors, X: NDArray[Any]) -> NDArray[np.float64]:
+    def counted(self: torch_backend.TorchErrors, X: NDArray[Any]) -> NDArray[np.float64]:
         calls.append(len(X))
         return original(self, X)
 
-    monkeypatch.setattr(torch_errors.TorchErrors, "__call__", counted)
+    monkeypatch.setattr(torch_backend.TorchErrors, "__call__", counted)
     training = dataclasses.replace(TINY.training, backend="torch", device=device, precision="bfloat16")
     study = dataclasses.replace(TINY, training=training)
-    table = experiments.run(study, tmp_path)
-    last = table.query("iteration == 2 and (chain == 'own' or layer == 2)")  # a first layer is listed in both chains
+    table = records.run(study, tmp_path)
+    last = table.query("iteration == 2 and (inputs == 'own' or layer == 2)")  # a first layer is listed in both inputs
     assert sum(calls) == last["evaluations"].sum()
     (folder,) = tmp_path.iterdir()
-    data = experiments.images(study)
+    data = studies.images(study)
     for unit in study.units():
-        V = experiments._input(study, unit, data, folder)
-        query = f"chain == {unit.chain!r} and layer == {unit.layer} and method == {unit.method!r} and iteration == 2"
+        V = records._input(study, unit, data, folder)
+        query = f"inputs == {unit.inputs!r} and layer == {unit.layer} and method == {unit.method!r} and iteration == 2"
         row = table.query(query)
-        errors = reconstruction_errors(experiments._saved(folder, unit), V, seed=unit.seed)
+        errors = reconstruction_errors(records._saved(folder, unit), V, seed=unit.seed)
         assert row[list(errors._fields)].to_numpy().tolist() == [list(errors)]
     known = json.loads((folder / "provenance.json").read_text())
     assert known["versions"]["torch"] == torch.__version__
@@ -343,25 +346,25 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
 
 
 def test_what_computed_the_search_is_said_beside_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = experiments.images(TINY)
-    assert "float32, seeds 3" in findings.setting(TINY, data)
+    data = studies.images(TINY)
+    assert "float32, seeds 3" in comparison.setting(TINY, data)
     monkeypatch.setitem(sys.modules, "torch", stand_in(1))
     training = dataclasses.replace(TINY.training, backend="torch", precision="bfloat16")
-    text = findings.setting(dataclasses.replace(TINY, training=training), data)
+    text = comparison.setting(dataclasses.replace(TINY, training=training), data)
     assert "float32 (searched by torch on cuda in bfloat16), seeds 3" in text
 
 
 def test_provenance_says_what_computed_and_the_folder_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = experiments.images(TINY)
-    known = experiments.provenance(TINY, data)
+    data = studies.images(TINY)
+    known = records.provenance(TINY, data)
     assert known["study"]["training"]["device"] == "cpu"
     assert known["study"]["training"]["precision"] == "float32"
     assert "torch" not in known["versions"]
-    monkeypatch.setattr(experiments, "version", lambda package: "1")
-    names = {experiments.fingerprint(TINY, data)}
+    monkeypatch.setattr(records, "version", lambda package: "1")
+    names = {records.fingerprint(TINY, data)}
     for devices in (0, 1):
         monkeypatch.setitem(sys.modules, "torch", stand_in(devices))
         for precision in ("float32", "bfloat16"):
             training = dataclasses.replace(TINY.training, backend="torch", precision=precision)
-            names.add(experiments.fingerprint(dataclasses.replace(TINY, training=training), data))
+            names.add(records.fingerprint(dataclasses.replace(TINY, training=training), data))
     assert len(names) == 5

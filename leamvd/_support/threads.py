@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numba
 from threadpoolctl import ThreadpoolController
 
-from leamvd import checks
+from leamvd._support import checks
 
 _T = TypeVar("_T")
 

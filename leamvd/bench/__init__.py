@@ -1,4 +1,4 @@
-"""The bench: what the optimiser, the objective and its trainers cost on this machine, beside references and rivals.
+"""The bench: what the optimizer, the objective and its trainers cost on this machine, beside references and baselines.
 
 Every number is measured by a process of its own (`leamvd.bench.worker`), which imports this module too: what takes long
 to import is imported where it is used.
@@ -20,8 +20,8 @@ class Tables(NamedTuple):
 
     Attributes
     ----------
-    optimisers : DataFrame
-        Time and memory of a generation, see `leamvd.bench.optimisers`.
+    optimizers : DataFrame
+        Time and memory of a generation, see `leamvd.bench.optimizers`.
     parts : DataFrame
         LEA-MVD's generation taken apart, see `leamvd.bench.parts`.
     objectives, training, probe, split : DataFrame
@@ -31,7 +31,7 @@ class Tables(NamedTuple):
         What it was measured on.
     """
 
-    optimisers: pd.DataFrame
+    optimizers: pd.DataFrame
     parts: pd.DataFrame
     objectives: pd.DataFrame
     training: pd.DataFrame
@@ -60,7 +60,7 @@ def run(
     output : path
         Folder of the tables.
     methods, sizes
-        Of the optimisers, see `leamvd.bench.optimisers.rows`.
+        Of the optimizers, see `leamvd.bench.optimizers.rows`.
     progress : bool
         Show a bar, one tick a row.
 
@@ -69,12 +69,12 @@ def run(
     ValueError, TypeError
         If there is no such profile or method, or a size is below 1.
     """
-    from leamvd.bench import networks, optimisers, parts, peers
+    from leamvd.bench import baselines, networks, optimizers, parts
     from leamvd.bench.machine import fingerprint, machine
     from leamvd.bench.records import measure, saved, tabulate
-    from leamvd.experiments import write
+    from leamvd.paper.records import write
 
-    rows = optimisers.rows(profile, methods, sizes) + parts.rows(profile) + networks.rows(profile)
+    rows = optimizers.rows(profile, methods, sizes) + parts.rows(profile) + networks.rows(profile)
     found = machine()
     output = Path(output)
     folder = output / f"bench-{fingerprint(profile, found)}"
@@ -83,12 +83,12 @@ def run(
         write(folder / "machine.json", json.dumps(found, indent=2))
     measure(rows, folder, progress=progress)
     records = saved(rows, folder)
-    for name, columns in (optimisers.COLUMNS | parts.COLUMNS | networks.COLUMNS).items():
+    for name, columns in (optimizers.COLUMNS | parts.COLUMNS | networks.COLUMNS).items():
         write(output / f"{name}.csv", tabulate(records, name, columns).to_csv(index=False))
     about = json.loads((folder / "machine.json").read_text(encoding="utf-8")) | {
         "profile": profile,
         "seconds": round(sum(record["seconds"] for _, record in records), 1),
-        "left_out": [method for method in methods or peers.METHODS if peers.version(method) is None],
+        "left_out": [method for method in methods or baselines.METHODS if baselines.version(method) is None],
         "failures": {row.name: record["status"] for row, record in records if record["status"] != "ok"},
     }
     write(output / "machine.json", json.dumps(about, indent=2))

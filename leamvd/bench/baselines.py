@@ -1,6 +1,6 @@
-"""LEA-MVD and its rivals at equal work: the same population, start, step and objective, a generation at a time.
+"""LEA-MVD and its baselines at equal work: the same population, start, step and objective, a generation at a time.
 
-Every method starts at x = (1, ..., 1) with step 0.1 and minimises the sphere with 24 individuals. The seconds of a
+Every method starts at x = (1, ..., 1) with step 0.1 and minimizes the sphere with 24 individuals. The seconds of a
 generation are those of asking and telling. Where a package takes candidates and values, the objective lies outside the
 clock. Where it calls the objective itself (evotorch, pypop7), the clock stands still while it does. Where the package
 compiles the objective into its loop (evosax), the objective is timed alone on an array of the same shape, and its
@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leamvd.baselines.cma_es import CMAES
-from leamvd.lea_mvd import LEAMVD
+from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.lea_mvd import LEAMVD
 
 POPULATION_SIZE = 24
 STEP = 0.1
@@ -36,7 +36,7 @@ class RefusalError(RuntimeError):
 
 
 class Peer(ABC):
-    """An optimiser at work.
+    """An optimizer at work.
 
     Attributes
     ----------
@@ -48,14 +48,14 @@ class Peer(ABC):
 
     @abstractmethod
     def generation(self) -> float:
-        """Run one generation and return the seconds that the optimiser needs for it, the objective excluded."""
+        """Run one generation and return the seconds that the optimizer needs for it, the objective excluded."""
 
     def close(self) -> None:  # noqa: B027  # most have nothing to end
         """End what it has running."""
 
 
 class AskTell(Peer):
-    """An optimiser that hands out candidates, one a row, and takes their values."""
+    """An optimizer that hands out candidates, one a row, and takes their values."""
 
     def __init__(self, ask: Callable[[], Any], tell: Callable[[Any, Any], object]) -> None:
         self._ask, self._tell = ask, tell
@@ -74,18 +74,18 @@ class AskTell(Peer):
 
 
 class Calling(Peer):
-    """An optimiser that calls the objective itself, with one point at a time, for as long as it is let.
+    """An optimizer that calls the objective itself, with one point at a time, for as long as it is let.
 
     It runs on a thread of its own, which waits, inside the objective and so with the clock standing still, at the end
     of each generation for the next to be asked for.
     """
 
-    def __init__(self, optimise: Callable[[Callable[[Any], float]], object]) -> None:
+    def __init__(self, optimize: Callable[[Callable[[Any], float]], object]) -> None:
         self._go: SimpleQueue[bool] = SimpleQueue()
         self._done: SimpleQueue[float | BaseException] = SimpleQueue()
         self._calls, self._lowest = 0, math.inf
         self._spent = self._returned = 0.0
-        self._thread = Thread(target=self._run, args=(optimise,), daemon=True)
+        self._thread = Thread(target=self._run, args=(optimize,), daemon=True)
         self._thread.start()
 
     def generation(self) -> float:
@@ -97,14 +97,14 @@ class Calling(Peer):
         return result
 
     def close(self) -> None:
-        """End the thread, and with it the optimiser."""
+        """End the thread, and with it the optimizer."""
         self._go.put(False)
         self._thread.join()
 
-    def _run(self, optimise: Callable[[Callable[[Any], float]], object]) -> None:
+    def _run(self, optimize: Callable[[Callable[[Any], float]], object]) -> None:
         try:
             self._wait()
-            optimise(self._objective)
+            optimize(self._objective)
             raise RuntimeError("the search has ended by itself")
         except _Closed:
             pass
@@ -142,7 +142,7 @@ def sphere(X: Any) -> Any:
 
 
 def _leamvd(_: str, n: int, dtype: str, seed: int) -> Peer:
-    opt = LEAMVD(np.ones(n, dtype), spread=STEP, population_size=POPULATION_SIZE, seed=seed, dtype=dtype)
+    opt = LEAMVD(np.ones(n, dtype), sigma0=STEP, population_size=POPULATION_SIZE, seed=seed, dtype=dtype)
     return AskTell(opt.ask, opt.tell)
 
 
@@ -220,7 +220,7 @@ class _CompiledLoop(Peer):
         return float(np.median(seconds[1:]))  # the first one compiles
 
 
-@functools.cache  # one object, so that a second optimiser of the same shape finds its code compiled
+@functools.cache  # one object, so that a second optimizer of the same shape finds its code compiled
 def _strategy(name: str, n: int) -> tuple[Any, Any]:
     """Return one of evosax's strategies, and its parameters with the step of all."""
     import jax.numpy as jnp
@@ -303,7 +303,7 @@ class _Evotorch(Peer):
 
 
 def _pypop7(name: str, n: int, _: str, seed: int) -> Peer:
-    """Return one of pypop7's optimisers; its differential evolution starts uniformly in 1 +- `STEP`."""
+    """Return one of pypop7's optimizers; its differential evolution starts uniformly in 1 +- `STEP`."""
     package = {"CDE": "de", "SNES": "nes"}.get(name, "es")
     optimizer = getattr(importlib.import_module(f"pypop7.optimizers.{package}.{name.lower()}"), name)
     problem = {"ndim_problem": n, "lower_boundary": np.full(n, 1 - STEP), "upper_boundary": np.full(n, 1 + STEP)}

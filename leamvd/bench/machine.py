@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 
 import leamvd
-from leamvd import experiments
-from leamvd.threads import thread_count
+from leamvd._support.threads import thread_count
+from leamvd.paper import records
 
 _PACKAGES = (
     "leamvd", "cma", "evosax", "evotorch", "jax", "jaxlib", "numba", "numpy", "pypop7", "scikit-learn", "scipy",
@@ -30,9 +30,9 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
         "date": datetime.date.today().isoformat(),
-        "commit": experiments._commit(),
-        "code": experiments._code(Path(leamvd.__file__).parent),
-        "bench_code": experiments._code(Path(__file__).parent),
+        "commit": records._commit(),
+        "code": records._code(Path(leamvd.__file__).parent),
+        "bench_code": records._code(Path(__file__).parent),
         "load": round(psutil.getloadavg()[0], 2),
     }
 

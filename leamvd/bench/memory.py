@@ -18,7 +18,7 @@ def peak_bytes(work: Callable[[], object]) -> float:
     """Return by how many bytes the memory of this process peaks above what it is now, while `work` runs.
 
     Linux can forget an earlier peak. Elsewhere the peak is that of the process's whole life, so the result is
-    not-a-number where `work` does not surpass it.
+    NaN where `work` does not surpass it.
     """
     gc.collect()
     _return_free_memory()

@@ -1,4 +1,4 @@
-"""What the objective and contrastive divergence cost beside their matrix products, and what is learnt for it."""
+"""What the objective and contrastive divergence cost beside their matrix products, and what is learned for it."""
 
 import dataclasses
 import functools
@@ -12,14 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from leamvd import datasets, experiments
-from leamvd.bench.peers import POPULATION_SIZE
-from leamvd.bench.rows import Row
+from leamvd._support.threads import in_threads, one_blas_thread, thread_count
+from leamvd.bench.baselines import POPULATION_SIZE
+from leamvd.bench.jobs import Row
 from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, paired_ratio, summary
-from leamvd.contrastive_divergence import ContrastiveDivergence
-from leamvd.rbm import RBM, ReconstructionObjective, n_parameters
-from leamvd.reading import Reading
-from leamvd.threads import in_threads, one_blas_thread, thread_count
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import datasets, studies
 
 Array = NDArray[Any]
 
@@ -37,7 +38,7 @@ COLUMNS = {
         "trainer", "seed", "epochs", "dataset", "n_images", "n_hidden", "train_accuracy", "test_accuracy",
     ),
     "split": (
-        "section", "dataset", "layer", "n", "n_images", "threads", "optimiser_seconds", "objective_seconds",
+        "section", "dataset", "layer", "n", "n_images", "threads", "optimizer_seconds", "objective_seconds",
     ),
 }  # fmt: skip
 """Of the tables: seconds are those of a population, of an epoch, and of a generation."""
@@ -173,7 +174,7 @@ def as_scikit_learn(
         momentum=0.0,
         final_momentum=0.0,
         weight_decay=0.0,
-        spread=0.01,
+        weight_std=0.01,
         seed=seed,
         n_threads=n_threads,
     )
@@ -244,11 +245,11 @@ def _probe(data: datasets.Dataset, n_hidden: int, epochs: int, seed: int, traine
 def split(
     section: str, profile: str, layer: int, dataset: str, n_images: int, threads: int, rounds: int = ROUNDS
 ) -> list[dict[str, Any]]:
-    """Measure a generation of LEA-MVD on one layer of an experiment, float32: the optimiser, and its objective.
+    """Measure a generation of LEA-MVD on one layer of an experiment, float32: the optimizer, and its objective.
 
-    The layers below are random networks: neither cost depends on what they have learnt.
+    The layers below are random networks: neither cost depends on what they have learned.
     """
-    study = experiments.study(section, profile)
+    study = studies.study(section, profile)
     data = datasets.load(dataset, side=study.side, n_train=n_images)
     V: Array = data.train
     for n_hidden in study.layers[: layer - 1]:
@@ -258,7 +259,7 @@ def split(
     x0 = _population(V.shape[1], n_hidden)[0].flat()
     opt = settings.optimizer("lea-mvd", x0, reading=Reading(), seed=0)
     error = ReconstructionObjective(V, n_hidden, n_threads=threads)
-    optimiser, objective = [], []
+    optimizer, objective = [], []
     for _ in range(rounds + 1):
         start = time.perf_counter()
         X = opt.ask()
@@ -266,14 +267,14 @@ def split(
         F = error(X)
         evaluated = time.perf_counter()
         opt.tell(X, F)
-        optimiser.append(time.perf_counter() - evaluated + asked - start)
+        optimizer.append(time.perf_counter() - evaluated + asked - start)
         objective.append(evaluated - asked)
     return [
         {
             "dataset": data.name,
             "n": len(x0),
             "n_images": len(V),
-            "optimiser_seconds": float(np.median(optimiser[1:])),
+            "optimizer_seconds": float(np.median(optimizer[1:])),
             "objective_seconds": float(np.median(objective[1:])),
         }
     ]
@@ -343,7 +344,7 @@ def _splits(profile: str) -> list[Row]:
     n_images = _IMAGES[profile] if dataset == "mnist" else 300
     rows = []
     for section in ("mnist-7x7", "mnist-28x28"):
-        for layer, _ in enumerate(experiments.study(section, profile).layers, start=1):
+        for layer, _ in enumerate(studies.study(section, profile).layers, start=1):
             arguments = {"section": section, "profile": profile, "layer": layer, "dataset": dataset}
             arguments |= {"n_images": n_images, "threads": threads, "rounds": _SPLIT_ROUNDS}
             rows.append(Row("split", f"{__name__}:split", arguments, {}, threads, _LIMIT))

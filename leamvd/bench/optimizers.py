@@ -1,4 +1,4 @@
-"""What a generation of each optimiser costs, in seconds and in bytes, beside drawing and copying as many numbers."""
+"""What a generation of each optimizer costs, in seconds and in bytes, beside drawing and copying as many numbers."""
 
 import itertools
 import time
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import psutil
 
-from leamvd import checks
-from leamvd.baselines.cma_es import SQUARE_MATRICES
-from leamvd.bench import peers
+from leamvd._support import checks
+from leamvd.bench import baselines
+from leamvd.bench.baselines import POPULATION_SIZE
+from leamvd.bench.jobs import Row
 from leamvd.bench.memory import peak_bytes
-from leamvd.bench.peers import POPULATION_SIZE
-from leamvd.bench.rows import Row
 from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, paired_ratio, summary
+from leamvd.optimizers.cma_es import SQUARE_MATRICES
 
 COLUMNS = {
-    "optimisers": (
+    "optimizers": (
         "method", "package", "version", "dtype", "threads", "n", "population_size", "rounds", "status",
         "compile_seconds", "generation_seconds", "generation_low", "generation_high", "normal_seconds", "copy_seconds",
         "ratio_to_normal", "ratio_to_copy", "peak_bytes", "population_bytes",
@@ -40,7 +40,7 @@ def measure(method: str, n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[
     Parameters
     ----------
     method : str
-        Of `leamvd.bench.peers.METHODS`.
+        Of `leamvd.bench.baselines.METHODS`.
     n : int
         Number of variables.
     dtype : {"float32", "float64"}
@@ -54,10 +54,10 @@ def measure(method: str, n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[
         The columns that are measured.
     """
     compile_seconds = _compile(method, min(n, _WARM), dtype)
-    started: list[peers.Peer] = []
+    started: list[baselines.Peer] = []
 
     def start() -> None:
-        started.append(peers.make(method, n, dtype))
+        started.append(baselines.make(method, n, dtype))
         for _ in range(3):
             started[0].generation()
 
@@ -82,12 +82,12 @@ def measure(method: str, n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[
 
 
 def _compile(method: str, n: int, dtype: str) -> float:
-    """Return the seconds by which making the optimiser and its first two generations exceed two later ones.
+    """Return the seconds by which making the optimizer and its first two generations exceed two later ones.
 
     The second generation is the first that the values of another precede, and runs code of its own.
     """
     start = time.perf_counter()
-    peer = peers.make(method, n, dtype)
+    peer = baselines.make(method, n, dtype)
     peer.generation()
     peer.generation()
     first = time.perf_counter() - start
@@ -115,7 +115,7 @@ class Profile(NamedTuple):
     """Numbers of variables of the table: LEA-MVD's by dtype, the full matrix's, everyone else's."""
 
     own: tuple[int, ...]
-    large: tuple[int, ...]  # LEA-MVD's beyond its rivals', with less than `ROUNDS` rounds
+    large: tuple[int, ...]  # LEA-MVD's beyond its baselines', with less than `ROUNDS` rounds
     full: tuple[int, ...]
     others: tuple[int, ...]
     threads: tuple[int, ...]
@@ -146,7 +146,7 @@ def rows(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int
     profile : {"quick", "paper"}
         A few sizes in seconds, or all.
     methods : sequence of str, optional
-        Of `leamvd.bench.peers.METHODS`; by default all. Those whose package is not installed are left out.
+        Of `leamvd.bench.baselines.METHODS`; by default all. Those whose package is not installed are left out.
     sizes : sequence of int, optional
         Numbers of variables; by default the profile's.
 
@@ -157,16 +157,16 @@ def rows(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int
     """
     checks.choice("profile", profile, tuple(PROFILES))
     for method in methods or ():
-        checks.choice("methods", method, tuple(peers.METHODS))
+        checks.choice("methods", method, tuple(baselines.METHODS))
     for n in sizes or ():
         checks.integer("sizes", n, at_least=1)
-    chosen = [method for method in methods or peers.METHODS if peers.version(method) is not None]
+    chosen = [method for method in methods or baselines.METHODS if baselines.version(method) is not None]
     return [row for method in chosen for row in _rows(method, PROFILES[profile], sizes)]
 
 
 def _rows(method: str, profile: Profile, sizes: Sequence[int] | None) -> Iterator[Row]:
     if method == "leamvd":
-        for dtype, n, threads in itertools.product(peers.METHODS[method], sizes or profile.own, profile.threads):
+        for dtype, n, threads in itertools.product(baselines.METHODS[method], sizes or profile.own, profile.threads):
             yield _row(method, n, dtype, threads, limit=_OWN_LIMIT)
         if not sizes and psutil.virtual_memory().available >= _LARGE_BYTES:
             for n in profile.large:
@@ -175,19 +175,19 @@ def _rows(method: str, profile: Profile, sizes: Sequence[int] | None) -> Iterato
         for n in sizes or (*profile.full, _refusal()):
             yield _row(method, n, "float64")
     else:
-        for dtype, n in itertools.product(peers.METHODS[method], sizes or profile.others):
+        for dtype, n in itertools.product(baselines.METHODS[method], sizes or profile.others):
             yield _row(method, n, dtype)
 
 
 def _row(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROUNDS, limit: float = _LIMIT) -> Row:
     arguments = {"method": method, "n": n, "dtype": dtype, "rounds": rounds}
     known = {
-        "package": peers.package(method),
-        "version": peers.version(method),
+        "package": baselines.package(method),
+        "version": baselines.version(method),
         "population_size": POPULATION_SIZE,
         "population_bytes": POPULATION_SIZE * n * np.dtype(dtype).itemsize,
     }
-    return Row("optimisers", f"{__name__}:measure", arguments, known, threads, limit)
+    return Row("optimizers", f"{__name__}:measure", arguments, known, threads, limit)
 
 
 def _refusal() -> int:

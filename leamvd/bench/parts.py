@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leamvd import directions, sampling, streams
-from leamvd.bench.peers import POPULATION_SIZE, make
-from leamvd.bench.rows import Row
+from leamvd._support.compile import Floats, kernel
+from leamvd.bench.baselines import POPULATION_SIZE, make
+from leamvd.bench.jobs import Row
 from leamvd.bench.timing import ROUNDS, alternate, clocked, summary
-from leamvd.compile import Floats, kernel
-from leamvd.sampling import Place
-from leamvd.streams import TILE, Scratch
+from leamvd.optimizers import directions, random_streams, sampling
+from leamvd.optimizers.random_streams import TILE, Scratch
+from leamvd.optimizers.sampling import Place
 
 COLUMNS = {
     "parts": (
@@ -35,7 +35,7 @@ def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     order, ir = np.arange(POPULATION_SIZE), np.arange(1, 5)
     weights, steps, none = np.full(POPULATION_SIZE, 1 / POPULATION_SIZE, dtype), np.zeros(new, dtype), real(0)
     mean, std, path, descent, previous = np.ones((5, n), dtype)
-    empty, place, scratch = np.empty(0, dtype), Place(np.uint64(0), 1, False, 0), streams.scratch(X)
+    empty, place, scratch = np.empty(0, dtype), Place(np.uint64(0), 1, False, 0), random_streams.scratch(X)
 
     def second() -> None:
         coefficients = steps[:4], none, real(0.1), none, steps
@@ -57,14 +57,14 @@ def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
 def _words(s: Scratch, rows: int, tiles: int) -> None:
     for tile in range(tiles):
         for row in range(rows):
-            streams.tile_words(np.uint64(0), streams.NORMAL, 1, row, tile, s.lanes)
+            random_streams.tile_words(np.uint64(0), random_streams.NORMAL, 1, row, tile, s.lanes)
 
 
 @kernel()
 def _normals(s: Scratch, rows: int, tiles: int) -> None:
     for tile in range(tiles):
         for row in range(rows):
-            streams.normal_tile(np.uint64(0), streams.NORMAL, 1, row, tile, s)
+            random_streams.normal_tile(np.uint64(0), random_streams.NORMAL, 1, row, tile, s)
 
 
 @kernel()

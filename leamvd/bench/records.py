@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from leamvd.bench.rows import Row
-from leamvd.experiments import progress_bar, write
+from leamvd.bench.jobs import Row
+from leamvd.paper.records import progress_bar, write
 
 
 def measure(rows: Sequence[Row], folder: Path, *, progress: bool = False) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from leamvd.bench import Tables
-from leamvd.findings import number
-from leamvd.verdicts import Verdict
+from leamvd.paper.claims import Verdict
+from leamvd.paper.comparison import number
 
 LEAMVD, FULL, SEPARABLE = "leamvd", "pycma full", "pycma separable"
 """Methods that the claims are about, as the tables name them."""
@@ -48,9 +48,9 @@ _Row = tuple[str, str, str, str, str]
 # ---- tables
 
 
-def costs(optimisers: pd.DataFrame) -> pd.DataFrame:
+def costs(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return what was measured on one thread, with `label`: the method and its dtype."""
-    rows = _measured(optimisers)
+    rows = _measured(optimizers)
     return rows.assign(label=rows["method"] + ", " + rows["dtype"])
 
 
@@ -59,18 +59,18 @@ def of(method: str, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["method"] == method]
 
 
-def gaps(optimisers: pd.DataFrame) -> pd.DataFrame:
+def gaps(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that have no numbers, and the sentence that says why."""
-    rows = optimisers[optimisers["status"] != "ok"]
+    rows = optimizers[optimizers["status"] != "ok"]
     return rows[["method", "dtype", "threads", "n", "status"]].rename(columns={"status": "why"})
 
 
-def slopes(optimisers: pd.DataFrame, at_least: int = LARGE) -> pd.DataFrame:
+def slopes(optimizers: pd.DataFrame, at_least: int = LARGE) -> pd.DataFrame:
     """Fit how time and peak memory of each method grow with n: least squares of their logarithms.
 
     Parameters
     ----------
-    optimisers : DataFrame
+    optimizers : DataFrame
         Of the bench.
     at_least : int
         Fewest variables that count.
@@ -81,7 +81,7 @@ def slopes(optimisers: pd.DataFrame, at_least: int = LARGE) -> pd.DataFrame:
         A row for each method and dtype measured at two or more such n: the number of sizes, the smallest and the
         largest, and the slopes of time and memory (1: linear, 2: quadratic).
     """
-    rows = costs(optimisers)
+    rows = costs(optimizers)
     found = []
     for (method, dtype), group in rows[rows["n"] >= at_least].groupby(["method", "dtype"], sort=False):
         if len(group) > 1:
@@ -91,24 +91,24 @@ def slopes(optimisers: pd.DataFrame, at_least: int = LARGE) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["method", "dtype", "sizes", "from n", "to n", "time", "memory"])
 
 
-def ratios(optimisers: pd.DataFrame) -> pd.DataFrame:
+def ratios(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return `costs` at the n that most methods share, in order of `ratio_to_normal` at the largest."""
-    rows = costs(optimisers)
+    rows = costs(optimizers)
     counts = rows.groupby("n")["label"].nunique()
     rows = rows[rows["n"].map(counts) > counts.max() / 2].sort_values("n")
     last = rows["label"].map(rows.groupby("label")["ratio_to_normal"].last())
     return rows.assign(last=last).sort_values(["last", "label", "n"]).drop(columns="last")
 
 
-def rivals(optimisers: pd.DataFrame) -> pd.DataFrame:
-    """Return each rival's time and peak memory over LEA-MVD's, at the largest n at which its dtype has both.
+def baselines(optimizers: pd.DataFrame) -> pd.DataFrame:
+    """Return each baseline's time and peak memory over LEA-MVD's, at the largest n at which its dtype has both.
 
     Returns
     -------
     DataFrame
-        Columns method, dtype, n, time, memory; the quickest first.
+        Columns method, dtype, n, time, memory; the fastest first.
     """
-    rows = costs(optimisers)
+    rows = costs(optimizers)
     keys, values = ["dtype", "n"], ["generation_seconds", "peak_bytes"]
     own = of(LEAMVD, rows)[keys + values]
     others = rows[rows["method"] != LEAMVD].merge(own, on=keys, suffixes=("", "_own"))
@@ -121,7 +121,7 @@ def rivals(optimisers: pd.DataFrame) -> pd.DataFrame:
     return others.sort_values(["time", "method"], ignore_index=True)
 
 
-def full_matrix(optimisers: pd.DataFrame) -> pd.DataFrame:
+def full_matrix(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return the line on which CMA-ES with a full matrix stops: from its largest n with n^2 on to where it refuses.
 
     Returns
@@ -129,7 +129,7 @@ def full_matrix(optimisers: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         Columns n and bytes; empty where it was not run, or not refused.
     """
-    rows = of(FULL, optimisers)
+    rows = of(FULL, optimizers)
     done, refused = _measured(rows), rows[rows["status"].str.startswith("refused")]
     if done.empty or refused.empty:
         return pd.DataFrame({"n": [], "bytes": []})
@@ -144,9 +144,9 @@ def threads(counts: pd.Series) -> pd.Series:
 
 
 def shares(split: pd.DataFrame) -> pd.DataFrame:
-    """Return `split` with a generation's total seconds, and the percentage of them that is the optimiser's."""
-    total = split["optimiser_seconds"] + split["objective_seconds"]
-    return split.assign(total_seconds=total, percent=100 * split["optimiser_seconds"] / total)
+    """Return `split` with a generation's total seconds, and the percentage of them that is the optimizer's."""
+    total = split["optimizer_seconds"] + split["objective_seconds"]
+    return split.assign(total_seconds=total, percent=100 * split["optimizer_seconds"] / total)
 
 
 def rates(objectives: pd.DataFrame) -> pd.DataFrame:
@@ -177,10 +177,10 @@ def scale(tables: Tables) -> dict[str, float]:
     """Return what the page on many machines takes from this run, by name.
 
     A variable's time in nanoseconds and its bytes, in float32 on one thread at the largest n; seconds a generation of
-    the `SHARDS`; and how many operations for each variable and individual take an objective as long as the optimiser.
-    Not-a-number where it was not measured.
+    the `SHARDS`; and how many operations for each variable and individual take an objective as long as the optimizer.
+    NaN where it was not measured.
     """
-    rows, objective = of(LEAMVD, costs(tables.optimisers)), rates(tables.objectives)
+    rows, objective = of(LEAMVD, costs(tables.optimizers)), rates(tables.objectives)
     rows = rows[rows["dtype"] == "float32"]
     last = rows[rows["n"] == rows["n"].max()]
     seconds = (last["generation_seconds"] / last["n"]).mean()
@@ -191,8 +191,8 @@ def scale(tables: Tables) -> dict[str, float]:
     return {f"scale-{name}": float(value) for name, value in values.items()}
 
 
-def _measured(optimisers: pd.DataFrame, threads: int = 1) -> pd.DataFrame:
-    return optimisers[(optimisers["status"] == "ok") & (optimisers["threads"] == threads)]
+def _measured(optimizers: pd.DataFrame, threads: int = 1) -> pd.DataFrame:
+    return optimizers[(optimizers["status"] == "ok") & (optimizers["threads"] == threads)]
 
 
 def _slope(n: pd.Series, cost: pd.Series) -> float:
@@ -216,7 +216,7 @@ def targets(tables: Tables) -> pd.DataFrame:
         Columns target, limit, reached, met ("yes", "no", or a dash where nothing was measured) and limited by. A
         target about several values is met when each of them meets it.
     """
-    rows = [*_cost_targets(tables.optimisers), *_growth_targets(tables.optimisers)]
+    rows = [*_cost_targets(tables.optimizers), *_growth_targets(tables.optimizers)]
     rows += [*_objective_targets(tables.objectives), *_training_targets(tables.training), _probe_target(tables.probe)]
     return pd.DataFrame(rows, columns=["target", "limit", "reached", "met", "limited by"])
 
@@ -230,14 +230,14 @@ def _row(target: str, limit: str, within: tuple[float, float], values: pd.Series
     return target, limit, shown, "yes" if values.between(*within).all() else "no", cause
 
 
-def _own(optimisers: pd.DataFrame, n: int, threads: int = 1) -> pd.DataFrame:
+def _own(optimizers: pd.DataFrame, n: int, threads: int = 1) -> pd.DataFrame:
     """Return what was measured of LEA-MVD at n, by dtype."""
-    rows = of(LEAMVD, _measured(optimisers, threads))
+    rows = of(LEAMVD, _measured(optimizers, threads))
     rows = rows[rows["n"] == n]
     return rows.set_index("dtype", drop=False).rename_axis(None)
 
 
-def _cause(optimisers: pd.DataFrame, rows: pd.DataFrame) -> str:
+def _cause(optimizers: pd.DataFrame, rows: pd.DataFrame) -> str:
     """Return where most of a generation's time goes, for the first of `rows`.
 
     To calls, where a variable costs over twice what it costs at the best n; to memory, where copying the population
@@ -246,7 +246,7 @@ def _cause(optimisers: pd.DataFrame, rows: pd.DataFrame) -> str:
     if rows.empty:
         return "–"
     row = rows.iloc[0]
-    same = of(LEAMVD, _measured(optimisers, row["threads"]))
+    same = of(LEAMVD, _measured(optimizers, row["threads"]))
     same = same[same["dtype"] == row["dtype"]]
     if same["n"].nunique() == 1:  # nothing to tell calls from columns by
         return "–"
@@ -257,41 +257,41 @@ def _cause(optimisers: pd.DataFrame, rows: pd.DataFrame) -> str:
     return f"{'memory traffic' if copying > 0.5 else 'random numbers'} (a copy takes {100 * copying:.0f} %)"
 
 
-def _cost_targets(optimisers: pd.DataFrame) -> Iterator[_Row]:
+def _cost_targets(optimizers: pd.DataFrame) -> Iterator[_Row]:
     """Yield time against the clock and against NumPy's normals, and memory against the population's."""
-    rows = _own(optimisers, 1_000)
+    rows = _own(optimizers, 1_000)
     ms = 1e3 * rows["generation_seconds"]
-    yield _row("ask + tell, n = 1,000", "≤ 0.10 ms", (0, 0.1), ms, "{:.3f} ms", _cause(optimisers, rows))
+    yield _row("ask + tell, n = 1,000", "≤ 0.10 ms", (0, 0.1), ms, "{:.3f} ms", _cause(optimizers, rows))
     for (n, dtype), (limit, stretch) in RATIO_LIMITS.items():
-        rows = _own(optimisers, n)
+        rows = _own(optimizers, n)
         rows = rows[rows["dtype"] == dtype]
         text = f"≤ {limit:g}" + (f" (stretch {stretch:g})" if stretch else "")
         values = rows["ratio_to_normal"].set_axis([""] * len(rows))
         name = f"time / NumPy's normals, n = {n:,}, {dtype}"
-        yield _row(name, text, (0, limit), values, "{:.3f}", _cause(optimisers, rows))
+        yield _row(name, text, (0, limit), values, "{:.3f}", _cause(optimizers, rows))
     for n in (1_000_000, 10_000_000, 100_000_000):
-        rows = _own(optimisers, n)
+        rows = _own(optimizers, n)
         values = rows["peak_bytes"] / rows["population_bytes"]
         yield _row(f"peak memory / population, n = {n:,}", "≤ 1.35", (0, 1.35), values, "{:.2f}", "the population")
 
 
-def _growth_targets(optimisers: pd.DataFrame) -> Iterator[_Row]:
+def _growth_targets(optimizers: pd.DataFrame) -> Iterator[_Row]:
     """Yield what a hundred million variables cost, the slope, and what a second thread gains."""
     name, limit = "slope of time, n = 1,000,000 to 100,000,000, float32", "≤ 1.05"
-    asked = of(LEAMVD, optimisers).query("dtype == 'float32' and threads == 1")
+    asked = of(LEAMVD, optimizers).query("dtype == 'float32' and threads == 1")
     largest = asked[asked["n"] == 100_000_000]
     if (largest["status"] != "ok").any():
         yield name, limit, str(largest["status"].iloc[0]), "no", "–"
     else:
         ends = slopes(asked[asked["n"].isin([1_000_000, 100_000_000])], 1_000_000)
         values = ends["time"].set_axis([""] * len(ends))
-        yield _row(name, limit, (0, 1.05), values, "{:.3f}", _cause(optimisers, largest))
-    small = of(LEAMVD, slopes(optimisers[optimisers["n"] <= 10_000_000])).set_index("dtype")["time"]
+        yield _row(name, limit, (0, 1.05), values, "{:.3f}", _cause(optimizers, largest))
+    small = of(LEAMVD, slopes(optimizers[optimizers["n"] <= 10_000_000])).set_index("dtype")["time"]
     yield _row("slope of time, n = 10,000 to 10,000,000", "0.97 to 1.03", (0.97, 1.03), small, "{:.3f}", "–")
     for n in (100_000, 1_000_000, 10_000_000):
-        one, two = _own(optimisers, n), _own(optimisers, n, threads=2)
+        one, two = _own(optimizers, n), _own(optimizers, n, threads=2)
         gains = one["generation_seconds"] / two["generation_seconds"]
-        yield _row(f"two threads over one, n = {n:,}", "≥ 1.8", (1.8, np.inf), gains, "{:.2f}", _cause(optimisers, two))
+        yield _row(f"two threads over one, n = {n:,}", "≥ 1.8", (1.8, np.inf), gains, "{:.2f}", _cause(optimizers, two))
 
 
 def _products(parts: pd.Series) -> str:
@@ -346,9 +346,9 @@ def _settled(method: str, fits: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["sizes"] >= SIZES]
 
 
-def c1(optimisers: pd.DataFrame) -> Verdict:
+def c1(optimizers: pd.DataFrame) -> Verdict:
     """LEA-MVD needs O(n) operations and memory: both slopes are `LINEAR` in every dtype, from n = `LARGE` on."""
-    fits = _settled(LEAMVD, slopes(optimisers))
+    fits = _settled(LEAMVD, slopes(optimizers))
     if fits.empty:
         return Verdict("C1", "open", f"A slope needs {SIZES} sizes from n = {LARGE:,} on, and this run has fewer.")
     parts = [
@@ -360,24 +360,24 @@ def c1(optimisers: pd.DataFrame) -> Verdict:
     return Verdict("C1", "holds" if holds else "does not hold", text)
 
 
-def c2(optimisers: pd.DataFrame) -> Verdict:
+def c2(optimizers: pd.DataFrame) -> Verdict:
     """CMA-ES needs O(n^2) memory and more: with a full matrix its slope is `QUADRATIC` from n = `QUADRATIC_FROM` on."""
-    fits = _settled(FULL, slopes(optimisers, QUADRATIC_FROM))
+    fits = _settled(FULL, slopes(optimizers, QUADRATIC_FROM))
     if fits.empty:
         few = f"A slope needs {SIZES} sizes from n = {QUADRATIC_FROM:,} on, and this run has fewer of the full matrix."
         return Verdict("C2", "open", few)
     (fit,) = fits.to_dict("records")
     text = (
         f"With a full matrix, from n = {fit['from n']:,} to {fit['to n']:,}, peak memory grows with slope "
-        f"{fit['memory']:.2f} and time with {fit['time']:.2f}. {refusal(optimisers)} {separable(optimisers)}"
+        f"{fit['memory']:.2f} and time with {fit['time']:.2f}. {refusal(optimizers)} {separable(optimizers)}"
     )
     holds = QUADRATIC[0] <= fit["memory"] <= QUADRATIC[1]
     return Verdict("C2", "holds" if holds else "does not hold", text.strip())
 
 
-def refusal(optimisers: pd.DataFrame) -> str:
+def refusal(optimizers: pd.DataFrame) -> str:
     """Return where CMA-ES with a full matrix stops, and why."""
-    rows = of(FULL, optimisers)
+    rows = of(FULL, optimizers)
     rows = rows[rows["status"].str.startswith("refused")]
     if rows.empty:
         return ""
@@ -385,10 +385,10 @@ def refusal(optimisers: pd.DataFrame) -> str:
     return f"At n = {row['n']:,} it is {row['status']}."
 
 
-def separable(optimisers: pd.DataFrame) -> str:
+def separable(optimizers: pd.DataFrame) -> str:
     """Return that CMA-ES with a diagonal matrix is linear too, and what it needs beside LEA-MVD."""
-    fits = of(SEPARABLE, slopes(optimisers)).to_dict("records")
-    rows = of(SEPARABLE, rivals(optimisers)).to_dict("records")
+    fits = of(SEPARABLE, slopes(optimizers)).to_dict("records")
+    rows = of(SEPARABLE, baselines(optimizers)).to_dict("records")
     if not fits or not rows:
         return ""
     return (

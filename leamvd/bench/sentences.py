@@ -9,6 +9,7 @@ from leamvd.bench.report import (
     FULL,
     LEAMVD,
     accuracies,
+    baselines,
     costs,
     epochs,
     of,
@@ -16,41 +17,40 @@ from leamvd.bench.report import (
     rates,
     ratios,
     refusal,
-    rivals,
     shares,
     threads,
 )
-from leamvd.findings import digits, number
+from leamvd.paper.comparison import format_table, number
 
 
-def time(optimisers: pd.DataFrame) -> str:
-    """Return LEA-MVD's time at the largest n, and the quickest rival of each dtype."""
-    return f"A generation of LEA-MVD takes {_largest(optimisers, 'generation_seconds', _seconds)}. " + _nearest(
-        optimisers, "time", "quickest", "time"
+def time(optimizers: pd.DataFrame) -> str:
+    """Return LEA-MVD's time at the largest n, and the fastest baseline of each dtype."""
+    return f"A generation of LEA-MVD takes {_largest(optimizers, 'generation_seconds', _seconds)}. " + _nearest(
+        optimizers, "time", "fastest", "time"
     )
 
 
-def memory(optimisers: pd.DataFrame) -> str:
-    """Return LEA-MVD's peak at the largest n, the leanest rival of each dtype, and where the full matrix stops."""
-    text = f"LEA-MVD's peak is {_largest(optimisers, 'peak_bytes', _bytes)}. "
-    text += _nearest(optimisers, "memory", "leanest", "memory")
-    stop = refusal(optimisers)
+def memory(optimizers: pd.DataFrame) -> str:
+    """Return LEA-MVD's peak at the largest n, the leanest baseline of each dtype, and where the full matrix stops."""
+    text = f"LEA-MVD's peak is {_largest(optimizers, 'peak_bytes', _bytes)}. "
+    text += _nearest(optimizers, "memory", "leanest", "memory")
+    stop = refusal(optimizers)
     return text + (f" CMA-ES with a full matrix grows with the square. {stop}" if stop else "")
 
 
-def ratio(optimisers: pd.DataFrame) -> str:
+def ratio(optimizers: pd.DataFrame) -> str:
     """Return which methods need less time than NumPy does for the normals alone, and where."""
     parts = []
-    for label, rows in ratios(optimisers).groupby("label", sort=False):
+    for label, rows in ratios(optimizers).groupby("label", sort=False):
         below = rows.loc[rows["ratio_to_normal"] < 1, "n"]
         if len(below):
             where = "every n" if len(below) == len(rows) else f"n = {'; '.join(f'{n:,}' for n in below)}"
             parts.append(f"{label} (at {where})")
-    return f"Quicker than NumPy draws the normal numbers alone: {', '.join(parts) or 'none'}."
+    return f"Quicker than NumPy draws the normal samples alone: {', '.join(parts) or 'none'}."
 
 
 def split(table: pd.DataFrame) -> str:
-    """Return the smallest and the largest part of a generation that the optimiser takes."""
+    """Return the smallest and the largest part of a generation that the optimizer takes."""
     rows = shares(table).sort_values("percent")
     if rows.empty:
         return "No generation was measured."
@@ -59,7 +59,7 @@ def split(table: pd.DataFrame) -> str:
     )
     first = rows.iloc[0]
     return (
-        f"With {first['n_images']:,} images ({first['dataset']}) and {threads(rows['threads']).iloc[0]} the optimiser "
+        f"With {first['n_images']:,} images ({first['dataset']}) and {threads(rows['threads']).iloc[0]} the optimizer "
         f"takes between {' and '.join(ends)} of a generation."
     )
 
@@ -109,7 +109,7 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table to be displayed: its first column as index, three digits, thousands separated."""
     whole = {str(name): table[name].map("{:,}".format) for name in table.select_dtypes("int")}
     first = str(table.columns[0])
-    return digits(table.assign(**whole)).set_index(first).rename_axis(index=None, columns=first)
+    return format_table(table.assign(**whole)).set_index(first).rename_axis(index=None, columns=first)
 
 
 def listed(table: pd.DataFrame) -> str:
@@ -120,16 +120,16 @@ def listed(table: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", r"\|") for cell in line) + " |" for line in lines)
 
 
-def _largest(optimisers: pd.DataFrame, column: str, shown: Callable[[float], str]) -> str:
-    own = of(LEAMVD, costs(optimisers))
+def _largest(optimizers: pd.DataFrame, column: str, shown: Callable[[float], str]) -> str:
+    own = of(LEAMVD, costs(optimizers))
     rows = own.loc[own.groupby("dtype", sort=False)["n"].idxmax()]
     return " and ".join(
         f"{shown(row[column])} at n = {row['n']:,} in {row['dtype']}" for row in rows.to_dict("records")
     )
 
 
-def _nearest(optimisers: pd.DataFrame, column: str, superlative: str, what: str) -> str:
-    rows = rivals(optimisers)
+def _nearest(optimizers: pd.DataFrame, column: str, superlative: str, what: str) -> str:
+    rows = baselines(optimizers)
     rows = rows[rows["method"] != FULL].sort_values(column)
     return " ".join(
         f"Of the others in {row['dtype']} {row['method']} is the {superlative}, with {number(row[column])} times the "

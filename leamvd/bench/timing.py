@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leamvd import checks
+from leamvd._support import checks
 
 ROUNDS = 7
 """Rounds of a measurement; its median and quartiles are recorded."""

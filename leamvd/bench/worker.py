@@ -9,7 +9,7 @@ import pkgutil
 import sys
 from typing import Any
 
-from leamvd.bench.peers import RefusalError
+from leamvd.bench.baselines import RefusalError
 
 ANSWER = "leamvd bench: "
 """What the line with the answer begins with: packages print lines of their own."""
@@ -23,7 +23,7 @@ def main(request: dict[str, Any]) -> None:
     request : dict
         ``function``, as "module:name"; its ``arguments``; ``threads``, to which the processors are limited where the
         system allows it. How many threads the libraries start is decided by environment variables, before this process
-        imports them: see `leamvd.bench.rows.Row`.
+        imports them: see `leamvd.bench.jobs.Row`.
     """
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-request["threads"] :])

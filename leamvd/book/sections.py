@@ -244,7 +244,7 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
     import papermill  # half a second, and an optional dependency
     from nbclient.exceptions import DeadKernelError
 
-    from leamvd.experiments import TERMINAL
+    from leamvd.paper.records import TERMINAL
 
     work = output / PARTIAL
     notebook = work / f"{section.stem}.ipynb"

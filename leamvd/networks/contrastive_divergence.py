@@ -1,4 +1,4 @@
-"""Contrastive divergence, CD-k, with the settings of row E8.
+"""Contrastive divergence, CD-k, with the settings of item E8.
 
 References
 ----------
@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tqdm import tqdm
 
-from leamvd import checks
-from leamvd.compile import kernel
-from leamvd.logistic import sigmoid_columns
-from leamvd.rbm import RBM, Errors, images, reconstruction_errors, sample_bits
-from leamvd.threads import in_halves, one_blas_thread, thread_count
+from leamvd._support import checks
+from leamvd._support.compile import kernel
+from leamvd._support.threads import in_halves, one_blas_thread, thread_count
+from leamvd.networks.logistic import sigmoid_columns
+from leamvd.networks.objective import Errors, reconstruction_errors
+from leamvd.networks.rbm import RBM, images, sample_bits
 
 __all__ = ["ContrastiveDivergence"]
 
@@ -65,8 +66,8 @@ class ContrastiveDivergence:
         As above; `final_momentum` replaces `momentum` after `momentum_epochs` epochs.
     momentum_epochs : int
         Epochs with the first momentum.
-    spread : float
-        The weights start as N(0, spread), the biases at zero.
+    weight_std : float
+        The weights start as N(0, weight_std), the biases at zero.
     seed : int, optional
         Non-negative; without it every trainer differs.
     dtype : numpy dtype, optional
@@ -95,7 +96,7 @@ class ContrastiveDivergence:
         final_momentum: float = 0.9,
         momentum_epochs: int = 5,
         weight_decay: float = 2e-4,
-        spread: float = 0.1,
+        weight_std: float = 0.1,
         seed: int | None = None,
         dtype: DTypeLike | None = None,
         n_threads: int | None = None,
@@ -112,12 +113,12 @@ class ContrastiveDivergence:
         self._final_momentum = checks.real("final_momentum", final_momentum, at_least=0, below=1)
         self._momentum_epochs = checks.integer("momentum_epochs", momentum_epochs, at_least=0)
         self._weight_decay = checks.real("weight_decay", weight_decay, at_least=0)
-        spread = checks.real("spread", spread, at_least=0)
+        weight_std = checks.real("weight_std", weight_std, at_least=0)
         if seed is not None:
             seed = checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         n_visible, own = self._V.shape[1], self._V.dtype
-        W = self._rng.normal(0, spread, (n_visible, n_hidden)).astype(own)
+        W = self._rng.normal(0, weight_std, (n_visible, n_hidden)).astype(own)
         self._rbm = RBM(W, np.zeros(n_visible, own), np.zeros(n_hidden, own))
         self._step = RBM(*map(np.zeros_like, self._rbm))
         self._bits = np.zeros((self._batch_size, n_hidden), own)
@@ -160,14 +161,14 @@ class ContrastiveDivergence:
         n_epochs : int
             Epochs to run now.
         error_seed : int
-            Seed of `leamvd.rbm.reconstruction_errors`, the same one for every record.
+            Seed of `leamvd.networks.objective.reconstruction_errors`, the same one for every record.
         progress : bool
             Show a progress bar.
 
         Returns
         -------
         list of Errors
-            Every measure of row E2 on the training images.
+            Every measure of item E2 on the training images.
         """
         n_epochs = checks.integer("n_epochs", n_epochs, at_least=0)
         history = [reconstruction_errors(self._rbm, self._V, seed=error_seed)]

@@ -8,20 +8,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leamvd import checks
-from leamvd.contrastive_divergence import ContrastiveDivergence
-from leamvd.minimize import METHODS as OPTIMIZERS
-from leamvd.minimize import optimizer
-from leamvd.optimizer import Optimizer
-from leamvd.rbm import RBM, ReconstructionObjective
-from leamvd.reading import Reading
-from leamvd.torch_errors import Arithmetic, arithmetic
+from leamvd._support import checks
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.rbm import RBM
+from leamvd.networks.torch_backend import Arithmetic, arithmetic
+from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
+from leamvd.optimizers.minimize import optimizer
+from leamvd.optimizers.reading import Reading
 
 METHODS = ("cd", *OPTIMIZERS)
 """What can train a layer."""
 
 FEATURES = ("probabilities", "bits")
-"""What the next layer is trained on (reading row E6)."""
+"""What the next layer is trained on (item E6)."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,27 +33,27 @@ class Training:
     ----------
     n_gen : int
         Generations, and epochs of contrastive divergence: 50 in the paper.
-    population_size, n_elite, spread : int, int, float
-        Of the optimisers: lambda, elites (LEA-MVD), and the initial standard deviation, CMA-ES's sigma0 too (E9).
+    population_size, n_elite, sigma0 : int, int, float
+        Of the optimizers: lambda, elites (LEA-MVD), and the initial standard deviation, CMA-ES's sigma0 too (E9).
     exponent : float, optional
         Of LEA-MVD's selection weights (R19); None leaves it to the reading.
-    seed_epochs : int
-        Epochs of contrastive divergence that make the seed solution of the optimisers (E5).
+    x0_epochs : int
+        Epochs of contrastive divergence that make the seed solution of the optimizers (E5).
     dtype : {"float32", "float64"}
         Of the images and so of all arithmetic on them, and of LEA-MVD's population; pycma has double precision only.
     backend, device, precision : str, str or None, str or None
-        Of the objective that the optimisers see, see `leamvd.rbm.ReconstructionObjective`. What is recorded of their
-        weights is always computed by NumPy, in `dtype`.
+        Of the objective that the optimizers see, see `leamvd.networks.objective.ReconstructionObjective`. What is
+        recorded of their weights is always computed by NumPy, in `dtype`.
     cd_steps, batch_size, learning_rate, momentum, final_momentum, momentum_epochs, weight_decay : int or float
-        Of contrastive divergence (E8), see `leamvd.contrastive_divergence.ContrastiveDivergence`.
+        Of contrastive divergence (E8), see `leamvd.networks.contrastive_divergence.ContrastiveDivergence`.
     """
 
     n_gen: int = 50
     population_size: int = 24
     n_elite: int = 4
-    spread: float = 0.1
+    sigma0: float = 0.1
     exponent: float | None = None
-    seed_epochs: int = 1
+    x0_epochs: int = 1
     dtype: str = "float32"
     backend: Literal["numpy", "torch"] = "numpy"
     device: str | None = None
@@ -69,10 +70,10 @@ class Training:
         checks.integer("n_gen", self.n_gen, at_least=1)
         checks.integer("population_size", self.population_size, at_least=2)
         checks.integer("n_elite", self.n_elite, at_least=1)
-        checks.real("spread", self.spread, above=0)
+        checks.real("sigma0", self.sigma0, above=0)
         if self.exponent is not None:
             checks.real("exponent", self.exponent, at_least=0)
-        checks.integer("seed_epochs", self.seed_epochs, at_least=0)
+        checks.integer("x0_epochs", self.x0_epochs, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         _ = self.arithmetic  # checks its settings
         self.contrastive_divergence(np.zeros((1, 1)), 1, seed=0)  # checks its settings
@@ -98,18 +99,18 @@ class Training:
         )
 
     def optimizer(self, method: str, x0: NDArray[Any], *, reading: Reading, seed: int) -> Optimizer:
-        """Return the optimiser `method` that starts at the parameters `x0`, shape (n,), of a layer."""
+        """Return the optimizer `method` that starts at the parameters `x0`, shape (n,), of a layer."""
         if self.exponent is not None:
             reading = dataclasses.replace(reading, exponent=self.exponent)
         options: dict[str, Any] = {
             "lea-mvd": {
-                "spread": self.spread,
+                "sigma0": self.sigma0,
                 "n_elite": self.n_elite,
                 "dtype": self.dtype,
                 "reading": reading,
             },
-            "random": {"spread": self.spread, "dtype": self.dtype},
-        }.get(method, {"sigma0": self.spread, "seed_in_population": reading.seed_in_population})
+            "random": {"sigma0": self.sigma0, "dtype": self.dtype},
+        }.get(method, {"sigma0": self.sigma0, "x0_in_population": reading.x0_in_population})
         size = self.population_size
         return optimizer(method, x0, population_size=size, n_gen=self.n_gen, seed=seed, **options)
 
@@ -136,8 +137,8 @@ def train(
 ) -> Iterator[Step]:
     """Train one layer, and yield it before the first iteration and after each.
 
-    Contrastive divergence starts from random weights; the optimisers start from what it makes of them in
-    ``training.seed_epochs`` epochs on the same images (reading row E5), whose cost they are charged with.
+    Contrastive divergence starts from random weights; the optimizers start from what it makes of them in
+    ``training.x0_epochs`` epochs on the same images (item E5), whose cost they are charged with.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def train(
     training : Training, optional
         Settings; the defaults are the paper's.
     reading : Reading, optional
-        Of LEA-MVD; CMA-ES takes ``seed_in_population`` from it.
+        Of LEA-MVD; CMA-ES takes ``x0_in_population`` from it.
     seed : int
         One seed, one result.
 
@@ -175,17 +176,17 @@ def train(
             yield Step(epoch, rbm, 0, epoch, epoch * epoch_products, seconds)
             start = time.perf_counter() - seconds
         return
-    for _ in range(training.seed_epochs):
+    for _ in range(training.x0_epochs):
         cd.epoch()
-    yield from _optimise(method, V, cd.rbm, training, reading, seed, time.perf_counter() - start)
+    yield from _optimize(method, V, cd.rbm, training, reading, seed, time.perf_counter() - start)
 
 
-def _optimise(
+def _optimize(
     method: str, V: NDArray[Any], rbm: RBM, training: Training, reading: Reading, seed: int, seconds: float
 ) -> Iterator[Step]:
     """Yield the seed solution `rbm`, then the best after each generation."""
     n_visible, n_hidden = rbm.W.shape
-    passes = training.seed_epochs
+    passes = training.x0_epochs
     products = passes * (2 * training.cd_steps + 3)
     yield Step(0, rbm, 0, passes, products, seconds)
     start = time.perf_counter() - seconds
@@ -205,7 +206,7 @@ def _optimise(
 def propagate(
     rbm: RBM, V: NDArray[Any], *, features: Literal["probabilities", "bits"] = "probabilities", seed: int = 0
 ) -> NDArray[Any]:
-    """Return what the next layer sees: P(h = 1 | v), or bits drawn from it by `seed` (reading row E6)."""
+    """Return what the next layer sees: P(h = 1 | v), or bits drawn from it by `seed` (item E6)."""
     if checks.choice("features", features, FEATURES) == "probabilities":
         return rbm.hidden_given_visible(V)
     # a child stream: the trainer of the same seed draws from the parent
@@ -251,7 +252,7 @@ def pretrain(
         What a layer hands on.
     inputs : sequence of ndarray, optional
         What each layer is trained on instead, `V` included: with the features of another stack all methods are
-        compared on the same data (the shared input of reading row E7); without, each method is its own chain.
+        compared on the same data (the shared inputs of item E7); without, each method trains on its own features.
 
     Returns
     -------

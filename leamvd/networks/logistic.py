@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leamvd.compile import kernel
+from leamvd._support.compile import kernel
 
 __all__ = ["sigmoid", "sigmoid_columns", "squared_error"]
 
@@ -33,7 +33,7 @@ def sigmoid_columns(A: Array, bias: Array, start: int, stop: int) -> None:
 
 @kernel(reassociate=True)
 def squared_error(A: Array, bias: Array, V: Array) -> float:
-    """Return Σ (σ(A[i, j] + bias[i]) − V[i, j])², +inf instead of not-a-number."""
+    """Return Σ (σ(A[i, j] + bias[i]) − V[i, j])², +inf instead of NaN."""
     total = 0.0
     for i in range(A.shape[0]):
         row = A.dtype.type(0)  # a block's length of float32 terms loses nothing that matters
@@ -71,7 +71,7 @@ def _expit(x: Any) -> Any:
 
 @kernel(contract=True)
 def _expit_32(x: Any) -> Any:
-    y = _LIMIT_32 if x < -_LIMIT_32 else -_LIMIT_32 if x > _LIMIT_32 else -x  # not-a-number passes through
+    y = _LIMIT_32 if x < -_LIMIT_32 else -_LIMIT_32 if x > _LIMIT_32 else -x  # NaN passes through
     rounded = y * _LOG2_E_32 + _ROUND_32
     k = rounded - _ROUND_32
     r = (y - k * _LN2_HIGH_32) - k * _LN2_LOW_32

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from leamvd import checks
-from leamvd.threads import in_threads, thread_count
+from leamvd._support import checks
+from leamvd._support.threads import in_threads, thread_count
 
 __all__ = ["Arithmetic", "TorchErrors", "arithmetic"]
 
@@ -153,7 +153,7 @@ class TorchErrors:
         self._at_once = max(1, _ACTIVATIONS[self._device.type] // (block_size * (n_visible + n_hidden)))
 
     def __call__(self, X: Array) -> NDArray[np.float64]:
-        """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of not-a-number."""
+        """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
         torch, (n_visible, n_hidden) = _torch(), self._shape
         with _own_settings(torch):
             population = torch.tensor(X, device=self._device)

@@ -1,4 +1,4 @@
-"""What every optimiser here shares: ask, tell, stop, result, and the counting between them."""
+"""What every optimizer here shares: ask, tell, stop, result, and the counting between them."""
 
 import copy
 import math
@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.optimize import OptimizeResult
 
-from leamvd import checks, streams
-from leamvd.directions import CHUNK
-from leamvd.threads import kernel_threads
+from leamvd._support import checks
+from leamvd._support.threads import kernel_threads
+from leamvd.optimizers import random_streams
+from leamvd.optimizers.directions import CHUNK
 
 MESSAGES = {
     "running": "The search has not stopped yet.",
@@ -29,7 +30,7 @@ _FAILURES = ("running", "not_a_number", "interrupted")
 
 
 class Optimizer(ABC):
-    """An optimiser that is asked for candidates and told their values; lower is better.
+    """An optimizer that is asked for candidates and told their values; lower is better.
 
     Parameters
     ----------
@@ -47,9 +48,11 @@ class Optimizer(ABC):
 
     def __init__(self, n_var: int, population_size: int, n_gen: int, seed: int | None, dtype: DTypeLike) -> None:
         self.n_var = checks.integer("n_var", n_var, at_least=1)
-        self.population_size = checks.integer("population_size", population_size, at_least=2, at_most=streams.MAX_ROWS)
+        self.population_size = checks.integer(
+            "population_size", population_size, at_least=2, at_most=random_streams.MAX_ROWS
+        )
         self.n_gen = checks.integer("n_gen", n_gen, at_least=1)
-        self.seed = streams.key(seed)
+        self.seed = random_streams.key(seed)
         self.dtype = floating(dtype)
         self.generation = 0
         self.nfev = 0
@@ -78,7 +81,7 @@ class Optimizer(ABC):
         X : array_like, shape of the candidates asked for
             What was evaluated: the candidates themselves, or what they were repaired to or replaced by.
         F : array_like, shape (len(X),)
-            Objective values. Not-a-number and +inf rank last and are counted.
+            Objective values. NaN and +inf rank last and are counted.
 
         Raises
         ------
@@ -124,7 +127,7 @@ class Optimizer(ABC):
 
     @property
     def result(self) -> OptimizeResult:
-        """The best point so far, as scipy's optimisers return it.
+        """The best point so far, as scipy's optimizers return it.
 
         ``status`` is the stop reason's name, ``message`` its sentence, ``n_nan`` and ``n_inf`` count values that were
         not finite; ``x`` is None before the first generation.
@@ -144,7 +147,7 @@ class Optimizer(ABC):
         )
 
     def __copy__(self) -> Self:
-        """Return a deep copy: two optimisers cannot write to one population."""
+        """Return a deep copy: two optimizers cannot write to one population."""
         return copy.deepcopy(self)
 
     @abstractmethod
@@ -167,14 +170,14 @@ class Optimizer(ABC):
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:
-        """Norm of sigma (Euclidean unless reading row R4 says otherwise), beta_1, beta_2; nan where there is none."""
+        """Norm of sigma (Euclidean unless item R4 says otherwise), beta_1, beta_2; nan where there is none."""
         return math.nan, math.nan, math.nan
 
 
 def floating(dtype: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
     result: np.dtype[Any] = np.dtype(dtype)
-    if result not in streams.ARITHMETIC:
+    if result not in random_streams.ARITHMETIC:
         raise ValueError(f"dtype must be float32 or float64, got {result}")
     return result
 

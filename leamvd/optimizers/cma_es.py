@@ -7,30 +7,30 @@ import numpy as np
 import psutil
 from numpy.typing import ArrayLike, NDArray
 
-from leamvd import checks
-from leamvd.optimizer import Optimizer, bounds_arrays
-from leamvd.threads import one_blas_thread
+from leamvd._support import checks
+from leamvd._support.threads import one_blas_thread
+from leamvd.optimizers.base import Optimizer, bounds_arrays
 
 SQUARE_MATRICES = 4
 """Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
 
 
 class CMAES(Optimizer):
-    """pycma's CMA-ES; the settings that the paper leaves open (reading row E9) are pycma's own defaults.
+    """pycma's CMA-ES; the settings that the paper leaves open (item E9) are pycma's own defaults.
 
     Parameters
     ----------
     x0 : array_like, shape (n,)
         Initial mean.
     sigma0 : float
-        Initial standard deviation, 0.1 by default as in LEA-MVD's initialisation (B).
+        Initial standard deviation, 0.1 by default as in LEA-MVD's initialization (B).
     diagonal : bool
         Separable CMA-ES (pycma's CMA_diagonal): O(n) memory.
     bounds : pair of float or array_like, shape (n,), optional
         Search limits, enforced by pycma.
     population_size, n_gen : int
         Candidates a generation (24, as LEA-MVD's), and generations.
-    seed_in_population : bool
+    x0_in_population : bool
         Whether x0 itself is row 1 of the first generation.
     seed : int, optional
         In [0, 2**64). NumPy's global generator is neither used nor changed.
@@ -52,7 +52,7 @@ class CMAES(Optimizer):
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         population_size: int = 24,
         n_gen: int = 30,
-        seed_in_population: bool = True,
+        x0_in_population: bool = True,
         seed: int | None = None,
     ) -> None:
         start = checks.array("x0", x0, shape=(None,), dtype=np.float64)
@@ -74,7 +74,7 @@ class CMAES(Optimizer):
         }
         if bounds is not None:
             options["bounds"] = [side.tolist() for side in bounds_arrays(bounds, n, self.dtype)]
-        self._x0 = start.copy() if checks.choice("seed_in_population", seed_in_population, (True, False)) else None
+        self._x0 = start.copy() if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
         self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
 
     def _sample(self) -> NDArray[np.floating]:

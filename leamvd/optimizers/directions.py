@@ -12,9 +12,9 @@ import numpy as np
 from numba import prange
 from numpy.typing import NDArray
 
-from leamvd.compile import Floats, Integers, kernel
-from leamvd.selection import mean_std_columns
-from leamvd.streams import TILE
+from leamvd._support.compile import Floats, Integers, kernel
+from leamvd.optimizers.random_streams import TILE
+from leamvd.optimizers.selection import mean_std_columns
 
 CHUNK = 8 * TILE
 """Columns summed before partial sums meet: fixed, so that a sum has the same bits on any number of threads."""
@@ -261,9 +261,9 @@ def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, ori
     start : ndarray, shape (m,)
         Start of the power method, in coordinates of U's columns.
     oriented : bool
-        Turn C_hat so that the columns' summed projections on it are positive (reading row R6).
+        Turn C_hat so that the columns' summed projections on it are positive (item R6).
     fresh : float
-        Weight of C_hat: 0.1, or 1 (reading row R8).
+        Weight of C_hat: 0.1, or 1 (item R8).
 
     Returns
     -------

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from leamvd import checks, directions, sampling, selection, streams
-from leamvd.optimizer import Optimizer, bounds_arrays, dimension, read_only
-from leamvd.reading import Reading
+from leamvd._support import checks
+from leamvd.optimizers import directions, random_streams, sampling, selection
+from leamvd.optimizers.base import Optimizer, bounds_arrays, dimension, read_only
+from leamvd.optimizers.reading import Reading
 
 
 class State(NamedTuple):
-    """What the optimiser knows after a generation: the values that its next `ask` will use.
+    """What the optimizer knows after a generation: the values that its next `ask` will use.
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class State(NamedTuple):
     initial_std : ndarray, shape (n,), or None
         Standard deviations of the first population, where the reading resets to them.
     std_norm, descent_norm : float
-        Norms of Sigma and C_ani, to the bit as the optimiser summed them.
+        Norms of Sigma and C_ani, to the bit as the optimizer summed them.
     """
 
     population: NDArray[np.floating]
@@ -68,18 +69,18 @@ class State(NamedTuple):
 
 
 class LEAMVD(Optimizer):
-    """The optimiser of Algorithm 1: O(n) time and memory, one diagonal normal and two directions.
+    """The optimizer of Algorithm 1: O(n) time and memory, one diagonal normal and two directions.
 
     Parameters
     ----------
     x0 : array_like, shape (n,), optional
-        Seed of initialisation (B): the first population is N(x0, spread). Without it, initialisation (A): uniform in
+        Seed of initialization (B): the first population is N(x0, sigma0). Without it, initialization (A): uniform in
         `bounds`. Not modified.
     n_var : int, optional
         n; needed only where neither `x0` nor an array in `bounds` tells it.
     bounds : pair of float or array_like, shape (n,), optional
         x_inf and x_sup. What they do after the first population is up to ``reading.limits``.
-    spread : float
+    sigma0 : float
         Standard deviation around `x0`, 0.1 in the paper.
     population_size, n_gen : int, optional
         lambda and the number of generations; by default what the reading says (24 and 30).
@@ -116,7 +117,7 @@ class LEAMVD(Optimizer):
         *,
         n_var: int | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
-        spread: float = 0.1,
+        sigma0: float = 0.1,
         population_size: int | None = None,
         n_elite: int = 4,
         n_gen: int | None = None,
@@ -135,7 +136,7 @@ class LEAMVD(Optimizer):
             seed,
             dtype,
         )
-        self.spread = checks.real("spread", spread, above=0)
+        self.sigma0 = checks.real("sigma0", sigma0, above=0)
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
         self.n_elite = checks.integer("n_elite", n_elite, at_least=1)
         self._check_clashes(x0, bounds)
@@ -192,9 +193,9 @@ class LEAMVD(Optimizer):
         elif self._x0 is None:
             sampling.uniform(self._X, self._low, self._high, place)
         else:
-            spread = self.dtype.type(self.spread)
-            sampling.normal(self._X, self._x0, spread, self._low, self._high, place)
-            if self.reading.seed_in_population:
+            sigma0 = self.dtype.type(self.sigma0)
+            sampling.normal(self._X, self._x0, sigma0, self._low, self._high, place)
+            if self.reading.x0_in_population:
                 self._X[0] = self._x0
                 sampling.limit(self._X[0], self._low, self._high, place.limits)
         return self._X[first:]
@@ -204,9 +205,11 @@ class LEAMVD(Optimizer):
         n_new = self.population_size - n_elite
         step: NDArray[np.float64] | float = self._step()
         if self.reading.step == "sampled":
-            z = streams.row_normals(np.uint64(self.seed), streams.DESCENT_STEP, self.generation + 1, n_new)
+            z = random_streams.row_normals(
+                np.uint64(self.seed), random_streams.DESCENT_STEP, self.generation + 1, n_new
+            )
             step = step + self._descent_std * z
-        if self.reading.descent_scale == "normalised" and self._descent_norm > 0:
+        if self.reading.descent_scale == "normalized" and self._descent_norm > 0:
             step = step / self._descent_norm
         steps = np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype)
         # The kernel moves the elites to the front. Ctrl-C waits for its end, so what follows from it is said before.
@@ -234,7 +237,7 @@ class LEAMVD(Optimizer):
 
     def _step(self) -> float:
         """Return the signed length of the shift along C_ani (R5)."""
-        return abs(self._descent_mean) if self.reading.descent == "descent" else self._descent_mean
+        return abs(self._descent_mean) if self.reading.shift == "toward_best" else self._descent_mean
 
     # ---- tell: lines 14-16 and 17-30, then lines 7-11
 
@@ -279,8 +282,8 @@ class LEAMVD(Optimizer):
     def _estimate(self) -> None:
         """Estimate mu, Sigma, P and C_ani (lines 7 and 8)."""
         reading, m = self.reading, len(self._rows)
-        self._rows = streams.distinct(
-            np.uint64(self.seed), streams.DESCENT_ROWS, self.generation, m, self.population_size
+        self._rows = random_streams.distinct(
+            np.uint64(self.seed), random_streams.DESCENT_ROWS, self.generation, m, self.population_size
         )  # R7
         products = directions.scan(
             self._X,
@@ -293,13 +296,13 @@ class LEAMVD(Optimizer):
             self._std,
             self._path,
         )
-        start = streams.row_normals(np.uint64(self.seed), streams.DESCENT_START, self.generation, m)
+        start = random_streams.row_normals(np.uint64(self.seed), random_streams.DESCENT_START, self.generation, m)
         fresh = 1.0 if self.generation == 1 and reading.first_direction == "full" else directions.RATE
         self._pending = directions.descent(
             products, self._rows, start, oriented=reading.orientation == "oriented", fresh=fresh
         )
         self._descent_norm = math.sqrt(max(self._pending.square, 0.0))
-        scale = self._descent_norm if reading.descent_scale == "normalised" and self._descent_norm > 0 else 1.0
+        scale = self._descent_norm if reading.descent_scale == "normalized" and self._descent_norm > 0 else 1.0
         mean, std = self._pending.mean, self._pending.std
         if reading.projections == "repeated":  # R11: the printed list names ix_2 twice
             projections = self._pending.projections
@@ -335,7 +338,7 @@ class LEAMVD(Optimizer):
 
     @property
     def state(self) -> State:
-        """What the next `ask` will use; a copy. Assign it to an optimiser of the same arguments to continue from it.
+        """What the next `ask` will use; a copy. Assign it to an optimizer of the same arguments to continue from it.
 
         Raises
         ------

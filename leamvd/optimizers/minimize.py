@@ -1,4 +1,4 @@
-"""The budgeted loop over any of the optimisers: callbacks, progress, history."""
+"""The budgeted loop over any of the optimizers: callbacks, progress, history."""
 
 import inspect
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import OptimizeResult
 from tqdm import tqdm
 
-from leamvd import checks
-from leamvd.baselines.cma_es import CMAES
-from leamvd.baselines.random_search import RandomSearch
-from leamvd.lea_mvd import LEAMVD
-from leamvd.optimizer import Optimizer
+from leamvd._support import checks
+from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.optimizers.random_search import RandomSearch
 
 METHODS = ("lea-mvd", "cma-es", "sep-cma-es", "random")
 """What `minimize` can run."""
@@ -25,14 +25,14 @@ class Generation(NamedTuple):
     best: float  # best value so far
     mean: float  # of the generation's finite values
     worst: float  # of the generation's values
-    std_norm: float  # norm of sigma (reading row R4); not-a-number where a method has none
+    std_norm: float  # norm of sigma (item R4); NaN where a method has none
     beta1: float
     beta2: float
     nfev: int
 
 
 def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:
-    """Return the optimiser called `method`, one of `METHODS`; `options` go to its constructor.
+    """Return the optimizer called `method`, one of `METHODS`; `options` go to its constructor.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def minimize(
     target: float | None = None,
     **options: Any,
 ) -> OptimizeResult:
-    """Minimise a function of n variables.
+    """Minimize a function of n variables.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def minimize(
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row.
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"}
-        Which optimiser.
+        Which optimizer.
     callback : callable, optional
         Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult where its parameter
         has that name, otherwise with the best point. It stops the search by returning true or raising StopIteration.
@@ -83,7 +83,7 @@ def minimize(
     target : float, optional
         Stop once the best value is at or below it.
     **options
-        For the optimiser: `population_size`, `n_gen`, `seed`, `reading`, ...
+        For the optimizer: `population_size`, `n_gen`, `seed`, `reading`, ...
 
     Returns
     -------

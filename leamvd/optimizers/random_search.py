@@ -1,24 +1,25 @@
-"""Random search: the floor that any optimiser should stay above."""
+"""Random search: the floor that any optimizer should stay above."""
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from leamvd import checks, sampling
-from leamvd.optimizer import Optimizer, bounds_arrays, dimension
+from leamvd._support import checks
+from leamvd.optimizers import sampling
+from leamvd.optimizers.base import Optimizer, bounds_arrays, dimension
 
 
 class RandomSearch(Optimizer):
-    """Draw every generation as LEA-MVD draws its first: N(x0, spread), or uniform in `bounds` where x0 is None.
+    """Draw every generation as LEA-MVD draws its first: N(x0, sigma0), or uniform in `bounds` where x0 is None.
 
     Parameters
     ----------
     x0 : array_like, shape (n,), optional
-        Centre; row 1 of the first generation.
+        Center; row 1 of the first generation.
     n_var : int, optional
         n, where neither `x0` nor `bounds` tells it.
     bounds : pair of float or array_like, shape (n,), optional
         Search limits of the uniform draw.
-    spread : float
+    sigma0 : float
         Standard deviation around `x0`.
     population_size, n_gen : int
         Candidates a generation, and generations.
@@ -39,7 +40,7 @@ class RandomSearch(Optimizer):
         *,
         n_var: int | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
-        spread: float = 0.1,
+        sigma0: float = 0.1,
         population_size: int = 24,
         n_gen: int = 30,
         seed: int | None = None,
@@ -47,8 +48,8 @@ class RandomSearch(Optimizer):
     ) -> None:
         super().__init__(dimension(x0, n_var, bounds), population_size, n_gen, seed, dtype)
         if x0 is None and bounds is None:
-            raise ValueError("x0 and bounds are both missing: give a centre x0, or bounds to draw in")
-        self.spread = checks.real("spread", spread, above=0)
+            raise ValueError("x0 and bounds are both missing: give a center x0, or bounds to draw in")
+        self.sigma0 = checks.real("sigma0", sigma0, above=0)
         self._x0 = None if x0 is None else checks.array("x0", x0, shape=(self.n_var,), dtype=self.dtype).copy()
         self._low, self._high = bounds_arrays((0, 0) if bounds is None else bounds, self.n_var, self.dtype)
 
@@ -58,7 +59,7 @@ class RandomSearch(Optimizer):
         if self._x0 is None:
             sampling.uniform(X, self._low, self._high, place)
             return X
-        sampling.normal(X, self._x0, self.dtype.type(self.spread), self._low, self._high, place)
+        sampling.normal(X, self._x0, self.dtype.type(self.sigma0), self._low, self._high, place)
         if self.generation == 0:
             X[0] = self._x0
         return X

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leamvd import checks
-from leamvd.compile import Floats, Integers, Words, kernel
+from leamvd._support import checks
+from leamvd._support.compile import Floats, Integers, Words, kernel
 
 _Block = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 _Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
@@ -143,7 +143,7 @@ def words_run(
     k0, k1 = s & _LOW, s >> _SHIFT32
     for i in range(w0.size):
         block = at + np.uint64(i)
-        # not by way of `philox`: one call deeper, the compiler no longer vectorises this loop
+        # not by way of `philox`: one call deeper, the compiler no longer vectorizes this loop
         x0, x1, x2, x3, y0, y1 = _five_rounds(block & _LOW, block >> _SHIFT32, place, when, k0, k1)
         w0[i], w1[i], w2[i], w3[i], _, _ = _five_rounds(x0, x1, x2, x3, y0, y1)
 
@@ -232,7 +232,7 @@ def normal_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile: 
     """Draw the TILE standard normals of one row and tile into ``s.numbers``.
 
     Single precision takes four numbers from a counter block, double precision two. Number j of block b of a tile
-    belongs to column ``j * blocks + b`` of that tile, so that neighbouring columns come from neighbouring blocks.
+    belongs to column ``j * blocks + b`` of that tile, so that neighboring columns come from neighboring blocks.
     """
     tile_words(seed, purpose, generation, row, tile, s.lanes)
     if s.numbers.itemsize == 4:

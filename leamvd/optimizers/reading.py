@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_type_hints
 
-from leamvd import checks
+from leamvd._support import checks
 
 
-def _row(default: Any, row: str, doc: str) -> Any:
-    return dataclasses.field(default=default, metadata={"row": row, "doc": doc})
+def _item(default: Any, item: str, doc: str) -> Any:
+    return dataclasses.field(default=default, metadata={"item": item, "doc": doc})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Reading:
         (whose loop, entered while the norm is *below* sigma_min, would never run).
     sigma_norm : {"euclidean", "spectral"}
         R4. Sigma as a vector of standard deviations, or as a diagonal matrix whose 2-norm is its largest element.
-    descent : {"descent", "printed"}
+    shift : {"toward_best", "printed"}
         R5. Shift by +abs(mu_ani) C_ani, toward the best; or by mu_ani C_ani as printed, which points away from it.
     orientation : {"oriented", "free"}
         R6. The sign of C_hat such that the summed projections of U's columns are positive; or as a randomly started
@@ -41,7 +41,7 @@ class Reading:
     first_direction : {"zero", "full"}
         R8. C_ani before the first generation is zero, so that the first average is 0.1 C_hat; or the first C_ani is
         C_hat itself. P starts at zero, and projecting out a zero vector does nothing.
-    descent_scale : {"literal", "normalised"}
+    descent_scale : {"literal", "normalized"}
         R9. Project on C_ani as it is; or on, and shift along, C_ani / norm(C_ani).
     step : {"mean", "sampled"}
         R10. Every new individual takes the mean step along C_ani (the equation of v); or draws its own from
@@ -59,7 +59,7 @@ class Reading:
     limits : {"first", "clip", "reflect"}
         R15. The search limits shape the first population only; or every new individual is clipped to, or reflected
         into, them.
-    seed_in_population : bool
+    x0_in_population : bool
         R16. Whether the seed itself is row 1 of an initial population drawn around it.
     perturbation : {"entry", "column"}
         R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the whole column.
@@ -74,25 +74,25 @@ class Reading:
         If a value is not among its options, naming both.
     """
 
-    population_size: int = _row(24, "R2", "individuals in a population")
-    n_gen: int = _row(30, "R3", "generations")
-    convergence: Literal["scaled", "unscaled"] = _row("scaled", "R1", "whether sigma_min is times sqrt(n)")
-    sigma_norm: Literal["euclidean", "spectral"] = _row("euclidean", "R4", "norm of sigma")
-    descent: Literal["descent", "printed"] = _row("descent", "R5", "sign of the step along C_ani")
-    orientation: Literal["oriented", "free"] = _row("oriented", "R6", "sign of C_hat")
-    n_descent_rows: Literal[4, 3] = _row(4, "R7", "columns of U")
-    first_direction: Literal["zero", "full"] = _row("zero", "R8", "C_ani of the first generation")
-    descent_scale: Literal["literal", "normalised"] = _row("literal", "R9", "length of C_ani")
-    step: Literal["mean", "sampled"] = _row("mean", "R10", "step along C_ani")
-    projections: Literal["distinct", "repeated"] = _row("distinct", "R11", "rows that are projected")
-    beta1_at_one: Literal["printed", "mirrored"] = _row("printed", "R12", "branch at beta_1 = 1")
-    reset: float | Literal["initial", "off"] = _row(1.0, "R13", "standard deviation after stagnation")
-    elites: Literal["keep", "reevaluate"] = _row("keep", "R14", "value of the elites")
-    limits: Literal["first", "clip", "reflect"] = _row("first", "R15", "what the search limits do")
-    seed_in_population: bool = _row(True, "R16", "whether the seed is row 1")
-    perturbation: Literal["entry", "column"] = _row("entry", "R17", "what the 2 % perturbation draws for")
-    ties: Literal["keep", "newest"] = _row("keep", "R18", "order of equal values")
-    exponent: float = _row(1.5, "R19", "exponent of the fractional tournament")
+    population_size: int = _item(24, "R2", "individuals in a population")
+    n_gen: int = _item(30, "R3", "generations")
+    convergence: Literal["scaled", "unscaled"] = _item("scaled", "R1", "whether sigma_min is times sqrt(n)")
+    sigma_norm: Literal["euclidean", "spectral"] = _item("euclidean", "R4", "norm of sigma")
+    shift: Literal["toward_best", "printed"] = _item("toward_best", "R5", "sign of the step along C_ani")
+    orientation: Literal["oriented", "free"] = _item("oriented", "R6", "sign of C_hat")
+    n_descent_rows: Literal[4, 3] = _item(4, "R7", "columns of U")
+    first_direction: Literal["zero", "full"] = _item("zero", "R8", "C_ani of the first generation")
+    descent_scale: Literal["literal", "normalized"] = _item("literal", "R9", "length of C_ani")
+    step: Literal["mean", "sampled"] = _item("mean", "R10", "step along C_ani")
+    projections: Literal["distinct", "repeated"] = _item("distinct", "R11", "rows that are projected")
+    beta1_at_one: Literal["printed", "mirrored"] = _item("printed", "R12", "branch at beta_1 = 1")
+    reset: float | Literal["initial", "off"] = _item(1.0, "R13", "standard deviation after stagnation")
+    elites: Literal["keep", "reevaluate"] = _item("keep", "R14", "value of the elites")
+    limits: Literal["first", "clip", "reflect"] = _item("first", "R15", "what the search limits do")
+    x0_in_population: bool = _item(True, "R16", "whether the seed is row 1")
+    perturbation: Literal["entry", "column"] = _item("entry", "R17", "what the 2 % perturbation draws for")
+    ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
+    exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "population_size", checks.integer("population_size", self.population_size, at_least=2))
@@ -100,9 +100,9 @@ class Reading:
         object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
         if self.reset not in ("initial", "off"):
             object.__setattr__(self, "reset", checks.real("reset", self.reset, above=0))
-        checks.choice("seed_in_population", self.seed_in_population, (True, False))
+        checks.choice("x0_in_population", self.x0_in_population, (True, False))
         for name, hint in get_type_hints(type(self)).items():
-            if name not in ("population_size", "n_gen", "exponent", "reset", "seed_in_population"):
+            if name not in ("population_size", "n_gen", "exponent", "reset", "x0_in_population"):
                 checks.choice(name, getattr(self, name), get_args(hint))
 
     @classmethod
@@ -113,10 +113,10 @@ class Reading:
         R16 (every row is sampled around the seed) and R17 (one factor for each dimension).
         """
         return cls(
-            descent="printed",
+            shift="printed",
             projections="repeated",
             elites="reevaluate",
-            seed_in_population=False,
+            x0_in_population=False,
             perturbation="column",
         )
 
@@ -146,27 +146,27 @@ class Reading:
 
     @classmethod
     def named(cls, name: str) -> Self:
-        """Return the preset "default", "printed" or "unseeded", or the reading saved in the file `name`.
+        """Return the preset "default", "printed" or "x0-excluded", or the reading saved in the file `name`.
 
-        "unseeded" is the default but for R16: the seed is not in the first population.
+        "x0-excluded" is the default but for R16: the seed is not in the first population.
 
         Raises
         ------
         ValueError
             If `name` is neither a preset nor a file that holds a reading.
         """
-        if name in ("default", "printed", "unseeded"):
-            return cls.printed() if name == "printed" else cls(seed_in_population=name == "default")
+        if name in ("default", "printed", "x0-excluded"):
+            return cls.printed() if name == "printed" else cls(x0_in_population=name == "default")
         path = Path(name)
         if not path.is_file():
-            raise ValueError(f"reading must be 'default', 'printed', 'unseeded' or a JSON file, got {name!r}")
+            raise ValueError(f"reading must be 'default', 'printed', 'x0-excluded' or a JSON file, got {name!r}")
         return cls.from_json(path.read_text(encoding="utf-8"))
 
     def __str__(self) -> str:
         """Return a table: row, field, value, and a star where the value is not the default."""
         lines = [
-            f"{f.metadata['row']:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
+            f"{f.metadata["item"]:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
             f"{'*' if getattr(self, f.name) != f.default else ' '} {f.metadata['doc']}"
-            for f in sorted(dataclasses.fields(self), key=lambda f: int(f.metadata["row"][1:]))
+            for f in sorted(dataclasses.fields(self), key=lambda f: int(f.metadata["item"][1:]))
         ]
         return "\n".join(lines)

@@ -6,16 +6,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from leamvd import streams
-from leamvd.compile import Floats, Integers, Words, kernel
-from leamvd.directions import CHUNK, RATE
-from leamvd.streams import TILE
+from leamvd._support.compile import Floats, Integers, Words, kernel
+from leamvd.optimizers import random_streams
+from leamvd.optimizers.directions import CHUNK, RATE
+from leamvd.optimizers.random_streams import TILE
 
 PERTURBED = 0.02
 """Probability that an entry is multiplied by U(0.5, 1.5)."""
 
 LIMITS = ("first", "clip", "reflect")
-"""What search limits do to a new individual (reading row R15)."""
+"""What search limits do to a new individual (item R15)."""
 
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _LOG_UNPERTURBED = math.log1p(-PERTURBED)
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
     seed: np.uint64
     generation: int
-    by_column: bool  # one perturbation for all rows (reading row R17)
+    by_column: bool  # one perturbation for all rows (item R17)
     limits: int  # index in LIMITS
 
 
@@ -48,13 +48,21 @@ def perturbation() -> Perturbation:
 @kernel()
 def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> None:
     """Draw gaps and factors of the next hits, two from a counter block: P(gap >= g) = (1 - 0.02)^g."""
-    streams.words_run(
-        place.seed, streams.PERTURBATION, place.generation, row, block, p.words[0], p.words[1], p.words[2], p.words[3]
+    random_streams.words_run(
+        place.seed,
+        random_streams.PERTURBATION,
+        place.generation,
+        row,
+        block,
+        p.words[0],
+        p.words[1],
+        p.words[2],
+        p.words[3],
     )
     for half in range(2):
         word, factor, gap, u = p.words[2 * half], p.words[2 * half + 1], p.gaps[half], p.factors[half]
         for i in range(word.size):
-            gap[i] = np.int64(streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
+            gap[i] = np.int64(random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
             u[i] = np.float64(factor[i]) * 2.0**-32 + 0.5
 
 
@@ -87,29 +95,29 @@ def limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
 
 @kernel(parallel=True)
 def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
-    """Draw initialisation (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
+    """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
-        s, start, stop = streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
+        s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
         for r in range(X.shape[0]):
             x = X[r, start:stop]
-            streams.uniform_tile(place.seed, streams.UNIFORM, place.generation, r, c, s)
+            random_streams.uniform_tile(place.seed, random_streams.UNIFORM, place.generation, r, c, s)
             for i in range(x.size):
                 u = s.numbers[i]
                 x[i] = min(low[start + i] * (1 - u) + high[start + i] * u, high[start + i])
 
 
 @kernel(parallel=True)
-def normal(X: Floats, centre: Floats, spread: np.floating, low: Floats, high: Floats, place: Place) -> None:
-    """Draw initialisation (B): X_ri = centre_i + spread z, z ~ N(0, 1)."""
+def normal(X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Floats, place: Place) -> None:
+    """Draw initialization (B): X_ri = center_i + sigma0 z, z ~ N(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
-        s, start, stop = streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
+        s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
         for r in range(X.shape[0]):
             x = X[r, start:stop]
-            streams.normal_tile(place.seed, streams.NORMAL, place.generation, r, c, s)
+            random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, r, c, s)
             for i in range(x.size):
-                x[i] = centre[start + i] + spread * s.numbers[i]
+                x[i] = center[start + i] + sigma0 * s.numbers[i]
             limit(x, low[start:stop], high[start:stop], place.limits)
 
 
@@ -172,9 +180,9 @@ def regenerate(
     n_new = steps.size
     n_elite = size - n_new
     for c in prange((n + CHUNK - 1) // CHUNK):
-        s = streams.scratch(X)
+        s = random_streams.scratch(X)
         hits = perturbation()
-        centre, C, elite = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty((n_elite, TILE), X.dtype)
+        center, C, elite = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty((n_elite, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop, tile = min(n, start + TILE), start // TILE
             width = stop - start
@@ -183,7 +191,7 @@ def regenerate(
             for i in range(width):
                 descent[start + i] = C[i]
                 previous[start + i] = best[i]
-                centre[i] = mean[start + i] + shift_path * path[start + i]
+                center[i] = mean[start + i] + shift_path * path[start + i]
             for k in range(n_elite):
                 if order[k] != k:
                     elite[k, :width] = X[order[k], start:stop]
@@ -192,8 +200,8 @@ def regenerate(
                     X[k, start:stop] = elite[k, :width]
             for r in range(n_new):
                 x, step = X[n_elite + r, start:stop], steps[r]
-                streams.normal_tile(place.seed, streams.NORMAL, place.generation, n_elite + r, tile, s)
+                random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, n_elite + r, tile, s)
                 for i in range(width):
-                    x[i] = s.numbers[i] * sigma[i] + (centre[i] + step * C[i])
+                    x[i] = s.numbers[i] * sigma[i] + (center[i] + step * C[i])
                 perturb(x, place, size if place.by_column else n_elite + r, tile, hits)
                 limit(x, low[start:stop], high[start:stop], place.limits)

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leamvd import checks
-from leamvd.compile import Floats, Integers, kernel
+from leamvd._support import checks
+from leamvd._support.compile import Floats, Integers, kernel
 
 
 def fractional_tournament(population_size: int, exponent: float = 1.5) -> NDArray[np.float64]:
@@ -37,7 +37,7 @@ def fractional_tournament(population_size: int, exponent: float = 1.5) -> NDArra
 
 
 def tournament(population_size: int, size: int) -> NDArray[np.float64]:
-    """Return the exact probabilities that a tournament is won by each rank, best individual first (reading row R19).
+    """Return the exact probabilities that a tournament is won by each rank, best individual first (item R19).
 
     `size` individuals are drawn with replacement and the best of them wins: rank k does with probability
     ((lambda - k + 1)^size - (lambda - k)^size) / lambda^size.

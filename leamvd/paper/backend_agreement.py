@@ -11,24 +11,25 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from leamvd import checks, experiments
-from leamvd.dbn import Training
-from leamvd.experiments import Study
-from leamvd.findings import final, holm
+from leamvd._support import checks
+from leamvd.networks.dbn import Training
+from leamvd.paper import records
+from leamvd.paper.comparison import final, holm
+from leamvd.paper.studies import Study, images
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "numpy float32": {},
     "torch float32": {"backend": "torch"},
     "torch bfloat16": {"backend": "torch", "precision": "bfloat16"},
 }
-"""What computes the error that the optimisers see. What is recorded of their weights is NumPy's in float32 for all."""
+"""What computes the error that the optimizers see. What is recorded of their weights is NumPy's in float32 for all."""
 
 _SMALL = Study(
     dataset="mnist",
     n_images=10_000,
     layers=(30,),
-    methods=("lea-mvd", "lea-mvd:unseeded"),
-    chains=("own",),
+    methods=("lea-mvd", "lea-mvd:x0-excluded"),
+    inputs=("own",),
     seeds=tuple(range(64)),
     training=Training(n_gen=30),
 )
@@ -42,8 +43,8 @@ STUDIES = (
         side=28,
         n_images=2_000,
         layers=(500,),
-        methods=("lea-mvd:unseeded",),
-        chains=("own",),
+        methods=("lea-mvd:x0-excluded",),
+        inputs=("own",),
         seeds=tuple(range(10)),
         training=Training(n_gen=15),
     ),
@@ -66,7 +67,7 @@ def run(
     study : Study
         What to run; its images are float32.
     output : path
-        Where the folders of the studies are, or will be; see `leamvd.experiments.run`.
+        Where the folders of the studies are, or will be; see `leamvd.paper.records.run`.
     device : str, optional
         Of torch.
     progress : bool
@@ -83,27 +84,27 @@ def run(
     ------
     ImportError
         If PyTorch is not installed.
-    ValueError, MemoryError, leamvd.datasets.DataError
+    ValueError, MemoryError, leamvd.paper.datasets.DataError
         If the study cannot be run.
     """
-    studies = {}
+    searches = {}
     for search, settings in SEARCHES.items():
         changes: dict[str, Any] = {"dtype": "float32"} | settings | ({"device": device} if settings else {})
         training = dataclasses.replace(study.training, **changes)
-        studies[search] = dataclasses.replace(study, training=training)
+        searches[search] = dataclasses.replace(study, training=training)
     tables, provenance = [], {}
-    for search, own in studies.items():
-        table = final(experiments.run(own, output, progress=progress))
+    for search, own in searches.items():
+        table = final(records.run(own, output, progress=progress))
         table.insert(0, "search", search)
         tables.append(table)
-        provenance[search] = experiments.provenance(own, experiments.images(own))
+        provenance[search] = records.provenance(own, images(own))
     return pd.concat(tables, ignore_index=True), provenance
 
 
 def record(
     folder: str | Path, output: str | Path, *, studies: Sequence[Study] = STUDIES, device: str | None = None
 ) -> pd.DataFrame:
-    """Run `studies` and write ``backends.csv`` and ``provenance.json`` to `folder`; arguments and errors as of `run`.
+    """Run `studies` and write ``runs.csv`` and ``provenance.json`` to `folder`; arguments and errors as of `run`.
 
     Returns
     -------
@@ -114,14 +115,14 @@ def record(
     table = pd.concat([table for table, _ in results], ignore_index=True)
     provenance = [known for _, known in results]
     Path(folder).mkdir(parents=True, exist_ok=True)
-    experiments.write(Path(folder) / "provenance.json", json.dumps(provenance, indent=2) + "\n")
-    experiments.write(Path(folder) / "backends.csv", table.to_csv(index=False))
+    records.write(Path(folder) / "provenance.json", json.dumps(provenance, indent=2) + "\n")
+    records.write(Path(folder) / "runs.csv", table.to_csv(index=False))
     return table
 
 
 def recorded() -> pd.DataFrame:
     """Return the table of the run that ships with the book."""
-    with (files("leamvd.notebooks") / "recorded" / "backends" / "backends.csv").open(encoding="utf-8") as file:
+    with (files("leamvd.notebooks") / "recorded" / "backend_agreement" / "runs.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file)
 
 
@@ -142,7 +143,7 @@ def paired(table: pd.DataFrame, *, measure: str = "mean_field", margin: float = 
     DataFrame
         A row for each section, method, layer and search but the first: `runs`; `equal`, how many of them ended at the
         same error to the last bit; the geometric mean of the `ratio` of the errors and its 95 % interval, `low` and
-        `high` (Student's t on logarithms); `p` of Wilcoxon's signed-rank test, corrected by Holm (not-a-number where
+        `high` (Student's t on logarithms); `p` of Wilcoxon's signed-rank test, corrected by Holm (NaN where
         all are equal); `equivalent`, whether the interval lies within 1/(1 + margin) and 1 + margin, which is two
         one-sided tests at 2.5 %; and `seeds`, the standard deviation of the first search's logarithms over seeds.
     """

@@ -1,8 +1,8 @@
 """Verdicts on the paper's claims C3-C10, each a sentence with its numbers made from a study's records.
 
-A view of a claim is a chain (reading row E7) and a measure (E2). A claim "holds" or "does not hold" where it does so in
-every view; where it holds in one and not in another the answer is "depends on the view", and where no view decides it,
-"open". C9 is about layers and methods: where it holds for some of them, it "holds in part".
+A view of a claim is a kind of inputs (item E7) and a measure (E2). A claim "holds" or "does not hold" where it does so
+in every view; where it holds in one and not in another the answer is "depends on the view", and where no view decides
+it, "open". C9 is about layers and methods: where it holds for some of them, it "holds in part".
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from leamvd.findings import MEASURES, final, gain, number, versus
+from leamvd.paper.comparison import MEASURES, final, gain, number, versus
 
 MATERIAL = 1.0
 """Percent: a smaller change of an error counts as none (C3, C10)."""
@@ -30,7 +30,7 @@ LAST_EPOCHS = 10
 
 PAPER_EPOCHS = 50
 
-CHAIN = {"own": "own chain", "shared": "shared input"}
+INPUTS = {"own": "own inputs", "shared": "shared inputs"}
 
 
 class Verdict(NamedTuple):
@@ -50,21 +50,21 @@ def markdown(verdicts: Iterable[Verdict]) -> str:
     return "\n".join(f"- {verdict}" for verdict in verdicts)
 
 
-def learnt(table: pd.DataFrame) -> str:
+def learned(table: pd.DataFrame) -> str:
     """Return, as a sentence, each method's ratio to the constant image, layer by layer, and its inputs' spread."""
-    last = final(table[table["chain"] == table["chain"].iloc[0]])
-    medians = last.groupby(["method", "layer"], sort=False)[["mean_field_ratio", "input_spread"]].median()
+    last = final(table[table["inputs"] == table["inputs"].iloc[0]])
+    medians = last.groupby(["method", "layer"], sort=False)[["mean_field_ratio", "input_std"]].median()
     parts = []
     for method, rows in medians.groupby(level="method", sort=False):
-        ratios, spreads = (", ".join(map(number, rows[name])) for name in ("mean_field_ratio", "input_spread"))
-        parts.append(f"{method} {ratios} (input spread {spreads})")
-    chain = CHAIN[str(table["chain"].iloc[0])]
-    return f"Mean-field error over that of a constant image, layer by layer, {chain}: {'; '.join(parts)}."
+        ratios, spreads = (", ".join(map(number, rows[name])) for name in ("mean_field_ratio", "input_std"))
+        parts.append(f"{method} {ratios} (input std {spreads})")
+    inputs = INPUTS[str(table["inputs"].iloc[0])]
+    return f"Mean-field error over that of a constant image, layer by layer, {inputs}: {'; '.join(parts)}."
 
 
 def c3(table: pd.DataFrame) -> Verdict:
     """RBM 1 of 7×7: the seed could not be improved by CMA-ES or LEA-MVD (by 1 % or more, in the median)."""
-    gains = {measure: _optimisers(gain(table, measure)) for measure in MEASURES}
+    gains = {measure: _optimizers(gain(table, measure)) for measure in MEASURES}
     if gains["mean_field"].empty:
         return _missing("C3")
     answers = [_no(bool((gains[measure]["median"] >= MATERIAL).any())) for measure in MEASURES]
@@ -132,8 +132,8 @@ def c9(small: pd.DataFrame, large: pd.DataFrame) -> Verdict:
         f"{number(row['per unit'])} per visible unit"
         for row in rows.to_dict("records")
     )
-    chain = CHAIN[str(large["chain"].iloc[0])]
-    return Verdict("C9", answer, f"Mean-field error of the large images over that of the small, {chain}: {text}.")
+    inputs = INPUTS[str(large["inputs"].iloc[0])]
+    return Verdict("C9", answer, f"Mean-field error of the large images over that of the small, {inputs}: {text}.")
 
 
 def sizes(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
@@ -142,12 +142,12 @@ def sizes(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each layer and method that both have, in their first chain: visible units, and ratios of medians.
+        A row for each layer and method that both have, with their first inputs: visible units, and ratios of medians.
     """
     keys = ["layer", "method"]
     medians = []
     for table in (small, large):
-        last = final(table[table["chain"] == table["chain"].iloc[0]])
+        last = final(table[table["inputs"] == table["inputs"].iloc[0]])
         last = last.assign(total=last["mean_field"] / last["n_images"])
         medians.append(last.groupby(keys, sort=False)[["total", "n_visible"]].median())
     both = pd.merge(medians[0], medians[1], on=keys, suffixes=("_small", "_large"))
@@ -163,18 +163,18 @@ def per_10000(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each chain, layer and method, with both measures and the error of the constant image.
+        A row for each kind of inputs, layer and method, with both measures and the error of the constant image.
     """
     last = final(table)
     rows = last.assign(constant=last["mean_field"] / last["mean_field_ratio"])
     measures = [*MEASURES, "constant"]
     rows[measures] = rows[measures].mul(1e4 / rows["n_images"], axis=0)
-    return rows.groupby(["chain", "layer", "method"], sort=False)[measures].median().reset_index()
+    return rows.groupby(["inputs", "layer", "method"], sort=False)[measures].median().reset_index()
 
 
 def c10(table: pd.DataFrame) -> Verdict:
     """Contrastive divergence converges within 50 epochs: the last ten change its error by less than 1 %."""
-    cd = table[(table["method"] == "cd") & (table["chain"] == table["chain"].iloc[0])]
+    cd = table[(table["method"] == "cd") & (table["inputs"] == table["inputs"].iloc[0])]
     epochs = int(table["iteration"].max())
     if cd.empty or epochs <= LAST_EPOCHS:
         return _missing("C10")
@@ -193,16 +193,16 @@ def c10(table: pd.DataFrame) -> Verdict:
 def _beats(claim: str, table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Verdict:
     """Whether each pair's first method ends significantly below its second, on every layer but the first."""
     rows = versus(table, pairs)
-    if rows.empty or set(rows["method"] + rows["rival"]) != {a + b for a, b in pairs}:
+    if rows.empty or set(rows["method"] + rows["baseline"]) != {a + b for a, b in pairs}:
         return _missing(claim)
     answers = []
-    for _, view in rows.groupby(["chain", "measure"], sort=False):
+    for _, view in rows.groupby(["inputs", "measure"], sort=False):
         lower, significant = (view["ratio"] < 1).all(), (view["p"] < LEVEL).all()
         answers.append("does not hold" if not lower else "holds" if significant else "open")
     parts = [
-        f"{' and '.join(group['method'].unique())} to {rival}, {CHAIN[str(chain)]}, {_span(group['ratio'])} "
+        f"{' and '.join(group['method'].unique())} to {baseline}, {INPUTS[str(inputs)]}, {_span(group['ratio'])} "
         f"(lower in {group['wins'].sum()} of {group['runs'].sum()} pairs of runs)"
-        for (rival, chain), group in rows.groupby(["rival", "chain"], sort=False)
+        for (baseline, inputs), group in rows.groupby(["baseline", "inputs"], sort=False)
     ]
     layers = " and ".join(str(layer) for layer in rows["layer"].unique())
     text = f"Ratios of the final errors in RBM {layers}, both measures: {'; '.join(parts)}. {_tests(rows)}"
@@ -228,14 +228,14 @@ def _numbers(claim: str, table: pd.DataFrame, images: str, layer: int, paper: di
         return _missing(claim)
     medians = per_10000(last).to_dict("records")
     answers = []
-    for chain, measure in product(last["chain"].unique(), MEASURES):
-        near = [1 / NEAR <= row[measure] / paper[row["method"]] <= NEAR for row in medians if row["chain"] == chain]
+    for inputs, measure in product(last["inputs"].unique(), MEASURES):
+        near = [1 / NEAR <= row[measure] / paper[row["method"]] <= NEAR for row in medians if row["inputs"] == inputs]
         answers.append(_no(not all(near)))
     parts = [
-        f"{row['method']}, {CHAIN[row['chain']]}, {number(row['mean_field'])} mean-field and "
+        f"{row['method']}, {INPUTS[row['inputs']]}, {number(row['mean_field'])} mean-field and "
         f"{number(row['sampled'])} sampled, where the constant image has {number(row['constant'])}"
         for row in medians
-        if row["method"] != "cd" or row["chain"] == last["chain"].iloc[0]
+        if row["method"] != "cd" or row["inputs"] == last["inputs"].iloc[0]
     ]
     expected = " and ".join(f"{number:,.0f} ({method})" for method, number in paper.items())
     text = f"Errors per 10,000 images in RBM {layer}, in the paper about {expected}: {'; '.join(parts)}."
@@ -245,13 +245,13 @@ def _numbers(claim: str, table: pd.DataFrame, images: str, layer: int, paper: di
 
 
 def _first_layer(gains: pd.DataFrame) -> pd.DataFrame:
-    """Return the first layer's rows of `gain`, which are the same in both chains, by method."""
+    """Return the first layer's rows of `gain`, which are the same in both inputs, by method."""
     rows = gains.reset_index()
-    chosen: pd.DataFrame = rows[(rows["layer"] == 1) & (rows["chain"] == rows["chain"].iloc[0])].set_index("method")
+    chosen: pd.DataFrame = rows[(rows["layer"] == 1) & (rows["inputs"] == rows["inputs"].iloc[0])].set_index("method")
     return chosen
 
 
-def _optimisers(gains: pd.DataFrame) -> pd.DataFrame:
+def _optimizers(gains: pd.DataFrame) -> pd.DataFrame:
     return _first_layer(gains).drop(index="cd", errors="ignore")
 
 

@@ -13,31 +13,32 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd import dbn, experiments
-from leamvd.datasets import Dataset
-from leamvd.rbm import n_parameters
+from leamvd.networks import dbn
+from leamvd.networks.rbm import n_parameters
+from leamvd.paper import records, studies
+from leamvd.paper.datasets import Dataset
 
 MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}
-"""The errors of reading row E2, and what they are called."""
+"""The errors of item E2, and what they are called."""
 
-COMPARISON = ["chain", "layer", "method", "rival", "measure", "runs", "wins", "ratio", "p"]
+COMPARISON = ["inputs", "layer", "method", "baseline", "measure", "runs", "wins", "ratio", "p"]
 """Columns of a comparison of two methods."""
 
-_RUN = ["chain", "layer", "method", "seed"]
-_GROUP = ["chain", "layer", "method"]
+_RUN = ["inputs", "layer", "method", "seed"]
+_GROUP = ["inputs", "layer", "method"]
 
 
 # ---- what was run
 
 
-def label(study: experiments.Study, data: Dataset) -> str:
+def label(study: studies.Study, data: Dataset) -> str:
     """Return the line that stands above every figure: the data set, its size, and the number of runs."""
     n = len(study.seeds)
     spread = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
     return f"{data.name}, {len(data.train):,} images of {data.side}×{data.side}, {n} run{'s'[: n > 1]}{spread}"
 
 
-def setting(study: experiments.Study, data: Dataset) -> str:
+def setting(study: studies.Study, data: Dataset) -> str:
     """Return, as Markdown, what the study compares on what."""
     sizes = "-".join(map(str, [data.side**2, *study.layers]))
     variables = ", ".join(f"{n:,}" for n in _variables(study))
@@ -55,7 +56,7 @@ def setting(study: experiments.Study, data: Dataset) -> str:
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the mean and the spread of a measure over runs, for each chain, layer, method and iteration.
+    """Return the mean and the spread of a measure over runs, for each kind of inputs, layer, method and iteration.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns chain, layer, method, iteration, passes, seconds (means), mean, low and high: the quartiles, or of
+        Columns inputs, layer, method, iteration, passes, seconds (means), mean, low and high: the quartiles, or of
         fewer than five runs the smallest and the largest.
     """
     tail = 0.0 if table["seed"].nunique() < 5 else 0.25
@@ -83,16 +84,16 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return medians over runs, at the last iteration of each method, layer and chain.
+    """Return medians over runs, at the last iteration of each method, layer and kind of inputs.
 
     The columns: the mean standard deviation of the layer's inputs, the error of the constant image (their mean), both
     measures of the error, all per image, and both as ratios to the constant image's. A ratio above 1 is worse than
-    having learnt nothing but the mean.
+    having learned nothing but the mean.
     """
     last = final(table)
     per_image = last[list(MEASURES)].div(last["n_images"], axis=0)
     columns = {
-        "input spread": last["input_spread"],
+        "input std": last["input_std"],
         "constant": per_image["mean_field"] / last["mean_field_ratio"],
         "mean-field": per_image["mean_field"],
         "sampled": per_image["sampled"],
@@ -102,14 +103,14 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).median()
 
 
-def compare(table: pd.DataFrame, method: str, rival: str, measure: str = "mean_field") -> pd.DataFrame:
+def compare(table: pd.DataFrame, method: str, baseline: str, measure: str = "mean_field") -> pd.DataFrame:
     """Compare two methods' final errors, paired over seeds.
 
     Parameters
     ----------
     table : DataFrame
         Records.
-    method, rival : str
+    method, baseline : str
         As in the column "method".
     measure : str
         Column that is compared, lower is better.
@@ -117,20 +118,24 @@ def compare(table: pd.DataFrame, method: str, rival: str, measure: str = "mean_f
     Returns
     -------
     DataFrame
-        A row for each chain and layer: method, rival, measure, number of runs, how many of them `method` wins, the
-        median ratio of its error to the rival's, and the two-sided p-value of Wilcoxon's signed-rank test
-        (not-a-number for a single run, or where all are equal). None where one of the methods was not run.
+        A row for each kind of inputs and layer: method, baseline, measure, number of runs, how many of them `method`
+        wins, the median ratio of its error to the baseline's, and the two-sided p-value of Wilcoxon's signed-rank test
+        (NaN for a single run, or where all are equal). None where one of the methods was not run.
     """
     last = final(table)
     rows = []
-    for (chain, layer), group in last[last["method"].isin([method, rival])].groupby(["chain", "layer"], sort=False):
+    for (inputs, layer), group in last[last["method"].isin([method, baseline])].groupby(
+        ["inputs", "layer"], sort=False
+    ):
         pair = group.pivot_table(index="seed", columns="method", values=measure)
         if pair.shape[1] < 2:
             continue
-        a, b = pair[method].to_numpy(), pair[rival].to_numpy()
+        a, b = pair[method].to_numpy(), pair[baseline].to_numpy()
         untested = len(pair) == 1 or np.array_equal(a, b)
         p = np.nan if untested else float(stats.wilcoxon(a, b).pvalue)
-        rows.append((chain, layer, method, rival, measure, len(pair), int((a < b).sum()), float(np.median(a / b)), p))
+        rows.append(
+            (inputs, layer, method, baseline, measure, len(pair), int((a < b).sum()), float(np.median(a / b)), p)
+        )
     return pd.DataFrame(rows, columns=COMPARISON)
 
 
@@ -143,9 +148,9 @@ def versus(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFram
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return p-values, shape (m,), corrected by Holm's step-down method; not-a-number is no test and stays."""
+    """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is no test and stays."""
     adjusted = np.full(len(p), np.nan)
-    order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # not-a-number sorts last
+    order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # NaN sorts last
     scaled = p[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     return adjusted
@@ -157,7 +162,8 @@ def gain(table: pd.DataFrame, measure: str = "mean_field", since: int = 0) -> pd
     Returns
     -------
     DataFrame
-        A row for each chain, layer and method: the median over runs, the number of runs, and how many of them gained.
+        A row for each kind of inputs, layer and method: the median over runs, the number of runs, and how many
+        of them gained.
     """
     first = table[table["iteration"] == since].set_index(_RUN)[measure]
     gains = 100 * (1 - final(table).set_index(_RUN)[measure] / first)
@@ -167,28 +173,28 @@ def gain(table: pd.DataFrame, measure: str = "mean_field", since: int = 0) -> pd
     )
 
 
-def digits(table: pd.DataFrame) -> pd.DataFrame:
+def format_table(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table to be shown: real numbers as text of three significant digits."""
     return table.assign(**{str(name): table[name].map(number) for name in table.select_dtypes("float")})
 
 
 def number(value: float) -> str:
-    """Return three significant digits, with separators between thousands; a dash for not-a-number."""
+    """Return three significant digits, with separators between thousands; a dash for NaN."""
     return f"{float(f'{value:.3g}'):,.12g}" if np.isfinite(value) else "–"
 
 
 # ---- what a method needs beside the objective
 
 
-def memory(study: experiments.Study) -> pd.DataFrame:
-    """Return what each optimiser needs on each layer, the objective excluded: three generations of it.
+def memory(study: studies.Study) -> pd.DataFrame:
+    """Return what each optimizer needs on each layer, the objective excluded: three generations of it.
 
     Returns
     -------
     DataFrame
-        A row for each layer and optimiser of the study: the number of variables n, the peak of NumPy's memory in MB
+        A row for each layer and optimizer of the study: the number of variables n, the peak of NumPy's memory in MB
         (tracemalloc), that peak in populations of float64 (population_size n 8 bytes), and milliseconds for the
-        quickest generation.
+        fastest generation.
     """
     rows = []
     for layer, n in enumerate(_variables(study), start=1):
@@ -208,11 +214,11 @@ def memory(study: experiments.Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def decompositions(study: experiments.Study) -> pd.DataFrame:
+def decompositions(study: studies.Study) -> pd.DataFrame:
     """Return how often CMA-ES can decompose its covariance matrix within the study's generations.
 
     pycma samples from the last decomposition, and makes a new one only after 1 / (10 n (c_1 + c_mu)) generations: until
-    the first one it samples from a sphere, whatever the matrix has learnt.
+    the first one it samples from a sphere, whatever the matrix has learned.
 
     Returns
     -------
@@ -232,16 +238,16 @@ def decompositions(study: experiments.Study) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["layer", "variables", "gap", "decompositions"])
 
 
-def _variables(study: experiments.Study) -> list[int]:
+def _variables(study: studies.Study) -> list[int]:
     sizes = [study.side**2, *study.layers]
     return [n_parameters(v, h) for v, h in pairwise(sizes)]
 
 
-def _generations(study: experiments.Study, method: str, n: int) -> list[float]:
+def _generations(study: studies.Study, method: str, n: int) -> list[float]:
     """Return the seconds of each of three generations; the values do not depend on the candidates."""
     values = np.arange(study.training.population_size, dtype=float)
     name = method.partition(":")[0]
-    opt = study.training.optimizer(name, np.zeros(n), reading=experiments.reading(method), seed=0)
+    opt = study.training.optimizer(name, np.zeros(n), reading=studies.reading(method), seed=0)
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
@@ -254,8 +260,8 @@ def _generations(study: experiments.Study, method: str, n: int) -> list[float]:
 # ---- pictures
 
 
-def reconstructions(study: experiments.Study, output: str | Path, data: Dataset) -> dict[str, NDArray[Any]]:
-    """Return test images, one of each class, and what the layers of the first seed leave of them, own chain.
+def reconstructions(study: studies.Study, output: str | Path, data: Dataset) -> dict[str, NDArray[Any]]:
+    """Return test images, one of each class, and what the layers of the first seed, on own inputs, leave of them.
 
     Returns
     -------
@@ -264,21 +270,21 @@ def reconstructions(study: experiments.Study, output: str | Path, data: Dataset)
     """
     chosen = np.unique(data.test_labels, return_index=True)[1][:10]
     rows = {"original": data.test[chosen]}
-    depths = sorted({1, len(study.layers)} if "own" in study.chains else {1})
+    depths = sorted({1, len(study.layers)} if "own" in study.inputs else {1})
     for method, depth in product(study.methods, depths):
         name = f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
-        rows[name] = dbn.reconstruct(experiments.stack(study, output, method, study.seeds[0], depth), rows["original"])
+        rows[name] = dbn.reconstruct(records.stack(study, output, method, study.seeds[0], depth), rows["original"])
     return {name: V.reshape(-1, data.side, data.side) for name, V in rows.items()}
 
 
-def filters(study: experiments.Study, output: str | Path, data: Dataset) -> dict[str, NDArray[Any]]:
+def filters(study: studies.Study, output: str | Path, data: Dataset) -> dict[str, NDArray[Any]]:
     """Return the weights of the first ten hidden units of the first layer as images, shape (10, side, side) a method.
 
     They are divided by the largest absolute weight among them.
     """
     rows = {}
     for method in study.methods:
-        (rbm,) = experiments.stack(study, output, method, study.seeds[0], 1)
+        (rbm,) = records.stack(study, output, method, study.seeds[0], 1)
         W = rbm.W[:, :10].T
         rows[method] = (W / np.abs(W).max()).reshape(-1, data.side, data.side)
     return rows

@@ -1,4 +1,4 @@
-"""Handwritten digits: MNIST, scikit-learn's embedded digits or a folder of IDX files, resized and binarised."""
+"""Handwritten digits: MNIST, scikit-learn's embedded digits or a folder of IDX files, resized and binarized."""
 
 import gzip
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leamvd import checks
+from leamvd._support import checks
 
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -47,11 +47,11 @@ class Dataset(NamedTuple):
         The class of each image.
     checksum : str
         SHA-256 of the source. For files: of the list that ``sha256sum`` prints for the four of them, sorted by name;
-        for the embedded digits: of all grey levels, then all labels, one byte each.
+        for the embedded digits: of all gray levels, then all labels, one byte each.
     side : int
         Pixels along one side of an image.
     description : str
-        One line: source, subset, size and binarisation.
+        One line: source, subset, size and binarization.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Dataset(NamedTuple):
 
 class _Source(NamedTuple):
     name: str
-    images: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # train, test; (n, side * side), grey levels 0 to `white`
+    images: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # train, test; (n, side * side), gray levels 0 to `white`
     labels: tuple[NDArray[np.uint8], NDArray[np.uint8]]
     white: int
     checksum: str
@@ -76,7 +76,7 @@ def load(
     source: str | Path = "digits",
     *,
     side: int = 28,
-    binarise: str = "grey",
+    binarize: str = "gray",
     n_train: int | None = None,
     n_test: int | None = None,
     seed: int = 0,
@@ -92,9 +92,9 @@ def load(
         "mnist": the folder that `fetch_mnist` finds or fills.
         Anything else: a folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
     side : int
-        Side of the images, made by `resize`: 28 and 7 in the paper (row E4: the mean of 4 x 4 blocks).
-    binarise : {"grey", "threshold", "bernoulli"}
-        Row E3: grey levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
+        Side of the images, made by `resize`: 28 and 7 in the paper (item E4: the mean of 4 x 4 blocks).
+    binarize : {"gray", "threshold", "bernoulli"}
+        Row E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
     n_train, n_test : int or None
         Size of a subset drawn without replacement and kept in the source's order; None takes all. With one seed a
         smaller subset is part of a larger one.
@@ -116,7 +116,7 @@ def load(
         An argument is of the wrong type or out of range; a subset is larger than its source.
     """
     side = checks.integer("side", side, at_least=1)
-    checks.choice("binarise", binarise, ("grey", "threshold", "bernoulli"))
+    checks.choice("binarize", binarize, ("gray", "threshold", "bernoulli"))
     checks.choice("dtype", dtype, ("float32", "float64"))
     rng = np.random.default_rng(checks.integer("seed", seed, at_least=0))
     sizes = {"n_train": n_train, "n_test": n_test}
@@ -140,7 +140,7 @@ def load(
             chosen = np.sort(subset_rng.permutation(len(images))[:n])
             images, labels = images[chosen], labels[chosen]
         levels = images if images.shape[1] == side**2 else _in_blocks(images, side)
-        parts.append((_binarise(levels, data.white, binarise, bits_rng, dtype), labels.astype(np.int64)))
+        parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
 
     (train, train_labels), (test, test_labels) = parts
     kept = f"{len(train)} of {len(data.images[0])} training and {len(test)} of {len(data.images[1])} test images"
@@ -148,9 +148,9 @@ def load(
     size = f"{side} x {side} pixels"
     if side != old:
         size += f", {'averaged' if side < old else 'interpolated'} from {old} x {old}"
-    pixels = {"grey": "grey levels", "threshold": "binarised at 0.5", "bernoulli": "bits sampled from the grey levels"}
-    seeded = binarise == "bernoulli" or len(train) < len(data.images[0]) or len(test) < len(data.images[1])
-    description = f"{data.name}: {kept}, {size}, {pixels[binarise]}" + (f", seed {seed}" if seeded else "")
+    pixels = {"gray": "gray levels", "threshold": "binarized at 0.5", "bernoulli": "bits sampled from the gray levels"}
+    seeded = binarize == "bernoulli" or len(train) < len(data.images[0]) or len(test) < len(data.images[1])
+    description = f"{data.name}: {kept}, {size}, {pixels[binarize]}" + (f", seed {seed}" if seeded else "")
     return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
 
 
@@ -163,12 +163,12 @@ def resize(images: ArrayLike, side: int) -> NDArray[np.float64]:
     .. math:: y_{ij} = s^2 \sum_{k, l} L_{ik} \, x_{kl} \, L_{jl},
 
     where s is the new side and :math:`L_{ik}` the length that the intervals [i/s, (i+1)/s] and [k/n, (k+1)/n] share.
-    Where s divides n this is the mean of blocks (reading row E4: 28 to 7 by blocks of 4 x 4), and for any s it keeps
-    the mean of the image. The lengths are taken in units of 1/(n s), so that whole grey levels are summed exactly and
+    Where s divides n this is the mean of blocks (item E4: 28 to 7 by blocks of 4 x 4), and for any s it keeps
+    the mean of the image. The lengths are taken in units of 1/(n s), so that whole gray levels are summed exactly and
     the result is the same bits on any machine.
 
-    A larger image is interpolated linearly along both axes between the centres of the old pixels and constant beyond
-    the outermost centres.
+    A larger image is interpolated linearly along both axes between the centers of the old pixels and constant beyond
+    the outermost centers.
 
     Parameters
     ----------
@@ -379,13 +379,13 @@ def _shared_lengths(old: int, new: int) -> NDArray[np.float64]:
     return shared.clip(min=0)
 
 
-def _binarise(levels: NDArray[Any], white: int, how: str, rng: np.random.Generator, dtype: str) -> NDArray[Any]:
+def _binarize(levels: NDArray[Any], white: int, how: str, rng: np.random.Generator, dtype: str) -> NDArray[Any]:
     ones: NDArray[np.bool]
     if how == "threshold":
         ones = levels >= white / 2
     elif how == "bernoulli":  # in float32 whatever the dtype: the same bits for both
         ones = rng.random(levels.shape, np.float32) < np.divide(levels, white, dtype=np.float32)
     else:
-        grey: NDArray[Any] = np.divide(levels, white, dtype=dtype)
-        return grey
+        gray: NDArray[Any] = np.divide(levels, white, dtype=dtype)
+        return gray
     return ones.astype(dtype)

@@ -1,4 +1,4 @@
-"""Studies: (method, layer, chain, seed) to a tidy record an iteration, with provenance, resumable at any point."""
+"""Studies: (method, layer, inputs, seed) to a tidy record an iteration, with provenance, resumable at any point."""
 
 import contextlib
 import dataclasses
@@ -7,195 +7,32 @@ import hashlib
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from leamvd import checks, datasets
-from leamvd.dbn import FEATURES, METHODS, Training, layer_seed, propagate, train
-from leamvd.rbm import RBM, Errors, reconstruction_errors
-from leamvd.reading import Reading
-
-CHAINS = ("own", "shared")
-"""Whether a method's layers see its own features or those of contrastive divergence (reading row E7)."""
-
-PROFILES = ("quick", "paper")
+from leamvd.networks.dbn import layer_seed, propagate, train
+from leamvd.networks.objective import Errors, reconstruction_errors
+from leamvd.networks.rbm import RBM
+from leamvd.paper import datasets
+from leamvd.paper.studies import READ, Study, Unit, images, reading
 
 COLUMNS = (
-    "section", "reading", "method", "chain", "layer", "seed", "iteration", *Errors._fields,
-    "evaluations", "passes", "products", "seconds", "n_visible", "n_hidden", "n_var", "n_images", "input_spread",
+    "section", "reading", "method", "inputs", "layer", "seed", "iteration", *Errors._fields,
+    "evaluations", "passes", "products", "seconds", "n_visible", "n_hidden", "n_var", "n_images", "input_std",
 )  # fmt: skip
-"""Of a study's records. Errors are sums over all images; `input_spread` is the inputs' mean standard deviation."""
+"""Of a study's records. Errors are sums over all images; `input_std` is the inputs' mean standard deviation."""
 
 TERMINAL = "LEAMVD_TERMINAL"
 """Environment variable that names the terminal where a notebook's studies show their progress."""
-
-READ = ("lea-mvd", "cma-es", "sep-cma-es")
-"""Methods on which a reading has a say."""
-
-
-class Unit(NamedTuple):
-    """What is computed, and saved, in one piece."""
-
-    method: str
-    chain: str
-    layer: int
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """File name without an ending."""
-        method = re.sub(r"[^\w.-]+", "-", self.method.removesuffix(".json"))  # a reading may be a path
-        return f"{method}-{self.chain}-layer{self.layer}-seed{self.seed}"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Study:
-    """A comparison of methods on one data set, architecture and budget.
-
-    Attributes
-    ----------
-    section : str
-        Of the paper, as `leamvd list` names it.
-    dataset, side, binarise, n_images : str, int, str, int or None
-        What is trained on, see `leamvd.datasets.load`; `n_images` training images, all by default.
-    layers : tuple of int
-        Hidden units of each layer.
-    methods : tuple of str
-        Of `leamvd.dbn.METHODS`; for LEA-MVD and CMA-ES, which starts in the same way, with a reading behind a colon
-        where it is not the default: "lea-mvd:printed".
-    chains : tuple of str
-        Of `CHAINS`.
-    seeds : tuple of int
-        One run each, of every method on the same subset of images.
-    features : {"probabilities", "bits"}
-        What a layer hands on.
-    training : Training
-        Budget and settings, the same for all.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a value is out of range, or two of them clash.
-    """
-
-    section: str = "mnist-7x7"
-    dataset: str = "digits"
-    side: int = 7
-    binarise: str = "grey"
-    n_images: int | None = None
-    layers: tuple[int, ...] = (30, 30, 120)
-    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")
-    chains: tuple[str, ...] = CHAINS
-    seeds: tuple[int, ...] = (0,)
-    features: Literal["probabilities", "bits"] = "probabilities"
-    training: Training = dataclasses.field(default_factory=Training)
-
-    def __post_init__(self) -> None:
-        for name in ("layers", "methods", "chains", "seeds"):
-            value = tuple(getattr(self, name))
-            if not value or (len(set(value)) < len(value) and name != "layers"):
-                different = "" if name == "layers" else ", all different"
-                raise ValueError(f"{name} must be one or more values{different}, got {value!r}")
-            object.__setattr__(self, name, value)
-        for units in self.layers:
-            checks.integer("layers", units, at_least=1)
-        for seed in self.seeds:
-            checks.integer("seeds", seed, at_least=0)
-        for chain in self.chains:
-            checks.choice("chains", chain, CHAINS)
-        for method in self.methods:
-            name, colon, _ = method.partition(":")
-            checks.choice("methods", name, METHODS)
-            if colon and name not in READ:
-                raise ValueError(f"methods must have a reading only where it matters, {name!r} has none: {method!r}")
-            if name == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
-                self.training.optimizer(name, np.zeros(1), reading=reading(method), seed=0)
-        checks.choice("features", self.features, FEATURES)
-        names = [unit.name for unit in self.units()]
-        if len(set(names)) < len(names):
-            raise ValueError(f"methods must differ in more than the signs in a reading's path, got {self.methods!r}")
-
-    def units(self) -> list[Unit]:
-        """Return what has to be computed, each after what it needs.
-
-        The shared chain takes its inputs from contrastive divergence, which is run for it in any case. On the first
-        layer both chains see the images: it is computed once.
-        """
-        methods = [m for m in self.methods if m != "cd"]
-        needs_cd = "cd" in self.methods or "shared" in self.chains
-        layers = range(1, len(self.layers) + 1)
-        return [
-            Unit(method, chain, layer, seed)
-            for seed in self.seeds
-            for method in (["cd"] if needs_cd else []) + methods
-            for chain in CHAINS
-            for layer in layers
-            if (chain == "own" and (layer == 1 or method == "cd" or "own" in self.chains))
-            or (chain == "shared" and "shared" in self.chains and layer > 1 and method != "cd")
-        ]  # fmt: skip
-
-
-def reading(method: str) -> Reading:
-    """Return the reading of a study's method: "lea-mvd" runs the default one, "lea-mvd:printed" the printed one."""
-    return Reading.named(method.partition(":")[2] or "default")
-
-
-STUDIES = {
-    ("mnist-7x7", "quick"): Study(
-        methods=("cd", "lea-mvd", "lea-mvd:unseeded", "cma-es"),
-        seeds=(0, 1, 2),
-        training=Training(n_gen=20, dtype="float64"),
-    ),
-    ("mnist-7x7", "paper"): Study(
-        dataset="mnist",
-        methods=("cd", "lea-mvd", "lea-mvd:unseeded", "lea-mvd:printed", "cma-es"),
-        seeds=tuple(range(30)),
-    ),
-    ("mnist-28x28", "quick"): Study(
-        section="mnist-28x28",
-        side=28,
-        n_images=300,
-        layers=(500, 500, 2000),
-        methods=("cd", "lea-mvd"),
-        seeds=(0, 1),
-        training=Training(n_gen=16, dtype="float64"),
-    ),
-    ("mnist-28x28", "paper"): Study(
-        section="mnist-28x28",
-        dataset="mnist",
-        side=28,
-        layers=(500, 500, 2000),
-        methods=("cd", "lea-mvd", "lea-mvd:unseeded", "lea-mvd:printed"),
-        seeds=tuple(range(30)),
-    ),
-}
-"""The two experiments of the paper, at its own settings and at a scale that takes a minute."""
-
-
-def study(section: str, profile: str, **changes: Any) -> Study:
-    """Return one of `STUDIES` with fields of `Study` or `Training` changed; a change to None is none.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such study or field, or a value is out of range.
-    """
-    checks.choice("section", section, sorted({section for section, _ in STUDIES}))
-    base = STUDIES[section, checks.choice("profile", profile, PROFILES)]
-    given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
-    settings = {field.name for field in dataclasses.fields(Training)} & set(given)
-    training = dataclasses.replace(base.training, **{name: given.pop(name) for name in settings})
-    return dataclasses.replace(base, training=training, **given)
 
 
 def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataFrame:
@@ -217,12 +54,12 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     Returns
     -------
     DataFrame
-        One row for each iteration of each unit, with `COLUMNS`, sorted; where a layer is the same in both chains it
-        is listed for both.
+        One row for each iteration of each unit, with `COLUMNS`, sorted; where a layer is the same with own and shared
+        inputs it is listed for both.
 
     Raises
     ------
-    ValueError, MemoryError, leamvd.datasets.DataError
+    ValueError, MemoryError, leamvd.paper.datasets.DataError
         If the study cannot be run.
     """
     data = images(study)
@@ -258,32 +95,21 @@ def records(study: Study, folder: Path) -> pd.DataFrame:
     frames = []
     for unit in study.units():
         frame = pd.read_csv(folder / f"{unit.name}.csv")
-        for chain in study.chains:
+        for inputs in study.inputs:
             same = unit.layer == 1 or unit.method == "cd"
-            if unit.method in study.methods and (chain == unit.chain or same):
-                frames.append(frame.assign(chain=chain))
+            if unit.method in study.methods and (inputs == unit.inputs or same):
+                frames.append(frame.assign(inputs=inputs))
     order = {method: i for i, method in enumerate(study.methods)}
     table = pd.concat(frames, ignore_index=True)
     return table.sort_values(
-        ["chain", "layer", "method", "seed", "iteration"],
+        ["inputs", "layer", "method", "seed", "iteration"],
         key=lambda column: column.map(order) if column.name == "method" else column,
         ignore_index=True,
     )
 
 
-def images(study: Study) -> datasets.Dataset:
-    """Return what a study is trained on, and the test images at the same size."""
-    return datasets.load(
-        study.dataset,
-        side=study.side,
-        binarise=study.binarise,
-        n_train=study.n_images,
-        dtype=study.training.dtype,
-    )
-
-
 def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) -> list[RBM]:
-    """Return the first `depth` layers that a method has trained in its own chain, in a study that has been run."""
+    """Return the first `depth` layers that a method has trained on its own inputs, in a study that has been run."""
     folder = Path(output) / f"study-{fingerprint(study, images(study))}"
     return [_saved(folder, Unit(method, "own", layer, seed)) for layer in range(1, depth + 1)]
 
@@ -291,7 +117,7 @@ def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) 
 def _input(study: Study, unit: Unit, data: datasets.Dataset, folder: Path) -> NDArray[Any]:
     """Return what a unit is trained on: the images, or the features of the layers below."""
     V: NDArray[Any] = data.train
-    below = "cd" if unit.chain == "shared" else unit.method
+    below = "cd" if unit.inputs == "shared" else unit.method
     for layer in range(1, unit.layer):
         rbm = _saved(folder, Unit(below, "own", layer, unit.seed))
         V = propagate(rbm, V, features=study.features, seed=layer_seed(unit.seed, layer))
@@ -310,7 +136,7 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
     labels = study.section, (name or "default") if method in READ else "none"
     rows: list[tuple[Any, ...]] = []
     previous: NDArray[Any] | None = None
-    spread = float(V.std(axis=0, dtype=np.float64).mean())
+    input_std = float(V.std(axis=0, dtype=np.float64).mean())
     steps = train(
         method,
         V,
@@ -325,7 +151,7 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
             errors = reconstruction_errors(step.rbm, V, seed=unit.seed)
         previous = flat
         rows.append(
-            (*labels, *unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, flat.size, len(V), spread)
+            (*labels, *unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, flat.size, len(V), input_std)
         )
         bar.update(step.iteration > 0)
     arrays = folder / f".{unit.name}.npz"

@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd import checks
-from leamvd.directions import RATE
-from leamvd.lea_mvd import LEAMVD, State
-from leamvd.reading import Reading
+from leamvd._support import checks
+from leamvd.optimizers.directions import RATE
+from leamvd.optimizers.lea_mvd import LEAMVD, State
+from leamvd.optimizers.reading import Reading
 
 FALSE_ALARMS = 0.01
 """Rate of false alarms of all tests in one table together (Bonferroni)."""
@@ -39,7 +39,7 @@ class Plan:
     ----------
     function : str
         Of `FUNCTIONS`.
-    n_var, n_gen, population_size, n_elite, exponent, descent, dtype
+    n_var, n_gen, population_size, n_elite, exponent, shift, dtype
         As in `leamvd.LEAMVD` and `leamvd.Reading`.
     seeds : tuple of int
         Of the runs.
@@ -55,7 +55,7 @@ class Plan:
     population_size: int = 24
     n_elite: int = 4
     exponent: float = 1.5
-    descent: Literal["descent", "printed"] = "descent"
+    shift: Literal["toward_best", "printed"] = "toward_best"
     dtype: str = "float64"
     seeds: tuple[int, ...] = tuple(range(10))
     n_populations: int = 200
@@ -70,7 +70,7 @@ class Plan:
             raise ValueError("seeds must not be empty")
 
     def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[LEAMVD]:
-        """Yield an optimiser after each of its generations; its seed's coordinates are drawn from N(0, start^2)."""
+        """Yield an optimizer after each of its generations; its seed's coordinates are drawn from N(0, start^2)."""
         opt = LEAMVD(
             start * np.random.default_rng(seed).standard_normal(self.n_var),
             population_size=self.population_size,
@@ -79,7 +79,7 @@ class Plan:
             sigma_min=0,
             seed=seed,
             dtype=self.dtype,
-            reading=Reading(exponent=self.exponent, descent=self.descent, reset=reset),
+            reading=Reading(exponent=self.exponent, shift=self.shift, reset=reset),
         )
         while not opt.stop():
             X = opt.ask()
@@ -146,7 +146,7 @@ def trace(plan: Plan, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
 
 
 RESETS: dict[str, Any] = {"1": 1.0, "initial": "initial", "off": "off"}
-"""Readings of row R13 that are compared."""
+"""Readings of item R13 that are compared."""
 
 
 def resets(plan: Plan) -> pd.DataFrame:
@@ -184,7 +184,7 @@ def scene(plan: Plan, n_var: int, generation: int, seed: int) -> Scene:
     """Run the plan in `n_var` dimensions up to a generation, and take that one apart.
 
     The vectors `toward` and `away` are abs(mu_ani) C_ani and mu_ani C_ani: with a weight of 1 - beta_2, and P with
-    beta_2, they make the shift v as this edition reads it and as the paper prints it (reading row R5).
+    beta_2, they make the shift v as this edition reads it and as the paper prints it (item R5).
     """
     small = dataclasses.replace(plan, n_var=n_var, n_gen=generation)
     *earlier, now = map(_state, small.run(seed))

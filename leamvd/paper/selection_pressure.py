@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd import selection
+from leamvd.optimizers import selection
 
 FALSE_ALARMS = 0.01
 """Rate of false alarms of all tests in one table together (Bonferroni)."""
@@ -16,7 +16,7 @@ FALSE_ALARMS = 0.01
 BINARY, DOUBLE, FOUR = "binary tournament", "double binary tournament", "tournament of four"
 
 STATED = {BINARY: 1.0, DOUBLE: 2.0}
-"""The exponents that the paper calls equivalent to these tournaments (reading row R19)."""
+"""The exponents that the paper calls equivalent to these tournaments (item R19)."""
 
 TOURNAMENTS = {"quick": 100_000, "paper": 5_000_000}
 """How many of each kind a profile simulates."""
@@ -42,13 +42,13 @@ def weights(population_size: int, exponents: Iterable[float]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns law, exponent (not-a-number for tournaments), rank (from 1), weight.
+        Columns method, exponent (NaN for tournaments), rank (from 1), weight.
     """
-    laws = [(f"exponent {a:g}", a, selection.fractional_tournament(population_size, a)) for a in exponents]
-    laws += [(name, np.nan, p) for name, p in tournaments(population_size).items()]
+    methods = [(f"exponent {a:g}", a, selection.fractional_tournament(population_size, a)) for a in exponents]
+    methods += [(name, np.nan, p) for name, p in tournaments(population_size).items()]
     ranks = np.arange(1, population_size + 1)
     return pd.concat(
-        [pd.DataFrame({"law": name, "exponent": a, "rank": ranks, "weight": w}) for name, a, w in laws],
+        [pd.DataFrame({"method": name, "exponent": a, "rank": ranks, "weight": w}) for name, a, w in methods],
         ignore_index=True,
     )
 
@@ -59,7 +59,7 @@ def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFram
     Returns
     -------
     DataFrame
-        Columns law, rank (from 1), wins, share, error (standard error of the share), exact (its expectation).
+        Columns method, rank (from 1), wins, share, error (standard error of the share), exact (its expectation).
     """
     rng = np.random.default_rng(seed)
     draws = rng.integers(1, population_size, size=(2, n_tournaments, 2), endpoint=True)
@@ -68,13 +68,15 @@ def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFram
     best = np.minimum(one, other)
     winners = {BINARY: one, DOUBLE: np.where(same, one, best), FOUR: best}
     frames = []
-    for law, exact in tournaments(population_size).items():
-        wins = np.bincount(winners[law], minlength=population_size + 1)[1:]
+    for method, exact in tournaments(population_size).items():
+        wins = np.bincount(winners[method], minlength=population_size + 1)[1:]
         share = wins / n_tournaments
         error = np.sqrt(exact * (1 - exact) / n_tournaments)
         ranks = np.arange(1, population_size + 1)
         frames.append(
-            pd.DataFrame({"law": law, "rank": ranks, "wins": wins, "share": share, "error": error, "exact": exact})
+            pd.DataFrame(
+                {"method": method, "rank": ranks, "wins": wins, "share": share, "error": error, "exact": exact}
+            )
         )
     return pd.concat(frames, ignore_index=True)
 
@@ -87,16 +89,16 @@ def goodness(simulated: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         A row for each pair: tournament, against, chi-square, degrees of freedom, p, and whether the pair is rejected
         at `FALSE_ALARMS` over the whole table. Ranks that expect fewer than five wins are counted with their
-        neighbours.
+        neighbors.
     """
     rows = []
-    for law, group in simulated.groupby("law", sort=False):
+    for method, group in simulated.groupby("method", sort=False):
         wins = group["wins"].to_numpy()
         pairs = [("its formula", group["exact"].to_numpy())]
-        if law in STATED:
-            stated = STATED[str(law)]
+        if method in STATED:
+            stated = STATED[str(method)]
             pairs.append((f"exponent {stated:g}", selection.fractional_tournament(len(wins), stated)))
-        rows += [(law, against, *_chi_square(wins, p)) for against, p in pairs]
+        rows += [(method, against, *_chi_square(wins, p)) for against, p in pairs]
     table = pd.DataFrame(rows, columns=["tournament", "against", "chi-square", "degrees of freedom", "p"])
     return table.assign(rejected=table["p"] < FALSE_ALARMS / len(table))
 
@@ -129,16 +131,16 @@ def closest(population_size: int) -> pd.DataFrame:
         variation.
     """
     grid = np.linspace(0, 8, 8001)
-    laws = np.array([selection.fractional_tournament(population_size, a) for a in grid])
+    methods = np.array([selection.fractional_tournament(population_size, a) for a in grid])
     rows = []
-    for law, exact in tournaments(population_size).items():
-        distances = np.abs(laws - exact).sum(axis=1) / 2
-        stated = STATED.get(law, np.nan)
+    for method, exact in tournaments(population_size).items():
+        distances = np.abs(methods - exact).sum(axis=1) / 2
+        stated = STATED.get(method, np.nan)
         here = np.nan
-        if law in STATED:
+        if method in STATED:
             here = total_variation(selection.fractional_tournament(population_size, stated), exact)
         best = int(np.argmin(distances))
-        rows.append((law, stated, here, grid[best], distances[best]))
+        rows.append((method, stated, here, grid[best], distances[best]))
     return pd.DataFrame(rows, columns=["tournament", "stated", "distance there", "closest", "distance"])
 
 
@@ -148,39 +150,39 @@ def differences(simulated: pd.DataFrame, closest: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns law, rank, simulated, error (standard error), stated (not-a-number where the paper states no exponent)
+        Columns method, rank, simulated, error (standard error), stated (NaN where the paper states no exponent)
         and closest; in percentage points.
     """
     frames = []
-    for law, stated, best in closest[["tournament", "stated", "closest"]].itertuples(index=False):
-        own = simulated[simulated["law"] == law]
+    for method, stated, best in closest[["tournament", "stated", "closest"]].itertuples(index=False):
+        own = simulated[simulated["method"] == method]
         exact = own["exact"].to_numpy()
         shown = {
             name: np.nan if np.isnan(a) else 100 * (selection.fractional_tournament(len(own), a) - exact)
             for name, a in (("stated", stated), ("closest", best))
         }
         counted = {"simulated": 100 * (own["share"] - exact), "error": 100 * own["error"]}
-        frames.append(pd.DataFrame({"law": law, "rank": own["rank"], **counted, **shown}))
+        frames.append(pd.DataFrame({"method": method, "rank": own["rank"], **counted, **shown}))
     return pd.concat(frames, ignore_index=True)
 
 
 def pressure(population_sizes: Iterable[int], exponents: Iterable[float]) -> pd.DataFrame:
-    """Return how sharply each law selects, by population size.
+    """Return how sharply each method selects, by population size.
 
     Returns
     -------
     DataFrame
-        Columns population_size, law, exponent, expected_rank (sum of k G_k, from 1), effective_size
+        Columns population_size, method, exponent, expected_rank (sum of k G_k, from 1), effective_size
         (1 / sum of G_k^2), and rank_share and size_share, both as parts of the population size.
     """
     exponents = tuple(exponents)
     rows = [
-        (size, law, group["exponent"].iloc[0], (group["rank"] * group["weight"]).sum(),
+        (size, method, group["exponent"].iloc[0], (group["rank"] * group["weight"]).sum(),
          selection.effective_sample_size(group["weight"]))
         for size in population_sizes
-        for law, group in weights(size, exponents).groupby("law", sort=False)
+        for method, group in weights(size, exponents).groupby("method", sort=False)
     ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["population_size", "law", "exponent", "expected_rank", "effective_size"])
+    table = pd.DataFrame(rows, columns=["population_size", "method", "exponent", "expected_rank", "effective_size"])
     size = table["population_size"]
     return table.assign(rank_share=table["expected_rank"] / size, size_share=table["effective_size"] / size)
 
@@ -223,16 +225,16 @@ def report_tournaments(goodness: pd.DataFrame, closest: pd.DataFrame) -> str:
     smallest = f"smallest p of {len(own)} tests {own['p'].min():.2g}"
     lines = [f"- The simulation {text} ({smallest}; at most {FALSE_ALARMS:.0%} false alarms over all tests)."]
     tests = goodness.set_index(["tournament", "against"])["rejected"]
-    for law, stated, there, best, distance in closest.itertuples(index=False):
+    for method, stated, there, best, distance in closest.itertuples(index=False):
         found = f"the closest exponent is {best:.3f}, at a total variation distance of {distance:.4f}"
         if np.isnan(stated):
-            lines.append(f"- A {law}: {found}.")
+            lines.append(f"- A {method}: {found}.")
             continue
-        told = "can" if tests[law, f"exponent {stated:g}"] else "cannot"
+        told = "can" if tests[method, f"exponent {stated:g}"] else "cannot"
         nearest = round(best)
         answer = "nearly holds" if nearest == stated else f"does not hold: the nearest whole exponent is {nearest}"
         lines.append(
-            f"- A {law}: {found}; the stated exponent {stated:g} is {there:.4f} away, a difference that "
+            f"- A {method}: {found}; the stated exponent {stated:g} is {there:.4f} away, a difference that "
             f"the simulation {told} tell from chance. The paper's pairing **{answer}**."
         )
     return "\n".join(lines)
@@ -241,8 +243,8 @@ def report_tournaments(goodness: pd.DataFrame, closest: pd.DataFrame) -> str:
 def report_pressure(table: pd.DataFrame, exponent: float) -> str:
     """Return as Markdown how sharply one exponent selects, beside the tournaments."""
     size, own = table["population_size"].iloc[0], pressure([table["population_size"].iloc[0]], [exponent])
-    rows = own.set_index("law")
-    chosen, two, double = (rows.loc[law] for law in (f"exponent {exponent:g}", BINARY, DOUBLE))
+    rows = own.set_index("method")
+    chosen, two, double = (rows.loc[method] for method in (f"exponent {exponent:g}", BINARY, DOUBLE))
     sharper = "sharper" if chosen["expected_rank"] < two["expected_rank"] else "not sharper"
     milder = "milder" if chosen["expected_rank"] > double["expected_rank"] else "not milder"
     return (

@@ -8,28 +8,28 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from leamvd.figures.publish import COLOURS, new
+from leamvd.paper.figures.style import COLORS, new
 
 LABELS = {
     "iteration": "epoch or generation",
     "passes": "passes over the images",
     "seconds": "seconds",
-    "own": "own chain",
-    "shared": "shared input",
+    "own": "own inputs",
+    "shared": "shared inputs",
 }
 """Of axes and rows, by the names in the records."""
 
-STYLES = {"": "-", "unseeded": "--", "printed": ":"}
+STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 """Line styles of readings; any other is dash-dotted."""
 
 
 def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration", baseline: bool = False) -> Figure:
-    """Plot a measure over the run: a row for each chain, a column for each layer, on a logarithmic scale.
+    """Plot a measure over the run: a row for each inputs, a column for each layer, on a logarithmic scale.
 
     Parameters
     ----------
     bands : DataFrame
-        Of `leamvd.findings.bands`.
+        Of `leamvd.paper.comparison.bands`.
     title : str
         Names the data set.
     ylabel : str
@@ -39,16 +39,16 @@ def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration"
     baseline : bool
         Draw a line at 1.
     """
-    chains, layers = list(bands["chain"].unique()), sorted(bands["layer"].unique())
-    width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(chains)
-    figure, axes = new(len(chains), len(layers), width=width, height=height, sharex=x != "seconds")
-    for (chain, layer), cell in bands.groupby(["chain", "layer"], sort=False):
-        ax = axes[chains.index(chain), layers.index(layer)]
+    kinds, layers = list(bands["inputs"].unique()), sorted(bands["layer"].unique())
+    width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(kinds)
+    figure, axes = new(len(kinds), len(layers), width=width, height=height, sharex=x != "seconds")
+    for (kind, layer), cell in bands.groupby(["inputs", "layer"], sort=False):
+        ax = axes[kinds.index(str(kind)), layers.index(layer)]
         for method, line in cell.groupby("method", sort=False):
             _band(ax, line, x, str(method))
         if baseline:
             ax.axhline(1.0, color="black", linewidth=0.8)
-        ax.set_title(f"RBM {layer}, {LABELS[str(chain)]}", fontsize="medium")
+        ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}", fontsize="medium")
         _scales(ax, x)
     for ax in axes[-1]:
         ax.set_xlabel(LABELS[x])
@@ -74,9 +74,9 @@ def _scales(ax: Any, x: str) -> None:
 
 def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
     name, _, reading = method.partition(":")
-    colour, style = COLOURS[name], STYLES.get(reading, "-.")
-    ax.plot(line[x], line["mean"], style, color=colour, label=method, linewidth=1.5)
-    ax.fill_between(line[x], line["low"], line["high"], color=colour, alpha=0.2, linewidth=0)
+    color, style = COLORS[name], STYLES.get(reading, "-.")
+    ax.plot(line[x], line["mean"], style, color=color, label=method, linewidth=1.5)
+    ax.fill_between(line[x], line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
 
 
 def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = False) -> Figure:
@@ -89,16 +89,16 @@ def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = Fal
     title : str
         Names the data set.
     signed : bool
-        Blue below zero, white at zero, red above, instead of grey levels.
+        Blue below zero, white at zero, red above, instead of gray levels.
     """
     columns = max(map(len, rows.values()))
-    low, colours = (-1, "RdBu_r") if signed else (0, "gray_r")
+    low, colors = (-1, "RdBu_r") if signed else (0, "gray_r")
     figure, axes = new(len(rows), columns, width=1.8 + 0.6 * columns, height=0.5 + 0.62 * len(rows))
     for ax in axes.flat:
         ax.set_axis_off()
     for line, (name, images) in zip(axes, rows.items(), strict=True):
         for ax, image in zip(line, images, strict=False):
-            ax.imshow(image, cmap=colours, vmin=low, vmax=1, interpolation="nearest")
+            ax.imshow(image, cmap=colors, vmin=low, vmax=1, interpolation="nearest")
         line[0].text(-0.25, 0.5, name, transform=line[0].transAxes, ha="right", va="center")
     figure.suptitle(title, fontsize="medium")
     return figure

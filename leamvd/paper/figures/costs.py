@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.figures.publish import COLOURS, new
-from leamvd.findings import number
+from leamvd.paper.comparison import number
+from leamvd.paper.figures.style import COLORS, new
 
 PACKAGES = {
-    "leamvd": COLOURS["lea-mvd"],
+    "leamvd": COLORS["lea-mvd"],
     "evosax": "#0072b2",
     "evotorch": "#009e73",
     "pypop7": "#cc79a7",
@@ -21,7 +21,7 @@ PACKAGES = {
     "scikit-learn": "#56b4e9",
     "leamvd CD-1": "#a04000",
 }
-"""One colour a package; its methods differ by marker."""
+"""One color a package; its methods differ by marker."""
 
 MARKERS = "osv^Dx"
 
@@ -80,7 +80,7 @@ def growth(
 
 
 def _looks(methods: pd.Series) -> dict[str, dict[str, Any]]:
-    """Return the colour, marker and width of each method: LEA-MVD first, then by name."""
+    """Return the color, marker and width of each method: LEA-MVD first, then by name."""
     looks: dict[str, dict[str, Any]] = {}
     for package in PACKAGES:
         own = sorted(method for method in methods.unique() if method.split()[0] == package)
@@ -138,8 +138,8 @@ def parts(shares: pd.DataFrame) -> Figure:
     """
     figure, axes = new(height=1.4 + 0.45 * max(1, len(shares)))
     ax, left = axes[0, 0], np.zeros(len(shares))
-    for colour, (name, percent) in zip(PARTS, shares.clip(lower=0).items(), strict=False):
-        ax.barh(shares.index, percent, left=left, color=colour, label=str(name))
+    for color, (name, percent) in zip(PARTS, shares.clip(lower=0).items(), strict=False):
+        ax.barh(shares.index, percent, left=left, color=color, label=str(name))
         left = left + percent.to_numpy()
     ax.invert_yaxis()
     ax.set_xlabel("percent of a generation (ask and tell)")
@@ -149,7 +149,7 @@ def parts(shares: pd.DataFrame) -> Figure:
 
 
 def split(rows: pd.DataFrame) -> Figure:
-    """Plot what part of a generation is the optimiser's and what the objective's, a bar for each layer.
+    """Plot what part of a generation is the optimizer's and what the objective's, a bar for each layer.
 
     Parameters
     ----------
@@ -161,10 +161,10 @@ def split(rows: pd.DataFrame) -> Figure:
     for ax, section in zip(axes[:, 0], sections, strict=True):
         own = rows[rows["section"] == section]
         names = [f"RBM {layer}, n = {n:,}" for layer, n in zip(own["layer"], own["n"], strict=True)]
-        ax.barh(names, own["percent"], color=PACKAGES["leamvd"], label="optimiser")
+        ax.barh(names, own["percent"], color=PACKAGES["leamvd"], label="optimizer")
         ax.barh(names, 100 - own["percent"], left=own["percent"], color="0.85", label="objective")
         for y, (percent, total) in enumerate(zip(own["percent"], own["total_seconds"], strict=True)):
-            text = f"optimiser {percent:.2g} % of {number(1e3 * total)} ms"
+            text = f"optimizer {percent:.2g} % of {number(1e3 * total)} ms"
             ax.text(50, y, text, ha="center", va="center", fontsize="small")
         ax.invert_yaxis()
         ax.set(title=section, xlim=(0, 100))

@@ -9,19 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from leamvd.figures.publish import new
-from leamvd.illustrations import Scene
+from leamvd.paper.figures.style import new
+from leamvd.paper.search_directions import Scene
 
 TOWARD, AWAY, PATH = "C0", "C3", "C2"
 READINGS = {"1": ("C3", "-"), "initial": ("C1", "--"), "off": ("C0", ":")}
 
 
-def _arrow(axes: Axes, start: Any, step: Any, colour: str, label: str) -> None:
+def _arrow(axes: Axes, start: Any, step: Any, color: str, label: str) -> None:
     axes.annotate(
         "", xy=(start[0] + step[0], start[1] + step[1]), xytext=(start[0], start[1]),
-        arrowprops={"arrowstyle": "-|>", "color": colour, "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0},
+        arrowprops={"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0},
     )  # fmt: skip
-    axes.plot([start[0], start[0] + step[0]], [start[1], start[1] + step[1]], color=colour, linewidth=1.8, label=label)
+    axes.plot([start[0], start[0] + step[0]], [start[1], start[1] + step[1]], color=color, linewidth=1.8, label=label)
 
 
 def _drawn(scene: Scene, name: str) -> NDArray[np.float64]:
@@ -59,16 +59,16 @@ def scene_2d(scene: Scene) -> Figure:
     b.set(xlabel="rank (2 = second best)", ylabel="projection of $x_k - x_1$ on $C_{ani}$", title="projections")
 
     zero = np.zeros(2)
-    for name, colour, label in (
+    for name, color, label in (
         ("toward", TOWARD, "$|\\mu_{ani}|\\,C_{ani}$ (descent)"),
         ("away", AWAY, "$\\mu_{ani}\\,C_{ani}$ (printed)"),
         ("P", PATH, "P"),
     ):
-        _arrow(c, zero, vectors.loc[name].to_numpy(), colour, label)
-    for name, step, colour in (("v descent", "toward", TOWARD), ("v printed", "away", AWAY)):
+        _arrow(c, zero, vectors.loc[name].to_numpy(), color, label)
+    for name, step, color in (("v descent", "toward", TOWARD), ("v printed", "away", AWAY)):
         ends = vectors.loc[[step, "P"]].to_numpy()
-        c.plot(ends[:, 0], ends[:, 1], ":", color=colour, linewidth=1)
-        c.plot(*vectors.loc[name].to_numpy(), "o", color=colour, fillstyle="none", label=name)
+        c.plot(ends[:, 0], ends[:, 1], ":", color=color, linewidth=1)
+        c.plot(*vectors.loc[name].to_numpy(), "o", color=color, fillstyle="none", label=name)
     c.set(xlabel="step in $x_1$", ylabel="step in $x_2$", title=f"the shift v, $\\beta_2$ = {scene.beta2:.2g}")
     c.set_aspect("equal", adjustable="datalim")
     c.locator_params(nbins=5)
@@ -81,10 +81,10 @@ def scene_2d(scene: Scene) -> Figure:
 
 def _slices(axes: Axes, scene: Scene) -> None:
     axes.axhline(0, color="black", linewidth=0.8)
-    for (direction, own), colour in zip(
+    for (direction, own), color in zip(
         scene.slices.groupby("direction", sort=False), (PATH, TOWARD, AWAY), strict=True
     ):
-        axes.plot(own["distance"], 100 * own["change"], color=colour, label=direction)
+        axes.plot(own["distance"], 100 * own["change"], color=color, label=direction)
     axes.set(xlabel="distance from the mean", ylabel="change of f (%)", title="the objective along the directions")
 
 
@@ -93,7 +93,7 @@ def scene_3d(scene: Scene) -> Figure:
     figure, axes = new(1, 2, height=4.8, subplot_kw={"projection": "3d"})
     points, vectors = scene.points, scene.vectors
     mean = vectors.loc["mean"].to_numpy()
-    for panel, name, colour, reading in zip(
+    for panel, name, color, reading in zip(
         axes[0], ("toward", "away"), (TOWARD, AWAY), ("descent", "printed"), strict=True
     ):
         panel.scatter(points["x1"], points["x2"], points["x3"], c=points["rank"], cmap="viridis", s=14, alpha=0.6)
@@ -102,7 +102,7 @@ def scene_3d(scene: Scene) -> Figure:
         sign = "|\\mu_{ani}|" if name == "toward" else "\\mu_{ani}"
         steps = (
             ("P", PATH, "P", "-"),
-            (name, colour, f"${sign}\\,C_{{ani}}$", "-"),
+            (name, color, f"${sign}\\,C_{{ani}}$", "-"),
             (f"v {reading}", "0.3", "v", "--"),
         )
         for key, own, label, style in steps:
@@ -119,7 +119,7 @@ def scene_3d(scene: Scene) -> Figure:
 
 
 def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
-    """Draw the cosines with P and the length of C_ani that `leamvd.illustrations.trace` recorded, a line a seed."""
+    """Draw the cosines with P and the length of C_ani that `trace` recorded, a line a seed."""
     figure, axes = new(1, 2, height=3.4)
     left, right = axes[0]
     for number, (_, own) in enumerate(trace.groupby("seed")):
@@ -136,7 +136,7 @@ def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
 
 
 def steps(trace: pd.DataFrame, label: str) -> Figure:
-    """Draw one run of `leamvd.illustrations.trace`, the first seed's: best value, step sizes, successes, spread."""
+    """Draw one run of `trace`, the first seed's: best value, step sizes, successes, spread."""
     figure, axes = new(3, 1, height=6.4, sharex=True)
     own = trace[trace["seed"] == trace["seed"].iloc[0]]
     best, beta, spread = axes[:, 0]
@@ -145,10 +145,10 @@ def steps(trace: pd.DataFrame, label: str) -> Figure:
     beta.plot(own["generation"], own["beta1"], color="C1", label="$\\beta_1$")
     beta.plot(own["generation"], own["beta2"], color="C2", linestyle="--", label="$\\beta_2$")
     later = own[own["generation"] > 1]
-    for success, marker, colour in ((True, "^", "C0"), (False, "x", "C3")):
+    for success, marker, color in ((True, "^", "C0"), (False, "x", "C3")):
         marks = later[later["success"] == success]
         beta.plot(
-            marks["generation"], np.full(len(marks), -0.2), marker, color=colour, markersize=4, linestyle="none",
+            marks["generation"], np.full(len(marks), -0.2), marker, color=color, markersize=4, linestyle="none",
             label="success" if success else "failure",
         )  # fmt: skip
     beta.set(ylabel="step sizes", ylim=(-0.4, 3.2))
@@ -161,17 +161,17 @@ def steps(trace: pd.DataFrame, label: str) -> Figure:
 
 
 def resets(table: pd.DataFrame, label: str) -> Figure:
-    """Draw the records of `leamvd.illustrations.resets`: the spread of the first seed, and every run's best."""
+    """Draw the records of `resets`: the spread of the first seed, and every run's best."""
     figure, axes = new(1, 2, height=3.8)
     left, right = axes[0]
     first = table["seed"].iloc[0]
     for reading, own in table.groupby("reading", sort=False):
-        colour, style = READINGS[str(reading)]
+        color, style = READINGS[str(reading)]
         one = own[own["seed"] == first]
-        left.plot(one["generation"], one["std"], style, color=colour, label=f"reset = {reading}")
+        left.plot(one["generation"], one["std"], style, color=color, label=f"reset = {reading}")
         for seed, run in own.groupby("seed"):
             name = f"reset = {reading}" if seed == first else None
-            right.plot(run["generation"], run["relative"], style, color=colour, linewidth=0.8, alpha=0.7, label=name)
+            right.plot(run["generation"], run["relative"], style, color=color, linewidth=0.8, alpha=0.7, label=name)
     left.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", yscale="log", title=f"{label}, seed {first}")
     right.set(xlabel="generation", ylabel="best value / first best value", yscale="log", title=f"{label}, all seeds")
     left.legend(fontsize="small")
@@ -180,7 +180,7 @@ def resets(table: pd.DataFrame, label: str) -> Figure:
 
 
 def signs(table: pd.DataFrame, n_var: int) -> Figure:
-    """Draw the records of `leamvd.illustrations.signs`: the share of populations in which a shift descends."""
+    """Draw the records of `signs`: the share of populations in which a shift descends."""
     functions = table["function"].unique()
     figure, axes = new(1, len(functions), height=3.8, sharey=True)
     names, generations = list(table["shift"].unique()), sorted(table["generation"].unique())

@@ -5,29 +5,29 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.figures.publish import new
+from leamvd.paper.figures.style import new
 
 MARKERS = {"binary tournament": "o", "double binary tournament": "s", "tournament of four": "x"}
 
 
 def weights(table: pd.DataFrame) -> Figure:
-    """Draw the records of `leamvd.tournaments.weights`: exponents as lines, exact tournaments as markers."""
+    """Draw the records of `weights`: exponents as lines, exact tournaments as markers."""
     figure, ((axes,),) = new(height=4.2)
     size = int(table["rank"].max())
     exponents = table["exponent"].dropna().unique()
     shades = plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(exponents)))
-    for law, group in table.groupby("law", sort=False):
+    for method, group in table.groupby("method", sort=False):
         exponent = group["exponent"].iloc[0]
         if pd.isna(exponent):
-            style = {"marker": MARKERS[str(law)], "color": "black", "linestyle": "none", "markersize": 5}
+            style = {"marker": MARKERS[str(method)], "color": "black", "linestyle": "none", "markersize": 5}
             style |= {"fillstyle": "none"}
         else:
             style = {"color": shades[list(exponents).index(exponent)], "linewidth": 1.8}
-        axes.plot(group["rank"], group["weight"], label=law, **style)
+        axes.plot(group["rank"], group["weight"], label=method, **style)
     axes.set(
         xlabel="rank (1 = best)",
         ylabel="weight, probability to be selected",
-        title=f"selection laws, population of {size}",
+        title=f"selection methods, population of {size}",
         ylim=(0, None),
     )
     axes.legend()
@@ -35,10 +35,10 @@ def weights(table: pd.DataFrame) -> Figure:
 
 
 def differences(table: pd.DataFrame, closest: pd.DataFrame) -> Figure:
-    """Draw the records of `leamvd.tournaments.differences`, a panel a tournament; bars are two standard errors."""
+    """Draw the records of `differences`, a panel a tournament; bars are two standard errors."""
     figure, axes = new(1, len(closest), height=3.4)
     for panel, row in zip(axes[0], closest.to_dict("records"), strict=True):
-        own = table[table["law"] == row["tournament"]]
+        own = table[table["method"] == row["tournament"]]
         panel.axhline(0, color="black", linewidth=0.8)
         if not np.isnan(row["stated"]):
             panel.plot(own["rank"], own["stated"], "--", color="C3", label=f"exponent {row['stated']:g}, as stated")
@@ -54,7 +54,7 @@ def differences(table: pd.DataFrame, closest: pd.DataFrame) -> Figure:
 
 
 def pressure(table: pd.DataFrame) -> Figure:
-    """Draw the records of `leamvd.tournaments.pressure` against the exponent: tournaments as horizontal lines."""
+    """Draw the records of `pressure` against the exponent: tournaments as horizontal lines."""
     figure, axes = new(1, 2, height=3.6)
     names = {"rank_share": "expected rank / $\\lambda$", "size_share": "effective sample size / $\\lambda$"}
     sizes = table["population_size"].unique()
@@ -68,9 +68,9 @@ def pressure(table: pd.DataFrame) -> Figure:
         ]
         lines = [
             panel.axhline(
-                value, color="black", linestyle=style, linewidth=1, label=f"{law}, $\\lambda$ = {sizes.max()}"
+                value, color="black", linestyle=style, linewidth=1, label=f"{method}, $\\lambda$ = {sizes.max()}"
             )
-            for law, value, style in zip(largest["law"], largest[column], (":", "--", "-."), strict=True)
+            for method, value, style in zip(largest["method"], largest[column], (":", "--", "-."), strict=True)
         ]
         panel.set(xlabel="exponent", ylabel=label, ylim=(0, None))
     axes[0, 0].legend(handles=curves, fontsize="x-small")
@@ -79,7 +79,7 @@ def pressure(table: pd.DataFrame) -> Figure:
 
 
 def models(points: pd.DataFrame, rows: pd.DataFrame) -> Figure:
-    """Draw the records of `leamvd.tournaments.normal_models`, a panel an exponent; ellipses of 1 and 2 sigma."""
+    """Draw the records of `normal_models`, a panel an exponent; ellipses of 1 and 2 sigma."""
     columns = min(3, len(rows))
     lines = -(-len(rows) // columns)
     figure, axes = new(lines, columns, height=0.6 + 2.1 * lines, sharex=True, sharey=True)

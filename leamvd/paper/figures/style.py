@@ -23,8 +23,8 @@ STYLE: dict[str, Any] = {
 }
 """Of every figure, over matplotlib's defaults."""
 
-COLOURS = {"cd": "C0", "lea-mvd": "C1", "cma-es": "C2", "sep-cma-es": "C4", "random": "C7"}
-"""One colour a method, the same in every figure; the readings of one method differ by line style."""
+COLORS = {"cd": "C0", "lea-mvd": "C1", "cma-es": "C2", "sep-cma-es": "C4", "random": "C7"}
+"""One color a method, the same in every figure; the readings of one method differ by line style."""
 
 
 def new(

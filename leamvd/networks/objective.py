@@ -1,0 +1,236 @@
+"""How well restricted Boltzmann machines reconstruct images: the error that the optimizers minimize (item E2).
+
+Arithmetic is float32 where the images are float32 and float64 otherwise.
+"""
+
+import math
+from itertools import pairwise, product
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leamvd._support import checks
+from leamvd._support.compile import kernel
+from leamvd._support.threads import in_threads, one_blas_thread, thread_count
+from leamvd.networks.logistic import sigmoid, squared_error
+from leamvd.networks.rbm import RBM, floating, images, n_parameters, sample_bits
+from leamvd.networks.torch_backend import TorchErrors, arithmetic
+
+Array = NDArray[Any]
+
+BLOCK_SIZE = 1024
+"""Images in one block: enough for matrix products at full speed, few enough that scratch arrays stay in the cache."""
+
+# OpenBLAS multiplies matrices without copying them into its own layout first up to so many multiplications, which makes
+# products of 49 x 30 with 512 images 1.5 times faster than with 1,024; with very few images, calls would cost more.
+_UNPACKED, _LEAST_UNPACKED = 1_000_000, 128
+
+
+class Errors(NamedTuple):
+    """The measures of reconstruction of item E2, for all images together.
+
+    Parameters
+    ----------
+    mean_field : float
+        Sum over images and pixels of (v − v̂)², v̂ the mean-field reconstruction: what the optimizers minimize.
+    sampled : float
+        The same sum where the hidden units are bits drawn from P(h | v).
+    mean_field_ratio, sampled_ratio : float
+        Both divided by `constant_baseline`; NaN where all images are equal.
+    """
+
+    mean_field: float
+    sampled: float
+    mean_field_ratio: float
+    sampled_ratio: float
+
+
+def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int | None = None) -> Errors:
+    """Return every measure of item E2.
+
+    Parameters
+    ----------
+    rbm : RBM
+        The model.
+    V : (m, n_visible) array
+        Images in [0, 1].
+    seed : int
+        Non-negative; block i of `BLOCK_SIZE` images draws its bits from PCG64([seed, i]), so the result depends
+        neither on threads nor on the images in other blocks.
+    n_threads : int, optional
+        By default, one for each usable core.
+
+    Returns
+    -------
+    Errors
+    """
+    V = images("V", V)
+    if V.shape[1] != len(rbm.b):
+        raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
+    seed = checks.integer("seed", seed, at_least=0)
+    W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
+
+    def block_errors(number: int) -> tuple[float, float]:
+        block = _block(V, number, BLOCK_SIZE)
+        H, V_hat = (np.empty((units, block.shape[1]), V.dtype) for units in (len(c), len(b)))
+        with np.errstate(all="ignore"):
+            _mean_hidden(W, c, block, H)
+            mean_field = _visible_error(W, b, H, block, V_hat)
+            bits = sample_bits(H, np.random.Generator(np.random.PCG64([seed, number])))
+            return mean_field, _visible_error(W, b, bits, block, V_hat)
+
+    with one_blas_thread():
+        parts = in_threads(block_errors, range(_n_blocks(V, BLOCK_SIZE)), n_threads)
+    mean_field, sampled = (float(total) for total in np.sum(parts, axis=0))
+    baseline = constant_baseline(V) or math.nan
+    return Errors(mean_field, sampled, mean_field / baseline, sampled / baseline)
+
+
+def constant_baseline(V: ArrayLike) -> float:
+    """Return the sum of squared errors of predicting the mean image for each of the (m, n_visible) images (item E2)."""
+    V = images("V", V)
+    mean = V.mean(axis=0, dtype=np.float64)
+    return math.fsum(float(((V[i : i + BLOCK_SIZE] - mean) ** 2).sum()) for i in range(0, len(V), BLOCK_SIZE))
+
+
+class ReconstructionObjective:
+    """Mean-field reconstruction error of a whole population of RBMs: what the optimizers minimize (item E2).
+
+    The error of one individual is the sum over images and pixels of (v − σ(b + W σ(c + Wᵀv)))². Images are stored
+    once more, transposed and in blocks; beside that, a thread needs scratch for one block only. NumPy's values are the
+    same bits for any number of threads and whatever the rest of the population is.
+
+    Parameters
+    ----------
+    V : (m, n_visible) array
+        Images in [0, 1].
+    n_hidden : int
+        Number of hidden units.
+    backend : {"numpy", "torch"}
+        What computes. PyTorch (``pip install leamvd[torch]``) agrees with NumPy up to rounding and repeats its bits on
+        the same device; what it keeps of them is said in `leamvd.networks.torch_backend.TorchErrors`.
+    device : str, optional
+        Of torch: "cpu", "cuda", "cuda:1"; by default "cuda" where there is one.
+    precision : {"float32", "float64", "bfloat16"}, optional
+        Of torch's matrix products; by default the images' dtype, which is NumPy's only one.
+    n_threads : int, optional
+        By default, one for each usable core; without effect on a CUDA device.
+    block_size : int, optional
+        Images in one matrix product, `BLOCK_SIZE` at most by default, fewer for small layers. Results for different
+        block sizes differ by rounding.
+
+    Attributes
+    ----------
+    n_var : int
+        Length of an individual, laid out as `RBM.from_flat` reads it.
+    dtype : numpy.dtype
+        Of the arithmetic, but for products in bfloat16.
+    arithmetic : leamvd.networks.torch_backend.Arithmetic
+        Backend, device and precision.
+
+    Raises
+    ------
+    ImportError
+        If PyTorch is asked for and not installed.
+    ValueError, TypeError
+        If an argument is out of range, there is no such device, or the backend lacks the precision.
+    """
+
+    def __init__(
+        self,
+        V: ArrayLike,
+        n_hidden: int,
+        *,
+        backend: Literal["numpy", "torch"] = "numpy",
+        device: str | None = None,
+        precision: Literal["float32", "float64", "bfloat16"] | None = None,
+        n_threads: int | None = None,
+        block_size: int | None = None,
+    ) -> None:
+        self.arithmetic = arithmetic(backend, device, precision, floating(V))
+        V = images("V", V)
+        self.n_threads = thread_count(n_threads)
+        self.n_visible = V.shape[1]
+        self.n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
+        self.n_var = n_parameters(self.n_visible, self.n_hidden)
+        if block_size is None:
+            block_size = _block_size(self.n_visible, self.n_hidden)
+        block_size = checks.integer("block_size", block_size, at_least=1)
+        self.dtype = self.arithmetic.dtype
+        blocks = (_block(V, number, block_size) for number in range(_n_blocks(V, block_size)))
+        if backend == "torch":
+            self._by_torch = TorchErrors(blocks, self.n_hidden, self.arithmetic, self.n_threads)
+        else:
+            self._blocks = list(blocks)
+
+    def __call__(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Return the error of each individual.
+
+        Parameters
+        ----------
+        X : (population, n_var) array
+            Converted to `dtype`.
+
+        Returns
+        -------
+        (population,) float64 array
+            Finite, but +inf where an activation overflows to inf − inf.
+        """
+        X = checks.array("X", X, shape=(None, self.n_var), dtype=self.dtype)
+        if self.arithmetic.backend == "torch":
+            return self._by_torch(X)
+        errors = np.empty((len(self._blocks), len(X)))
+
+        def evaluate(task: tuple[int, slice]) -> None:
+            number, part = task
+            with np.errstate(all="ignore"):
+                _population_errors(X[part], self._blocks[number], self.n_hidden, errors[number, part])
+
+        ends = np.linspace(0, len(X), self.n_threads + 1).astype(int).tolist()
+        parts = [slice(*pair) for pair in pairwise(ends)]
+        with one_blas_thread():
+            in_threads(evaluate, product(range(len(self._blocks)), parts), self.n_threads)
+        total: NDArray[np.float64] = errors.sum(axis=0)
+        return total
+
+
+def _block_size(n_visible: int, n_hidden: int) -> int:
+    """Return a power of two of images whose product with the weights OpenBLAS makes without packing, if any pays."""
+    unpacked = _UNPACKED // (n_visible * n_hidden)
+    return min(1 << unpacked.bit_length() - 1, BLOCK_SIZE) if unpacked >= _LEAST_UNPACKED else BLOCK_SIZE
+
+
+def _n_blocks(V: Array, block_size: int) -> int:
+    return -(-len(V) // block_size)
+
+
+def _block(V: Array, number: int, block_size: int) -> Array:
+    """Return a copy of one block of images as columns: long rows keep the vector units busy in small layers too."""
+    return V[number * block_size : (number + 1) * block_size].T.copy()
+
+
+@kernel()
+def _mean_hidden(W: Array, c: Array, V: Array, H: Array) -> None:
+    """Write P(h = 1 | v) of the columns of `V` to the columns of `H`."""
+    np.dot(W.T, V, H)
+    sigmoid(H, c)
+
+
+@kernel()
+def _visible_error(W: Array, b: Array, H: Array, V: Array, V_hat: Array) -> float:
+    """Return the sum of (v − σ(b + Wh))² over the columns of `V` and `H`; `V_hat` is scratch."""
+    np.dot(W, H, V_hat)
+    return squared_error(V_hat, b, V)
+
+
+@kernel()
+def _population_errors(X: Array, V: Array, n_hidden: int, errors: Array) -> None:
+    """Write the error of each individual on the columns of `V`: compiled, so that threads do not wait for Python."""
+    n_visible, n_images = V.shape
+    weights, end = n_visible * n_hidden, n_visible * n_hidden + n_visible
+    H, V_hat = np.empty((n_hidden, n_images), V.dtype), np.empty((n_visible, n_images), V.dtype)
+    for i in range(X.shape[0]):
+        W, b, c = X[i, :weights].reshape(n_visible, n_hidden), X[i, weights:end], X[i, end:]
+        _mean_hidden(W, c, V, H)
+        errors[i] = _visible_error(W, b, H, V, V_hat)

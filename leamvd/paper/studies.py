@@ -1,0 +1,186 @@
+"""Studies: which methods are compared on which data, with which settings, over which seeds."""
+
+import dataclasses
+import re
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from leamvd._support import checks
+from leamvd.networks.dbn import FEATURES, METHODS, Training
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import datasets
+
+INPUTS = ("own", "shared")
+"""Whether a method's layers see its own features or those of contrastive divergence (item E7)."""
+
+PROFILES = ("quick", "paper")
+
+READ = ("lea-mvd", "cma-es", "sep-cma-es")
+"""Methods on which a reading has a say."""
+
+
+class Unit(NamedTuple):
+    """What is computed, and saved, in one piece."""
+
+    method: str
+    inputs: str
+    layer: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """File name without an ending."""
+        method = re.sub(r"[^\w.-]+", "-", self.method.removesuffix(".json"))  # a reading may be a path
+        return f"{method}-{self.inputs}-layer{self.layer}-seed{self.seed}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """A comparison of methods on one data set, architecture and budget.
+
+    Attributes
+    ----------
+    section : str
+        Of the paper, as `leamvd list` names it.
+    dataset, side, binarize, n_images : str, int, str, int or None
+        What is trained on, see `leamvd.paper.datasets.load`; `n_images` training images, all by default.
+    layers : tuple of int
+        Hidden units of each layer.
+    methods : tuple of str
+        Of `leamvd.networks.dbn.METHODS`; for LEA-MVD and CMA-ES, which starts in the same way, with a reading behind
+        a colon where it is not the default: "lea-mvd:printed".
+    inputs : tuple of str
+        Of `INPUTS`.
+    seeds : tuple of int
+        One run each, of every method on the same subset of images.
+    features : {"probabilities", "bits"}
+        What a layer hands on.
+    training : Training
+        Budget and settings, the same for all.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is out of range, or two of them clash.
+    """
+
+    section: str = "mnist-7x7"
+    dataset: str = "digits"
+    side: int = 7
+    binarize: str = "gray"
+    n_images: int | None = None
+    layers: tuple[int, ...] = (30, 30, 120)
+    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")
+    inputs: tuple[str, ...] = INPUTS
+    seeds: tuple[int, ...] = (0,)
+    features: Literal["probabilities", "bits"] = "probabilities"
+    training: Training = dataclasses.field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "methods", "inputs", "seeds"):
+            value = tuple(getattr(self, name))
+            if not value or (len(set(value)) < len(value) and name != "layers"):
+                different = "" if name == "layers" else ", all different"
+                raise ValueError(f"{name} must be one or more values{different}, got {value!r}")
+            object.__setattr__(self, name, value)
+        for units in self.layers:
+            checks.integer("layers", units, at_least=1)
+        for seed in self.seeds:
+            checks.integer("seeds", seed, at_least=0)
+        for inputs in self.inputs:
+            checks.choice("inputs", inputs, INPUTS)
+        for method in self.methods:
+            name, colon, _ = method.partition(":")
+            checks.choice("methods", name, METHODS)
+            if colon and name not in READ:
+                raise ValueError(f"methods must have a reading only where it matters, {name!r} has none: {method!r}")
+            if name == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
+                self.training.optimizer(name, np.zeros(1), reading=reading(method), seed=0)
+        checks.choice("features", self.features, FEATURES)
+        names = [unit.name for unit in self.units()]
+        if len(set(names)) < len(names):
+            raise ValueError(f"methods must differ in more than the signs in a reading's path, got {self.methods!r}")
+
+    def units(self) -> list[Unit]:
+        """Return what has to be computed, each after what it needs.
+
+        Shared inputs are the features of contrastive divergence, which is run for them in any case. The first layer
+        sees the images either way: it is computed once.
+        """
+        methods = [m for m in self.methods if m != "cd"]
+        needs_cd = "cd" in self.methods or "shared" in self.inputs
+        layers = range(1, len(self.layers) + 1)
+        return [
+            Unit(method, inputs, layer, seed)
+            for seed in self.seeds
+            for method in (["cd"] if needs_cd else []) + methods
+            for inputs in INPUTS
+            for layer in layers
+            if (inputs == "own" and (layer == 1 or method == "cd" or "own" in self.inputs))
+            or (inputs == "shared" and "shared" in self.inputs and layer > 1 and method != "cd")
+        ]  # fmt: skip
+
+
+def reading(method: str) -> Reading:
+    """Return the reading of a study's method: "lea-mvd" runs the default one, "lea-mvd:printed" the printed one."""
+    return Reading.named(method.partition(":")[2] or "default")
+
+
+STUDIES = {
+    ("mnist-7x7", "quick"): Study(
+        methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
+        seeds=(0, 1, 2),
+        training=Training(n_gen=20, dtype="float64"),
+    ),
+    ("mnist-7x7", "paper"): Study(
+        dataset="mnist",
+        methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es"),
+        seeds=tuple(range(30)),
+    ),
+    ("mnist-28x28", "quick"): Study(
+        section="mnist-28x28",
+        side=28,
+        n_images=300,
+        layers=(500, 500, 2000),
+        methods=("cd", "lea-mvd"),
+        seeds=(0, 1),
+        training=Training(n_gen=16, dtype="float64"),
+    ),
+    ("mnist-28x28", "paper"): Study(
+        section="mnist-28x28",
+        dataset="mnist",
+        side=28,
+        layers=(500, 500, 2000),
+        methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed"),
+        seeds=tuple(range(30)),
+    ),
+}
+"""The two experiments of the paper, at its own settings and at a scale that takes a minute."""
+
+
+def study(section: str, profile: str, **changes: Any) -> Study:
+    """Return one of `STUDIES` with fields of `Study` or `Training` changed; a change to None is none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such study or field, or a value is out of range.
+    """
+    checks.choice("section", section, sorted({section for section, _ in STUDIES}))
+    base = STUDIES[section, checks.choice("profile", profile, PROFILES)]
+    given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    settings = {field.name for field in dataclasses.fields(Training)} & set(given)
+    training = dataclasses.replace(base.training, **{name: given.pop(name) for name in settings})
+    return dataclasses.replace(base, training=training, **given)
+
+
+def images(study: Study) -> datasets.Dataset:
+    """Return what a study is trained on, and the test images at the same size."""
+    return datasets.load(
+        study.dataset,
+        side=study.side,
+        binarize=study.binarize,
+        n_train=study.n_images,
+        dtype=study.training.dtype,
+    )
