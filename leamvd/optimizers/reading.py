@@ -165,7 +165,7 @@ class Reading:
     def __str__(self) -> str:
         """Return a table: row, field, value, and a star where the value is not the default."""
         lines = [
-            f"{f.metadata["item"]:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
+            f"{f.metadata['item']:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
             f"{'*' if getattr(self, f.name) != f.default else ' '} {f.metadata['doc']}"
             for f in sorted(dataclasses.fields(self), key=lambda f: int(f.metadata["item"][1:]))
         ]
