@@ -1,10 +1,19 @@
 """The command ``leamvd``: list and rerun the paper's sections, fetch the data, measure costs, render the book."""
 
+import sys
 import time
 from pathlib import Path
 
+from leamvd._support import checks
+
+try:
+    checks.needs("the command leamvd", "paper", "click")
+except ModuleNotFoundError as error:  # the library alone is installed
+    sys.exit(str(error))
+
 import click
 
+from leamvd.book import render
 from leamvd.book.sections import PARTIAL, ParameterError, RunError, Section, assign, choose, load, publish, run
 
 BENCH = "linear-cost"
@@ -73,9 +82,7 @@ def reproduce(
             run(section, value, output)
             click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s")
         publish(chosen, output)
-    except ImportError as error:
-        raise click.ClickException(f"{error}; running notebooks needs the extra `book` (leamvd[book])") from None
-    except RunError as error:
+    except (ModuleNotFoundError, RunError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         click.echo(f"\nstopped; partial results: {output / PARTIAL}\nThe same command carries on from there.", err=True)
@@ -115,11 +122,11 @@ def data() -> None:
 @click.option("--from", "source", metavar="DIR|URL", help="A folder with the four files, or where to load them from.")
 def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
-    from leamvd.paper import datasets
-
     try:
+        from leamvd.paper import datasets
+
         click.echo(datasets.fetch_mnist(source, progress=True))
-    except datasets.DataError as error:
+    except (ModuleNotFoundError, RuntimeError) as error:  # a DataError is a RuntimeError
         raise click.ClickException(str(error)) from None
 
 
@@ -131,12 +138,8 @@ def mnist(source: str | None) -> None:
 def book(results: Path | None) -> None:
     """Render the book and print the page to open."""
     try:
-        from leamvd.book.render import render
-
-        click.echo(render(results).resolve())
-    except ImportError as error:
-        raise click.ClickException(f"{error}; rendering needs the extra `book` (leamvd[book])") from None
-    except (OSError, RuntimeError, ValueError) as error:
+        click.echo(render.render(results).resolve())
+    except (ModuleNotFoundError, OSError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 

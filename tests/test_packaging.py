@@ -1,6 +1,9 @@
 """The files that say what is installed agree with each other."""
 
+import ast
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,15 @@ PROJECT = CONFIG["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 EXTRAS = PROJECT["optional-dependencies"]
 LOCKED = [group for name, group in EXTRAS.items() if name not in ("torch", "bench")]  # large, and differ by machine
-PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
+
+# What a module of the bare library imports only where it is asked for, after `checks.needs`.
+ON_DEMAND = {"cma", "psutil", "torch"}
+OPTIONAL = [
+    "IPython", "click", "cma", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill", "pooch",
+    "psutil", "requests", "sklearn", "sphinx", "torch",
+]  # fmt: skip
+WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"  # None: what an import of a missing package finds
 
 
 def requirements(*groups: list[str]) -> dict[str, SpecifierSet]:
@@ -69,15 +80,109 @@ def test_conda_environment_has_the_same_requirements() -> None:
     assert len(given) == len(conda) + len(pip), "a requirement is given twice"
     assert given.pop("python") == SpecifierSet(PROJECT["requires-python"])
     given.pop("pip")
-    assert given == requirements(PROJECT["dependencies"], EXTRAS["book"], EXTRAS["test"])
+    assert given == requirements(PROJECT["dependencies"], EXTRAS["paper"], EXTRAS["book"], EXTRAS["test"])
 
 
 def test_supported_pythons() -> None:
-    bounds = SpecifierSet(PROJECT["requires-python"])
-    supported = [python for minor in range(8, 20) if (python := f"3.{minor}") in bounds]
+    assert SpecifierSet(PROJECT["requires-python"]) == SpecifierSet(f">={PYTHONS[0]}")  # no upper limit
     named = [text.rpartition(" :: ")[2] for text in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", text)]
     tested = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
-    assert supported == named == PYTHONS == tested["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert named == PYTHONS == tested["jobs"]["test"]["strategy"]["matrix"]["python"]
+
+
+def test_files_named_by_the_makefile_and_the_workflow_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    kernels = re.search(r"^KERNEL_TESTS := \$\(patsubst %,tests/test_%\.py,([^)]+)\)", makefile, re.MULTILINE)
+    assert kernels
+    named = [f"tests/test_{name}.py" for name in kernels[1].replace("\\", " ").split()]
+    named += re.findall(r"tests/\w+\.py", (ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+def imported(folder: str) -> set[str]:
+    """Return the packages that the modules of a folder import, inside functions too."""
+    found = set()
+    for path in (ROOT / "leamvd" / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            found |= {name.partition(".")[0] for name in names}
+    return found - sys.stdlib_module_names - {"leamvd"}
+
+
+def test_the_library_alone_requires_what_it_imports() -> None:
+    found = imported("_support") | imported("optimizers") | imported("networks")
+    assert found - ON_DEMAND == set(requirements(PROJECT["dependencies"]))
+
+
+def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.compiled
+def test_the_library_alone_searches_and_trains(tmp_path: Path) -> None:
+    program = """
+import numpy as np
+import leamvd
+from leamvd.networks import contrastive_divergence, dbn, objective
+
+def sphere(X): return (X**2).sum(axis=1)
+
+for method in ("lea-mvd", "random"):
+    result = leamvd.minimize(sphere, np.ones(9), vectorized=True, method=method, seed=1, progress=True)
+    assert result.fun < 9, method
+V = np.random.default_rng(0).random((20, 6))
+error = objective.ReconstructionObjective(V, 3)
+cd = contrastive_divergence.ContrastiveDivergence(V, 3, seed=0)
+before = error(cd.rbm.flat()[None])
+assert error(cd.epoch().flat()[None]) != before
+for method in ("cd", "lea-mvd"):
+    stack = dbn.pretrain(V, (3, 2), method=method, training=dbn.Training(n_gen=2), seed=0)
+    print(method, *(rbm.W.shape for rbm in stack))
+"""
+    done = run(WITHOUT + program, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "cd (6, 3) (3, 2)\nlea-mvd (6, 3) (3, 2)\n"
+
+
+MISSING = [
+    ("leamvd.minimize(sum, [0.0], method='cma-es')", "method='cma-es' needs the packages cma, psutil", "paper"),
+    ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "method='sep-cma-es' needs the package cma", "paper"),
+    ("import leamvd.paper.datasets", "leamvd.paper needs the packages .*pooch.*sklearn", "paper"),
+    ("import leamvd.paper.figures.style", "leamvd.paper needs the packages .*matplotlib, pandas", "paper"),
+    ("import leamvd.bench", "leamvd.bench needs the packages pandas, psutil", "paper"),
+    ("from leamvd.book import sections as s; s.run(s.load()[0], {}, '')", "a notebook needs .*papermill", "book"),
+    ("from leamvd.book import render; render.render()", "the book needs the packages .*nbformat, sphinx", "book"),
+    (
+        "from leamvd.networks.dbn import Training; Training(backend='torch')",
+        "='torch' needs the package torch",
+        "torch",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "message", "extra"), MISSING)
+def test_a_missing_package_is_named_in_one_sentence(statement: str, message: str, extra: str, tmp_path: Path) -> None:
+    done = run(WITHOUT + "import leamvd\n" + statement, tmp_path)
+    last = done.stderr.splitlines()[-1]
+    assert re.fullmatch(rf"ModuleNotFoundError: .*{message}.*: pip install leamvd\[{extra}\]", last), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments", "message"),
+    [
+        ("click", ["list"], "the command leamvd needs the package click: pip install leamvd[paper]"),
+        ("papermill", ["reproduce"], "Error: running a notebook needs the package papermill: pip install leamvd[book]"),
+        ("nbformat", ["book"], "Error: rendering the book needs the package nbformat: pip install leamvd[book]"),
+        ("pooch", ["data", "mnist"], "Error: leamvd.paper needs the package pooch: pip install leamvd[paper]"),
+    ],
+)
+def test_so_it_is_on_the_command_line(missing: str, arguments: list[str], message: str, tmp_path: Path) -> None:
+    program = "import sys; sys.modules[{!r}] = None; sys.argv[1:] = {!r}; from leamvd.cli import main; main()"
+    done = run(program.format(missing, arguments), tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [message]
 
 
 def test_citation() -> None:

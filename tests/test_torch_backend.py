@@ -70,7 +70,7 @@ def by_torch(V: NDArray[Any], **options: Any) -> ReconstructionObjective:
 
 def test_the_missing_extra_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    message = r"backend='torch' needs PyTorch, try: pip install leamvd\[torch\]"
+    message = r"backend='torch' needs the package torch: pip install leamvd\[torch\]"
     with pytest.raises(ImportError, match=message):
         by_torch(images())
     with pytest.raises(ImportError, match=message):

@@ -1,5 +1,6 @@
-"""Argument checks: every error names the argument, the rule and the value received."""
+"""Checks of arguments and packages: every error names the argument, the rule and the value received."""
 
+import importlib.util
 import math
 import operator
 from collections.abc import Sequence
@@ -76,6 +77,22 @@ def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: 
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise ValueError(f"{name} must be finite, got {result[where]} at index {where}")
     return result
+
+
+def needs(what: str, extra: str, *packages: str) -> None:
+    """Check that optional packages are there, without importing them; `extra` is the one of leamvd that brings them.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Says in one sentence what needs which packages, and how to install them.
+    """
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        noun = "package" if len(missing) == 1 else "packages"
+        raise ModuleNotFoundError(
+            f"{what} needs the {noun} {', '.join(missing)}: pip install leamvd[{extra}]", name=missing[0]
+        )
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:

@@ -11,8 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from leamvd._support import checks
+
 if TYPE_CHECKING:
     import pandas as pd
+
+checks.needs("leamvd.bench", "paper", "pandas", "psutil")
 
 
 class Tables(NamedTuple):

@@ -9,11 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import nbformat
-from sphinx.util.console import strip_colors
-from sphinx_external_toc.parsing import parse_toc_yaml
-
 import leamvd
+from leamvd._support import checks
 
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 
@@ -46,7 +43,12 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
         For a notebook that `check` refuses.
     RuntimeError
         If the build fails or warns; the message carries its output.
+    ModuleNotFoundError
+        Without the extra ``leamvd[book]``.
     """
+    checks.needs("rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc")
+    from sphinx.util.console import strip_colors
+
     sources = Path(leamvd.__file__).resolve().parent.parent
     if not (sources / "_config.yml").is_file():
         raise FileNotFoundError(
@@ -92,6 +94,8 @@ def check(notebook: Path) -> None:
         If its run failed, a cell holds an error or was not executed, or an image has no alternative text
         (cell metadata ``mystnb.image.alt``). The message names the notebook and every such cell.
     """
+    import nbformat
+
     content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     problems = ["its run ended with an exception"] if content.metadata.get("papermill", {}).get("exception") else []
     for number, cell in enumerate(content.cells, start=1):
@@ -110,6 +114,8 @@ def check(notebook: Path) -> None:
 
 
 def _notebooks(sources: Path, results: Path | None) -> list[Path]:
+    from sphinx_external_toc.parsing import parse_toc_yaml
+
     names = [f"{page}.ipynb" for page in parse_toc_yaml(sources / "_toc.yml") if page.startswith("notebooks/")]
     own = [sources / name for name in names]
     if results is None:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from leamvd._support import checks
+
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 PARTIAL = ".partial"
 
@@ -240,8 +242,11 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
     ------
     RunError
         When a cell fails or the kernel dies; the partial notebook and records stay where they are.
+    ModuleNotFoundError
+        Without the extra ``leamvd[book]``.
     """
-    import papermill  # half a second, and an optional dependency
+    checks.needs("running a notebook", "book", "papermill", "ipykernel", "myst_nb")
+    import papermill  # half a second
     from nbclient.exceptions import DeadKernelError
 
     from leamvd.paper.records import TERMINAL

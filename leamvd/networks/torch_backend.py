@@ -109,10 +109,8 @@ def _device(name: str | None) -> str:
 
 
 def _torch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError as error:
-        raise ImportError("backend='torch' needs PyTorch, try: pip install leamvd[torch]") from error
+    checks.needs("backend='torch'", "torch", "torch")
+    return importlib.import_module("torch")
 
 
 class TorchErrors:

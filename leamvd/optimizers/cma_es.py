@@ -4,7 +4,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
@@ -37,6 +36,8 @@ class CMAES(Optimizer):
 
     Raises
     ------
+    ModuleNotFoundError
+        Without pycma, which the extra `leamvd[paper]` brings.
     MemoryError
         If a full covariance matrix would not fit in the memory that is available.
     ValueError, TypeError
@@ -55,15 +56,14 @@ class CMAES(Optimizer):
         x0_in_population: bool = True,
         seed: int | None = None,
     ) -> None:
+        if diagonal:
+            checks.needs("method='sep-cma-es'", "paper", "cma")
+        else:
+            checks.needs("method='cma-es'", "paper", "cma", "psutil")
         start = checks.array("x0", x0, shape=(None,), dtype=np.float64)
         super().__init__(len(start), population_size, n_gen, seed, "float64")
-        n = self.n_var
-        needed, available = SQUARE_MATRICES * 8 * n**2, psutil.virtual_memory().available
-        if not diagonal and needed > available:
-            raise MemoryError(
-                f"CMA-ES with a full covariance matrix of n={n} variables needs {needed:,} bytes, "
-                f"{available:,} are available: use diagonal=True"
-            )
+        if not diagonal:
+            _check_memory(self.n_var)
         options: dict[str, Any] = {
             "popsize": self.population_size,
             "CMA_diagonal": bool(diagonal),
@@ -73,7 +73,7 @@ class CMAES(Optimizer):
             "verb_log": 0,
         }
         if bounds is not None:
-            options["bounds"] = [side.tolist() for side in bounds_arrays(bounds, n, self.dtype)]
+            options["bounds"] = [side.tolist() for side in bounds_arrays(bounds, self.n_var, self.dtype)]
         self._x0 = start.copy() if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
         self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
 
@@ -93,6 +93,18 @@ class CMAES(Optimizer):
     def _converged(self) -> dict[str, Any]:
         reasons = dict(_quiet(self._es.stop)) if self.generation else {}
         return {"cma": reasons} if reasons else {}
+
+
+def _check_memory(n: int) -> None:
+    """Refuse a full covariance matrix that would not fit in the memory that is available."""
+    import psutil
+
+    needed, available = SQUARE_MATRICES * 8 * n**2, psutil.virtual_memory().available
+    if needed > available:
+        raise MemoryError(
+            f"CMA-ES with a full covariance matrix of n={n} variables needs {needed:,} bytes, "
+            f"{available:,} are available: use diagonal=True"
+        )
 
 
 class _Normals:

@@ -1,1 +1,5 @@
 """The paper's experiments: data sets, studies, records, comparisons, claims, figures."""
+
+from leamvd._support import checks
+
+checks.needs("leamvd.paper", "paper", "cma", "matplotlib", "pandas", "pooch", "psutil", "requests", "sklearn")
