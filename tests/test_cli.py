@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -212,7 +213,11 @@ def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, t
     kernel = Path(os.environ["JUPYTER_DATA_DIR"], "kernels", "python3", "kernel.json")
     kernel.parent.mkdir(parents=True)
     kernel.write_text(json.dumps({"argv": ["false"], "display_name": "not this one", "language": "python"}))
-    write(notebooks / "01_one.ipynb", "one", WORK + "print(sys.executable, os.environ['MPLBACKEND'])")
+    write(
+        notebooks / "01_one.ipynb",
+        "one",
+        WORK + f"print({sys.executable!r} == sys.executable, os.environ['MPLBACKEND'])",
+    )
     write(notebooks / "02_two.ipynb", "two", "print(seed)", cell="seed: int = 1  # any: seed")
     output = tmp_path / "there"
     (output / "01_one").mkdir(parents=True)
@@ -231,10 +236,97 @@ def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, t
     assert (output / "01_one" / "records.csv").read_text() == "7 [0.0, 2.0] paper digits\n"
     notebook = nbformat.read(output / "01_one.ipynb", 4)
     nbformat.validate(notebook)
-    assert notebook.cells[-1].outputs[0].text == f"{sys.executable} module://matplotlib_inline.backend_inline\n"
-    notebook.cells[-1].outputs.clear()
-    assert str(tmp_path) not in nbformat.writes(notebook)
+    assert notebook.cells[-1].outputs[0].text == "True module://matplotlib_inline.backend_inline\n"
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
+
+
+def test_no_path_of_the_machine_is_left_in_a_notebook(notebooks: Path, tmp_path: Path) -> None:
+    tell = """
+import leamvd, numpy, sys, warnings
+from IPython.display import HTML
+warnings.warn(f"a warning names its file, of {dataset}/t10k")
+print(os.getcwd(), leamvd.__file__, numpy.__file__, pathlib.Path.home() / "notes", [pathlib.Path(dataset)], sep="\\n")
+print("and/or, 3/4, https://example.org/home/page", file=sys.stderr)
+HTML(f"<b>{dataset}</b>")
+"""
+    write(notebooks / "01_one.ipynb", "one", WORK, tell)
+    folder = tmp_path / "fashion"
+    folder.mkdir()
+    result = leamvd("reproduce", "--dataset", str(folder))
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "results" / "01_one.ipynb").read_text()
+    for place in (tmp_path, Path(cli.__file__).parents[1], Path.home(), tempfile.gettempdir(), sys.prefix):
+        assert str(place) not in text
+    notebook = nbformat.reads(text, 4)
+    _, injected, _, told = notebook.cells
+    assert 'dataset = "fashion"' in injected.source
+    assert notebook.metadata.papermill.parameters.dataset == "fashion"
+    shown = "".join(str(output.get("text", output.get("data"))) for output in told.outputs)
+    for part in (
+        "UserWarning: a warning names its file, of fashion/t10k", ".partial\n", "/leamvd/__init__.py\n",
+        "site-packages/numpy/__init__.py\n", "~/notes\n", "Path('fashion')]\n", "<b>fashion</b>",
+        "and/or, 3/4, https://example.org/home/page\n",
+    ):  # fmt: skip
+        assert part in shown
+
+
+def test_images_keep_their_bytes_and_longer_names_their_own(tmp_path: Path) -> None:
+    write(tmp_path / "01_one.ipynb", "one")
+    notebook = nbformat.read(tmp_path / "01_one.ipynb", 4)
+    notebook.metadata["papermill"] = {"exception": None}
+    notebook.cells[0].source += "# 1/2"
+    nbformat.write(notebook, tmp_path / "01_one.ipynb")
+    sections._finish(tmp_path / "01_one.ipynb", {"dataset": "/"})
+    assert nbformat.read(tmp_path / "01_one.ipynb", 4).cells[0].source.endswith("# 1/2")
+
+    picture = {"image/png": "/tmp/a", "text/plain": ["in /tmp/a", "in /tmp/a-b/c", "in /mnt/tmp/a", r"'D:\\one'"]}
+    names = {"/tmp/a": "a", "/tmp": "tmp", "D:\\one": "one", "D:\\\\one": "one"}
+    assert sections._shortened(picture, names) == {
+        "image/png": "/tmp/a", "text/plain": ["in a", "in tmp/a-b/c", "in /mnt/tmp/a", "'one'"]
+    }  # fmt: skip
+
+
+def test_the_cell_that_papermill_adds_is_folded(notebooks: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", "n_gen")
+    notebook = nbformat.read(notebooks / "01_one.ipynb", 4)
+    notebook.cells[0].metadata.tags.append("hide-input")
+    notebook.cells[1].metadata.tags = ["remove-cell"]
+    nbformat.write(notebook, notebooks / "01_one.ipynb")
+    assert leamvd("reproduce", "-p", "n_gen=7").exit_code == 0
+    parameters, injected, last = nbformat.read(Path("results", "01_one.ipynb"), 4).cells
+    assert parameters.metadata.tags == ["parameters", "hide-input"]
+    assert injected.metadata.tags == ["injected-parameters", "hide-input"]
+    assert last.metadata.tags == ["remove-cell"]
+    assert last.outputs[0].data["text/plain"] == "7"
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "windows"])
+def test_the_terminal_is_named_where_terminals_have_names(
+    named: bool, notebooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leamvd.paper import records
+
+    write(notebooks / "01_one.ipynb", "one", f"import os; print(os.environ.get({records.TERMINAL!r}))")
+    _ours, theirs = os.openpty()
+    name = os.ttyname(theirs)
+    monkeypatch.setenv(records.TERMINAL, "")  # so that it is taken back at the end
+    monkeypatch.delenv(records.TERMINAL)
+    if not named:
+        monkeypatch.delattr(os, "ttyname")
+    with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        sections.run(sections.load()[0], {}, tmp_path)
+    notebook = nbformat.read(tmp_path / ".partial" / "01_one.ipynb", 4)
+    assert notebook.cells[-1].outputs[0].text == f"{name if named else None}\n"
+
+
+def test_sections_run_once_and_in_the_order_of_the_book(notebooks: Path) -> None:
+    for name in ("01_one", "02_two", "03_three"):
+        write(notebooks / f"{name}.ipynb", name[3:])
+    every = sections.load()
+    assert [section.stem for section in every] == ["01_one", "02_two", "03_three"]
+    assert sections.choose(every, []) == every
+    assert sections.choose(every, ["three", "one", "03_three", "three"]) == [every[0], every[2]]
 
 
 def test_one_section_by_its_stem(notebooks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +367,7 @@ def test_papermill_mark_of_failure_is_enough(tmp_path: Path) -> None:
     path = tmp_path / "01_one.ipynb"
     path.write_text(json.dumps({"metadata": {"papermill": {"exception": True}}}))
     with pytest.raises(sections.RunError, match="exception"):
-        sections._finish(path)
+        sections._finish(path, {})
 
 
 def test_killed_run_carries_on(notebooks: Path, tmp_path: Path) -> None:

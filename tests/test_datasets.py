@@ -15,6 +15,26 @@ from scipy import stats
 from leamvd.paper import datasets
 from leamvd.paper.datasets import DataError, load, resize
 
+# --- names ---
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("fashion-mnist v1.2", "fashion-mnist v1.2"),
+        ("größe", "größe"),
+        ("a_b", "a-b"),
+        ("$x_1$ <b>&amp; *co*", "x-1- -b-amp- -co"),
+        ("__`[$]`__", "images"),
+    ],
+)
+def test_a_folder_name_cannot_be_read_as_html_markdown_or_tex(folder: str, name: str, tmp_path: Path) -> None:
+    data = load(write(tmp_path / folder, fake_files()))
+    assert data.name == name
+    assert data.description.startswith(f"{name}: ")
+    assert not set("$_<>&*`[]\\") & set(data.description)
+
+
 # --- resizing ---------------------------------------------------------------------------------------------------------
 
 

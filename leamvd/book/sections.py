@@ -1,6 +1,7 @@
 """The notebooks as programs: the parameters they take, the values these may have, and how a notebook runs."""
 
 import ast
+import contextlib
 import difflib
 import hashlib
 import io
@@ -8,13 +9,17 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import sys
+import sysconfig
+import tempfile
 import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from leamvd._support import checks
 
@@ -261,7 +266,7 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
         "JUPYTER_PREFER_ENV_PATH": "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
-    if sys.stderr.isatty():
+    with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
         os.environ[TERMINAL] = os.ttyname(sys.stderr.fileno())
     # papermill warns about parameters that its own parser of the cell cannot read; `assign` has checked them all.
     logging.getLogger("papermill").setLevel(logging.ERROR)
@@ -282,7 +287,7 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
         raise RunError(f"{place}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
     except DeadKernelError:
         raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
-    _finish(notebook)
+    _finish(notebook, values)
 
 
 def _prepare(section: Section, values: Mapping[str, object], work: Path) -> None:
@@ -296,14 +301,35 @@ def _prepare(section: Section, values: Mapping[str, object], work: Path) -> None
         mark.write_text(text, encoding="utf-8")
 
 
-def _finish(notebook: Path) -> None:
-    """Refuse a notebook that papermill marks as failed; take this machine's paths out of its metadata."""
+def _finish(notebook: Path, values: Mapping[str, object]) -> None:
+    """Refuse a notebook that papermill marks as failed; fold the cell that it adds; shorten this machine's paths."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
     execution = content["metadata"]["papermill"]
     if execution["exception"]:
         raise RunError(f"{notebook.stem}: papermill reports an exception\npartial notebook: {notebook}")
     execution |= {"input_path": notebook.name, "output_path": notebook.name}
+    for cell in content["cells"]:
+        if "injected-parameters" in cell["metadata"].get("tags", []):
+            cell["metadata"]["tags"].append("hide-input")
+    home, package = Path.home(), Path(__file__).parents[2]
+    places = [home, package, sysconfig.get_path("purelib"), tempfile.gettempdir(), notebook.parent, *values.values()]
+    paths = map(Path, map(str, places))
+    names = {str(path): "~" if path == home else path.name for path in paths if path.is_absolute() and path.name}
+    content = _shortened(content, names | {folder.replace("\\", "\\\\"): name for folder, name in names.items()})
     notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _shortened(content: Any, names: Mapping[str, str]) -> Any:
+    """Return a notebook's content with names in place of the folders' paths; images stay as they are."""
+    if isinstance(content, str):
+        for folder in sorted(names, key=len, reverse=True):
+            content = names[folder].join(re.split(rf"(?<!\w){re.escape(folder)}(?![\w-])", content))
+        return content
+    if isinstance(content, list):
+        return [_shortened(item, names) for item in content]
+    if isinstance(content, dict):
+        return {k: v if k.startswith("image/") else _shortened(v, names) for k, v in content.items()}
+    return content
 
 
 def publish(sections: Iterable[Section], output: Path) -> None:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import math
 import os
+import re
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,7 +41,8 @@ class Dataset(NamedTuple):
     Attributes
     ----------
     name : str
-        What pages and figures print: "MNIST", "scikit-learn digits", or the folder's name.
+        What pages and figures print: "MNIST", "scikit-learn digits", or the folder's name, with hyphens for special
+        signs.
     train, test : NDArray, shape (n_train, side * side) and (n_test, side * side)
         Pixels in [0, 1], row by row from the top left.
     train_labels, test_labels : NDArray[np.int64], shape (n_train,) and (n_test,)
@@ -319,12 +321,17 @@ def _read_folder(folder: Path, name: str | None = None) -> _Source:
         raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
     listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return _Source(
-        name or folder.name,
+        name or _printable(folder.name),
         (arrays["train", 3].reshape(-1, shape[0] ** 2), arrays["t10k", 3].reshape(-1, shape[0] ** 2)),
         (arrays["train", 1], arrays["t10k", 1]),
         255,
         hashlib.sha256(listing.encode()).hexdigest(),
     )
+
+
+def _printable(name: str) -> str:
+    """Return a folder's name with hyphens for what HTML, Markdown or TeX would take as theirs."""
+    return re.sub(r"(?:[^\w. -]|_)+", "-", name).strip(" .-") or "images"
 
 
 def _content(path: Path) -> bytes:
