@@ -58,7 +58,9 @@ def executed(stem: str) -> NotebookNode:
             data={f"{mime}text/plain": "0.25"},
             metadata={"scrapbook": {"name": key, "mime_prefix": mime}},
         )
-        cells.append(new_code_cell("glue()", execution_count=2, outputs=[value]))
+        cells.append(new_code_cell("glue()", execution_count=2, outputs=[value], metadata={"tags": ["remove-cell"]}))
+    for name in ("parameters", "injected-parameters"):
+        cells.append(new_code_cell(f"{stem} = {name!r}", execution_count=3, metadata={"tags": [name, "hide-input"]}))
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     bar = {"model_module": "@jupyter-widgets/controls", "model_name": "HTMLModel", "state": {}}
     widgets = {
@@ -81,13 +83,14 @@ class Page(HTMLParser):
         super().__init__()
         self.path, self.ids, self.links, self.loads, self.images, self.text = path, set(), [], [], [], ""
         self.in_script = False
-        self.scripts = ""
+        self.scripts, self.folded, self.n_details = "", "", 0
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         self.ids.add(values.get("id"))
         self.in_script = tag in ("script", "style")
+        self.n_details += tag == "details"
         if tag == "a" and values.get("href"):
             self.links.append(values["href"])
         elif tag == "link" and values.get("rel") in ("stylesheet", "preload", "icon", "shortcut icon"):
@@ -99,8 +102,11 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self.in_script = False
+        self.n_details -= tag == "details"
 
     def handle_data(self, data: str) -> None:
+        if self.n_details:
+            self.folded += data
         if self.in_script:
             self.scripts += data
         else:
@@ -185,6 +191,16 @@ def test_links_lead_to_pages_and_places_that_exist(pages: dict[str, Page]) -> No
     assert n_links > 100
 
 
+def test_parameters_are_folded_and_cells_that_only_glue_are_left_out(pages: dict[str, Page]) -> None:
+    for stem in STEMS:
+        page = pages[f"notebooks/{stem}"]
+        for name in ("parameters", "injected-parameters"):
+            assert f"{stem} = {name!r}" in page.folded
+        assert "draw()" in page.text
+        assert "draw()" not in page.folded
+        assert "glue()" not in page.text
+
+
 def test_launch_buttons_name_the_notebook(pages: dict[str, Page]) -> None:
     for stem in STEMS:
         launch = [link for link in pages[f"notebooks/{stem}"].links if "binder" in link or "colab" in link]
@@ -255,14 +271,28 @@ def test_a_notebook_that_should_not_be_shown_is_refused(tmp_path: Path, fault, m
     assert not (tmp_path / "book").exists()
 
 
+@pytest.mark.parametrize("kind", ["image/png", "image/jpeg", "image/svg+xml", "image/gif"])
+def test_an_image_of_any_kind_needs_alternative_text(kind: str, tmp_path: Path) -> None:
+    cell = new_code_cell("draw()", execution_count=1, outputs=[new_output("display_data", data={kind: "pixels"})])
+    nbformat.write(new_notebook(cells=[cell]), tmp_path / "one.ipynb")
+    with pytest.raises(ValueError, match="cell 1 shows an image without"):
+        render.check(tmp_path / "one.ipynb")
+    cell.metadata = {"mystnb": {"image": {"alt": "A curve."}}}
+    nbformat.write(new_notebook(cells=[cell]), tmp_path / "one.ipynb")
+    render.check(tmp_path / "one.ipynb")
+
+
 def test_a_warning_fails_the_build_and_keeps_the_earlier_book(tmp_path: Path) -> None:
     notebook = executed(STEMS[0])
-    notebook.cells[0].source += "\n{numref}`nowhere-at-all`\n"
+    notebook.cells[0].source += "\n{numref}`nowhere-at-all` {py:func}`leamvd.nothing`\n"
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / ".buildinfo").touch()
     (tmp_path / "results").mkdir()
-    with pytest.raises(RuntimeError, match="undefined label: 'nowhere-at-all'"):
+    with pytest.raises(RuntimeError, match="undefined label: 'nowhere-at-all'") as caught:
         render.render(write(tmp_path / "results", **{f"_{STEMS[0]}": notebook}), tmp_path / "book")
+    assert "py:func reference target not found: leamvd.nothing" in str(
+        caught.value
+    )  # which is seen by nitpicking alone
     assert (tmp_path / "book" / ".buildinfo").is_file()
 
 

@@ -1,6 +1,7 @@
 """The rules of the code base: who imports whom, style, types, start-up time, what a notebook may hold."""
 
 import ast
+import itertools
 import re
 import statistics
 import subprocess
@@ -93,6 +94,23 @@ def test_a_wing_imports_only_wings_below_it(module: str) -> None:
         assert {wing, other} != SAME_FLOOR, f"{module} imports from {other}, which stands beside it"
 
 
+def test_figures_draw_plain_tables() -> None:
+    for path in (PACKAGE / "paper" / "figures").glob("*.py"):
+        found = {other for other in imported(path.read_text(encoding="utf-8")) if other.startswith("paper/")}
+        assert found <= {"paper/figures/style.py"}, f"{path.name} imports {found}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_house_style_of_a_module(module: str) -> None:
+    text = (PACKAGE / module).read_text(encoding="utf-8")
+    names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+    assert "__all__" not in names, "only leamvd/__init__.py says what is public; a leading underscore says the rest"
+    aliases = re.findall(r"^\w+(?:: TypeAlias)? = (?:npt\.)?NDArray\[.*", text, re.MULTILINE)
+    assert aliases == [] or module == "_support/compile.py", "types of arrays have one home, _support/compile.py"
+    signs = set(filter(lambda sign: not sign.isascii(), text)) - set("×±–")  # what labels and tables show
+    assert signs == set(), "formulas are ASCII in sources: W^T v, sqrt(n), sigma, <="
+
+
 def test_every_module_is_in_a_wing_and_in_the_map() -> None:
     order = modules_in_order()
     assert len(order) == len(set(order))
@@ -153,6 +171,25 @@ def test_no_path_of_some_machine_in_a_file() -> None:
     assert found == {}
 
 
+# What design says with another word, or another spelling; "spread over threads" is no name of a number.
+BANNED = re.compile(
+    r"rival|competitor|unseeded|seed solution|spread(?! over\b)|quickest|not[-_]a[-_]number|normal numbers|a run each"
+    r"|\blaws?\b|\brow [re]\d|\bgrey|colour|favour|behaviour|neighbour|centre"
+    r"|(?:optimi|normali|binari|minimi|maximi|initiali|summari|generali|vectori|recogni|organi|reali|utili|paralleli)s"
+    r"(?:e|es|ed|ing|er|ers|ation|ations)\b",
+    re.IGNORECASE,
+)
+PROSE = [*PACKAGE.rglob("*.py"), *ROOT.glob("book/*.md"), *ROOT.glob("*.md"), ROOT / "Makefile", *NOTEBOOKS]
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_one_word_for_one_thing(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        text = "\n".join(f"{cell.source}\n{cell.metadata}\n{cell.id}" for cell in nbformat.reads(text, 4).cells)
+    assert [line for line in text.splitlines() if BANNED.search(line)] == []
+
+
 def code_cells(path: Path) -> list[nbformat.NotebookNode]:
     return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
@@ -169,6 +206,30 @@ def test_notebook_calls_the_library(path: Path) -> None:
     assert [ast.unparse(node) for tree in trees for node in ast.walk(tree) if isinstance(node, banned)] == []
     lines = [line.strip() for cell in cells for line in cell.source.splitlines()]
     assert sum(bool(line) and not line.startswith("#") for line in lines) <= CODE_LINES
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_calls_modules_by_their_names(path: Path) -> None:
+    """Only the figures have an alias, `draw`: their modules are named as those that make the tables."""
+    trees = [ast.parse(cell.source) for cell in code_cells(path)]
+    imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    renamed = {
+        (getattr(node, "module", None) or alias.name, alias.asname)
+        for node in imports
+        for alias in node.names
+        if alias.asname and (getattr(node, "module", None) or alias.name).startswith("leamvd")
+    }
+    assert renamed <= {("leamvd.paper.figures", "draw")}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_shows_what_a_reader_wants_to_see(path: Path) -> None:
+    for cell in code_cells(path):
+        tags = cell.metadata.get("tags", [])
+        if {"parameters", "injected-parameters"} & set(tags):
+            assert "hide-input" in tags, f"folded on the page:\n{cell.source}"
+        if re.search(r"\bglue\(", cell.source):
+            assert {"remove-cell", "remove-input", "hide-input"} & set(tags), f"hidden on the page:\n{cell.source}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -193,3 +254,26 @@ def test_notebook_is_executed_and_its_figures_described(path: Path) -> None:
             myst = {"figure": {}, "image": {}} | cell.metadata.get("mystnb", {})
             for text in (myst["figure"].get("caption"), myst["figure"].get("name"), myst["image"].get("alt")):
                 assert text, f"code cell {number} lacks a caption, a name or an alternative text: {myst}"
+            (saved,) = re.findall(r"""["']([\w-]+)["'], output\)""", cell.source)
+            assert myst["figure"]["name"] == f"fig-{saved}", "a figure and its file have one name"
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z]{3,}|\d+", text.lower()))
+
+
+def fit(alt: str, caption: str, captions: list[str]) -> float:
+    """Return how many words an alternative text and a caption share, those that few captions have counting most."""
+    return sum(1 / sum(word in words(other) for other in captions) for word in words(alt) & words(caption))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_two_alternative_texts_are_swapped(path: Path) -> None:
+    shown = [cell.metadata.mystnb for cell in code_cells(path) if "mystnb" in cell.metadata]
+    captions = [myst.figure.caption for myst in shown]
+    for a, b in itertools.combinations(shown, 2):
+        own, swapped = (
+            fit(a.image.alt, x.figure.caption, captions) + fit(b.image.alt, y.figure.caption, captions)
+            for x, y in ((a, b), (b, a))
+        )
+        assert own > swapped, f"alternative texts tell these figures apart less than their captions do: {a}\n{b}"

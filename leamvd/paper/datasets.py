@@ -96,7 +96,7 @@ def load(
     side : int
         Side of the images, made by `resize`: 28 and 7 in the paper (item E4: the mean of 4 x 4 blocks).
     binarize : {"gray", "threshold", "bernoulli"}
-        Row E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
+        Item E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
     n_train, n_test : int or None
         Size of a subset drawn without replacement and kept in the source's order; None takes all. With one seed a
         smaller subset is part of a larger one.
