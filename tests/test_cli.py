@@ -274,10 +274,10 @@ def test_images_keep_their_bytes_and_longer_names_their_own(tmp_path: Path) -> N
     write(tmp_path / "01_one.ipynb", "one")
     notebook = nbformat.read(tmp_path / "01_one.ipynb", 4)
     notebook.metadata["papermill"] = {"exception": None}
-    notebook.cells[0].source += "# 1/2"
+    notebook.cells[0].source += "# 1 / 2"
     nbformat.write(notebook, tmp_path / "01_one.ipynb")
     sections._finish(tmp_path / "01_one.ipynb", {"dataset": "/"})
-    assert nbformat.read(tmp_path / "01_one.ipynb", 4).cells[0].source.endswith("# 1/2")
+    assert nbformat.read(tmp_path / "01_one.ipynb", 4).cells[0].source.endswith("# 1 / 2")
 
     picture = {"image/png": "/tmp/a", "text/plain": ["in /tmp/a", "in /tmp/a-b/c", "in /mnt/tmp/a", r"'D:\\one'"]}
     names = {"/tmp/a": "a", "/tmp": "tmp", "D:\\one": "one", "D:\\\\one": "one"}
