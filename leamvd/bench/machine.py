@@ -2,9 +2,9 @@
 
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import psutil
 
 import leamvd
 from leamvd._support.threads import thread_count
+from leamvd.bench.baselines import installed
 from leamvd.paper import records
 
 _PACKAGES = (
@@ -28,7 +29,7 @@ def machine() -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
+        "versions": {name: found for name in _PACKAGES if (found := installed(name)) is not None},
         "date": datetime.date.today().isoformat(),
         "commit": records._commit(),
         "code": records._code(Path(leamvd.__file__).parent),
@@ -44,18 +45,8 @@ def fingerprint(profile: str, found: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def _processor() -> str:
     """Return the processor's name: Linux says it in a file only."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
+    path = Path("/proc/cpuinfo")
+    named = re.search(r"model name\s*: (.+)", path.read_text(encoding="utf-8") if path.exists() else "")
+    return named[1] if named else platform.processor() or platform.machine()
