@@ -79,8 +79,9 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the last iteration of every run."""
-    return table.query("iteration == iteration.max()")
+    """Return the last iteration of every run; methods may have run for different numbers of iterations."""
+    last: pd.DataFrame = table[table["iteration"] == table.groupby(_RUN)["iteration"].transform("max")]
+    return last
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -156,21 +157,22 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
-def gain(table: pd.DataFrame, measure: str = "mean_field", since: int = 0) -> pd.DataFrame:
-    """Return by how much the final error of each run is below that of iteration `since`, in percent of the latter.
+def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
+    """Return by how much the final errors are below those of iteration `since`, in percent of the latter.
 
     Returns
     -------
     DataFrame
-        A row for each kind of inputs, layer and method: the median over runs, the number of runs, and how many
-        of them gained.
+        A row for each kind of inputs, layer, method and measure: the median gain over runs, the number of runs, and
+        how many of them gained. None for runs that have no such iteration.
     """
-    first = table[table["iteration"] == since].set_index(_RUN)[measure]
-    gains = 100 * (1 - final(table).set_index(_RUN)[measure] / first)
-    groups = gains.groupby(level=_GROUP, sort=False)
-    return pd.DataFrame(
-        {"median": groups.median(), "runs": groups.size(), "gained": groups.agg(lambda g: int((g > 0).sum()))}
-    )
+    ends = pd.merge(table[table["iteration"] == since], final(table), on=_RUN, suffixes=("_first", ""))
+    parts = []
+    for measure in MEASURES:
+        run = ends.assign(measure=measure, gain=100 * (1 - ends[measure] / ends[f"{measure}_first"]))
+        groups = run.groupby([*_GROUP, "measure"], sort=False)["gain"]
+        parts.append(groups.agg(gain="median", runs="size", gained=lambda gain: int((gain > 0).sum())))
+    return pd.concat(parts).reset_index()
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
