@@ -15,28 +15,15 @@ if TYPE_CHECKING:
 
 
 class Tables(NamedTuple):
-    """What a run of the bench found.
+    """What a run of the bench found; the columns are those of ``COLUMNS`` in the modules that measure."""
 
-    Attributes
-    ----------
-    optimizers : DataFrame
-        Time and memory of a generation, see `leamvd.bench.optimizers`.
-    parts : DataFrame
-        LEA-MVD's generation taken apart, see `leamvd.bench.parts`.
-    objectives, training, probe, split : DataFrame
-        The objective, contrastive divergence, its features, and a generation of the two experiments taken apart, see
-        `leamvd.bench.networks`.
-    machine : dict
-        What it was measured on.
-    """
-
-    optimizers: pd.DataFrame
-    parts: pd.DataFrame
-    objectives: pd.DataFrame
-    training: pd.DataFrame
-    probe: pd.DataFrame
-    split: pd.DataFrame
-    machine: dict[str, Any]
+    optimizers: pd.DataFrame  # time and memory of a generation
+    parts: pd.DataFrame  # LEA-MVD's generation taken apart
+    objectives: pd.DataFrame  # the reconstruction error of a population
+    training: pd.DataFrame  # an epoch of contrastive divergence
+    probe: pd.DataFrame  # the features that it learns
+    split: pd.DataFrame  # a generation of the two experiments: optimizer and objective
+    machine: dict[str, Any]  # what it was measured on
 
 
 def run(

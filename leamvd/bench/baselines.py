@@ -350,18 +350,7 @@ def version(method: str) -> str | None:
 
 
 def make(method: str, n: int, dtype: str, seed: int = 0) -> Search:
-    """Return one of `METHODS` at work on the sphere.
-
-    Parameters
-    ----------
-    method : str
-        Of `METHODS`; its package must be installed.
-    n : int
-        Number of variables.
-    dtype : {"float32", "float64"}
-        Of those of the method.
-    seed : int
-        One seed, one run.
+    """Return one of `METHODS`, whose package is installed, at work on the sphere.
 
     Raises
     ------

@@ -20,15 +20,11 @@ if TYPE_CHECKING:  # a job's process imports this module: what takes long to imp
 ANSWER = "leamvd bench: "
 """What the line with a process's answer begins with: packages print lines of their own."""
 
-THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
+# How many threads libraries start, which they read when they are imported
+_THREADS = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS",
-)
-"""Environment variables that say how many threads libraries start; they are read at import."""
+)  # fmt: skip
 
 # JAX on the processor, as the rest; and one heap of glibc's, or what compiling has freed is used again or not by chance
 _ALIKE = {"JAX_PLATFORMS": "cpu", "MALLOC_ARENA_MAX": "1"}
@@ -39,30 +35,14 @@ class RefusalError(RuntimeError):
 
 
 class Job(NamedTuple):
-    """What one process measures: one row of a table, or a few that must be measured in turn.
+    """What one process measures: one row of a table, or a few that must be measured in turn."""
 
-    Attributes
-    ----------
-    table : str
-        Where its rows belong.
-    function : str
-        What measures it, as "module:name"; returns a list of dicts.
-    arguments : dict
-        Of the function; what tells this job from the table's others.
-    known : dict
-        Columns that need no measurement.
-    threads : int
-        Processors and threads that it has.
-    limit : float
-        Seconds after which it is stopped.
-    """
-
-    table: str
-    function: str
-    arguments: dict[str, Any]
-    known: dict[str, Any]
-    threads: int = 1
-    limit: float = 60.0
+    table: str  # where its rows belong
+    function: str  # what measures it, as "module:name"; returns a list of dicts
+    arguments: dict[str, Any]  # of the function; what tells this job from the table's others
+    known: dict[str, Any]  # columns that need no measurement
+    threads: int = 1  # processors and threads that it has
+    limit: float = 60.0  # seconds after which it is stopped
 
     @property
     def name(self) -> str:
@@ -73,10 +53,9 @@ class Job(NamedTuple):
     def measure(self) -> dict[str, Any]:
         """Return status, rows and seconds of the measurement; no rows where the status is not "ok"."""
         request = {"function": self.function, "arguments": self.arguments, "threads": self.threads}
-        # -P: modules of any name may lie in the current folder
         program = f"from {__name__} import answer; answer()"
-        command = [sys.executable, "-P", "-c", program, json.dumps(request)]
-        environment = os.environ | dict.fromkeys(THREADS, str(self.threads)) | _ALIKE
+        command = [sys.executable, "-P", "-c", program, json.dumps(request)]  # -P: any module may lie in this folder
+        environment = os.environ | dict.fromkeys(_THREADS, str(self.threads)) | _ALIKE
         start = time.monotonic()
         found: dict[str, Any] = {"status": "", "rows": []}
         try:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ _REFERENCE_FLOP = 3e10  # the references' share of a population: theirs are the 
 # ---- the objective
 
 
-def objective(
+def objectives(
     n_visible: int,
     n_hidden: int,
     n_images: int,
@@ -157,10 +157,10 @@ def as_scikit_learn(
     V: Array, n_hidden: int, batch_size: int, *, seed: int, n_threads: int | None = None
 ) -> ContrastiveDivergence:
     """Return a trainer of scikit-learn's algorithm and settings: persistent CD without momentum or decay."""
-    plain = {"momentum": 0.0, "final_momentum": 0.0, "weight_decay": 0.0, "weight_std": 0.01}
     return ContrastiveDivergence(
-        V, n_hidden, persistent=True, batch_size=batch_size, seed=seed, n_threads=n_threads, **plain
-    )
+        V, n_hidden, persistent=True, batch_size=batch_size, momentum=0.0, final_momentum=0.0, weight_decay=0.0,
+        weight_std=0.01, seed=seed, n_threads=n_threads,
+    )  # fmt: skip
 
 
 def _limited(work: Callable[[], object], threads: int) -> Callable[[], None]:
@@ -268,34 +268,43 @@ def jobs(profile: str) -> list[Job]:
     PyTorch is measured where it is installed, on all threads. The images are MNIST's where it is on this machine and
     the profile is the paper's; otherwise scikit-learn's digits, and random ones for contrastive divergence's seconds.
     """
-    some, cores = 1 if profile == "quick" else min(2, thread_count(None)), thread_count(None)
-    backends = [("numpy", "float32", threads) for threads in sorted({1, some})]
-    torch = [("torch", precision, some) for precision in ("float32", "bfloat16")]
-    has_torch = profile == "paper" and importlib.util.find_spec("torch") is not None
-    found = []
-    for v, h in SHAPES[profile]:
-        for backend, precision, threads in backends + torch * (has_torch and v == 784):
-            how = {"backend": backend, "precision": precision, "threads": threads, "rounds": ROUNDS}
-            shape = {"n_visible": v, "n_hidden": h, "n_images": _IMAGES[profile]}
-            found.append(_job("objectives", objective, threads, **shape, **how))
-    shape = dict(zip(("n_images", "n_visible", "n_hidden"), _EPOCH[profile], strict=True))
-    found.append(_job("training", training, some, **shape, batch_size=100, threads=some, rounds=ROUNDS))
+    cores = thread_count(None)
+    some = 1 if profile == "quick" else min(2, cores)
     dataset, side = ("mnist", 28) if profile == "paper" and _has_mnist() else ("digits", 8)
+    n_images = _IMAGES[profile] if dataset == "mnist" else 300
     n_hidden, epochs, seeds = _PROBE[profile]
-    for seed in range(seeds):
-        how = {"dataset": dataset, "side": side, "n_hidden": n_hidden, "epochs": epochs, "seed": seed}
-        found.append(_job("probe", probe, cores, **how))
-    images = {"dataset": dataset, "n_images": _IMAGES[profile] if dataset == "mnist" else 300}
-    for section in ("mnist-7x7", "mnist-28x28"):
-        for layer, _ in enumerate(studies.study(section, profile).layers, start=1):
-            where = {"section": section, "profile": profile, "layer": layer}
-            found.append(_job("split", split, cores, **where, **images, threads=cores, rounds=_SPLIT_ROUNDS))
-    return found
+    epoch = dict(zip(("n_images", "n_visible", "n_hidden"), _EPOCH[profile], strict=True))
+    sections = {section: studies.study(section, profile).layers for section in ("mnist-7x7", "mnist-28x28")}
+    return [
+        *_objectives(profile, some),
+        _job(training, epoch | {"batch_size": 100, "threads": some, "rounds": ROUNDS}, some),
+        *(
+            _job(probe, {"dataset": dataset, "side": side, "n_hidden": n_hidden, "epochs": epochs, "seed": seed}, cores)
+            for seed in range(seeds)
+        ),
+        *(
+            _job(split, {"section": section, "profile": profile, "layer": layer, "dataset": dataset,
+                         "n_images": n_images, "threads": cores, "rounds": _SPLIT_ROUNDS}, cores)
+            for section, layers in sections.items() for layer in range(1, len(layers) + 1)
+        ),
+    ]  # fmt: skip
 
 
-def _job(table: str, function: Callable[..., object], threads: int, **arguments: Any) -> Job:
+def _objectives(profile: str, threads: int) -> Iterator[Job]:
+    """Yield all shapes by NumPy, on one thread and on `threads`, and the first one by PyTorch."""
+    has_torch = profile == "paper" and importlib.util.find_spec("torch") is not None
+    numpy = [("numpy", "float32", count) for count in sorted({1, threads})]
+    torch = [("torch", precision, threads) for precision in ("float32", "bfloat16") if has_torch]
+    for i, (v, h) in enumerate(SHAPES[profile]):
+        for backend, precision, count in numpy + torch * (i == 0):
+            shape = {"n_visible": v, "n_hidden": h, "n_images": _IMAGES[profile]}
+            how = {"backend": backend, "precision": precision, "threads": count, "rounds": ROUNDS}
+            yield _job(objectives, shape | how, count)
+
+
+def _job(function: Callable[..., object], arguments: dict[str, Any], threads: int) -> Job:
     known = {"dtype": "float32", "population_size": POPULATION_SIZE}
-    return Job(table, f"{__name__}:{function.__name__}", arguments, known, threads, limit=300.0)
+    return Job(function.__name__, f"{__name__}:{function.__name__}", arguments, known, threads, limit=300.0)
 
 
 def _has_mnist() -> bool:

@@ -35,16 +35,8 @@ def alternate(
 ) -> dict[_Name, Seconds]:
     """Time works in turn: in each round each of them once, or as often as it takes to fill some time.
 
-    Parameters
-    ----------
-    works : mapping of hashable to Work
-        What is timed, by name.
-    rounds : int
-        Rounds that count. One more, the warm-up, goes before them.
-    at_least : float
-        Seconds that a work is repeated for in each round; its call in the warm-up tells how often.
-    rest : float
-        Seconds to wait before a work.
+    One round, the warm-up, goes before the `rounds` that count; a work's call in it tells how often it has to be
+    repeated in each round to take `at_least` so many seconds. Before each work there is a `rest` of some seconds.
 
     Returns
     -------
