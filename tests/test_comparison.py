@@ -8,6 +8,7 @@ from scipy import stats
 
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import constant_baseline
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import comparison, records, studies
 from leamvd.paper.studies import Study
 
@@ -35,7 +36,8 @@ def study():
         layers=(6, 5),
         methods=("cd", "lea-mvd", "cma-es"),
         seeds=(3, 4),
-        training=Training(n_gen=2, population_size=8, n_elite=2, dtype="float64"),
+        training=Training(n_elite=2, dtype="float64"),
+        reading=Reading(n_gen=2, population_size=8),
     )
 
 
@@ -187,7 +189,7 @@ def test_memory_is_linear_for_lea_mvd_and_square_for_cma_es(study):
 def test_decompositions_are_those_that_pycma_makes(study):
     import cma
 
-    longer = dataclasses.replace(study, layers=(3, 2), training=dataclasses.replace(study.training, n_gen=30))
+    longer = dataclasses.replace(study, layers=(3, 2), reading=dataclasses.replace(study.reading, n_gen=30))
     for row in comparison.decompositions(longer).to_dict("records"):
         options = {"popsize": 8, "verbose": -9, "verb_log": 0, "seed": 1}
         strategy = cma.CMAEvolutionStrategy(np.zeros(row["variables"]), 0.1, options)

@@ -24,6 +24,9 @@ METHODS = ("cd", *OPTIMIZERS)
 FEATURES = ("probabilities", "bits")
 """What the next layer is trained on (item E6)."""
 
+EXPERIMENT = Reading(n_gen=50)
+"""The reading of the paper's experiments: 50 generations, and as many epochs of contrastive divergence (item R3)."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
@@ -31,12 +34,10 @@ class Training:
 
     Attributes
     ----------
-    n_gen : int
-        Generations, and epochs of contrastive divergence: 50 in the paper.
-    population_size, n_elite, sigma0 : int, int, float
-        Of the optimizers: lambda, elites (LEA-MVD), and the initial standard deviation, CMA-ES's sigma0 too (E9).
-    exponent : float, optional
-        Of LEA-MVD's selection weights (R19); None leaves it to the reading.
+    n_elite : int
+        Individuals that LEA-MVD keeps.
+    sigma0 : float
+        First standard deviation of the optimizers (E9).
     x0_epochs : int
         Epochs of contrastive divergence that make the seed solution of the optimizers (E5).
     dtype : {"float32", "float64"}
@@ -48,11 +49,8 @@ class Training:
         Of contrastive divergence (E8), see `leamvd.networks.contrastive_divergence.ContrastiveDivergence`.
     """
 
-    n_gen: int = 50
-    population_size: int = 24
     n_elite: int = 4
     sigma0: float = 0.1
-    exponent: float | None = None
     x0_epochs: int = 1
     dtype: str = "float32"
     backend: Literal["numpy", "torch"] = "numpy"
@@ -67,12 +65,8 @@ class Training:
     weight_decay: float = 2e-4
 
     def __post_init__(self) -> None:
-        checks.integer("n_gen", self.n_gen, at_least=1)
-        checks.integer("population_size", self.population_size, at_least=2)
         checks.integer("n_elite", self.n_elite, at_least=1)
         checks.real("sigma0", self.sigma0, above=0)
-        if self.exponent is not None:
-            checks.real("exponent", self.exponent, at_least=0)
         checks.integer("x0_epochs", self.x0_epochs, at_least=0)
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         _ = self.arithmetic  # checks its settings
@@ -100,19 +94,15 @@ class Training:
 
     def optimizer(self, method: str, x0: NDArray[Any], *, reading: Reading, seed: int) -> Optimizer:
         """Return the optimizer `method` that starts at the parameters `x0`, shape (n,), of a layer."""
-        if self.exponent is not None:
-            reading = dataclasses.replace(reading, exponent=self.exponent)
-        options: dict[str, Any] = {
-            "lea-mvd": {
-                "sigma0": self.sigma0,
-                "n_elite": self.n_elite,
-                "dtype": self.dtype,
-                "reading": reading,
-            },
-            "random": {"sigma0": self.sigma0, "dtype": self.dtype},
-        }.get(method, {"sigma0": self.sigma0, "x0_in_population": reading.x0_in_population})
-        size = self.population_size
-        return optimizer(method, x0, population_size=size, n_gen=self.n_gen, seed=seed, **options)
+        return optimizer(method, x0, seed=seed, **self.options(method, reading))
+
+    def options(self, method: str, reading: Reading) -> dict[str, Any]:
+        """Return what the optimizer `method` is built with, but for the start solution and the seed."""
+        options = {"sigma0": self.sigma0, "population_size": reading.population_size, "n_gen": reading.n_gen}
+        if method == "lea-mvd":
+            return options | {"n_elite": self.n_elite, "dtype": self.dtype, "reading": reading}
+        options |= {"x0_in_population": reading.x0_in_population}
+        return options | ({"dtype": self.dtype} if method == "random" else {})  # pycma has double precision only
 
 
 class Step(NamedTuple):
@@ -132,7 +122,7 @@ def train(
     n_hidden: int,
     *,
     training: Training | None = None,
-    reading: Reading | None = None,
+    reading: Reading = EXPERIMENT,
     seed: int = 0,
 ) -> Iterator[Step]:
     """Train one layer, and yield it before the first iteration and after each.
@@ -150,8 +140,9 @@ def train(
         Hidden units.
     training : Training, optional
         Settings; the defaults are the paper's.
-    reading : Reading, optional
-        Of LEA-MVD; CMA-ES takes ``x0_in_population`` from it.
+    reading : Reading
+        Of LEA-MVD; the other optimizers take ``population_size``, ``n_gen`` and ``x0_in_population`` from it, and
+        contrastive divergence takes its epochs, ``n_gen``.
     seed : int
         One seed, one result.
 
@@ -165,12 +156,12 @@ def train(
         If an argument is out of range, or the method cannot hold so many variables.
     """
     checks.choice("method", method, METHODS)
-    training, reading = training or Training(), reading or Reading()
+    training = training or Training()
     start = time.perf_counter()
     cd = training.contrastive_divergence(V, n_hidden, seed=seed)
     epoch_products = 2 * training.cd_steps + 3
     if method == "cd":
-        for epoch in range(training.n_gen + 1):
+        for epoch in range(reading.n_gen + 1):
             rbm = cd.epoch() if epoch else cd.rbm
             seconds = time.perf_counter() - start
             yield Step(epoch, rbm, 0, epoch, epoch * epoch_products, seconds)
@@ -194,7 +185,7 @@ def _optimize(
         V, n_hidden, backend=training.backend, device=training.device, precision=training.precision
     )
     opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
-    for iteration in range(1, training.n_gen + 1):  # every method spends the whole budget, whatever `stop` says
+    for iteration in range(1, reading.n_gen + 1):  # every method spends the whole budget, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))
         best = RBM.from_flat(opt.result.x.astype(rbm.W.dtype), n_visible, n_hidden)
@@ -233,7 +224,7 @@ def pretrain(
     *,
     method: str = "cd",
     training: Training | None = None,
-    reading: Reading | None = None,
+    reading: Reading = EXPERIMENT,
     features: Literal["probabilities", "bits"] = "probabilities",
     inputs: Sequence[NDArray[Any]] | None = None,
     seed: int = 0,

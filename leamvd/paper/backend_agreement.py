@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import stats
 
 from leamvd._support import checks
-from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import records
 from leamvd.paper.comparison import final, holm
 from leamvd.paper.studies import Study, images
@@ -31,7 +31,7 @@ _SMALL = Study(
     methods=("lea-mvd", "lea-mvd:x0-excluded"),
     inputs=("own",),
     seeds=tuple(range(64)),
-    training=Training(n_gen=30),
+    reading=Reading(n_gen=30),
 )
 
 STUDIES = (
@@ -46,7 +46,7 @@ STUDIES = (
         methods=("lea-mvd:x0-excluded",),
         inputs=("own",),
         seeds=tuple(range(10)),
-        training=Training(n_gen=15),
+        reading=Reading(n_gen=15),
     ),
 )
 """The first layer of both experiments on real MNIST, on fewer images and generations than the paper's.

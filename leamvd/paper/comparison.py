@@ -47,8 +47,9 @@ def setting(study: studies.Study, data: Dataset) -> str:
     search = "" if backend == "numpy" else f" (searched by {backend} on {device} in {precision})"
     return (
         f"Data: {data.description}. Layers {sizes}: {variables} variables. "
-        f"Methods: {', '.join(study.methods)}; {training.n_gen} iterations, population {training.population_size}, "
-        f"{training.dtype}{search}, seeds {', '.join(map(str, study.seeds))}. The next layer sees {study.features}."
+        f"Methods: {', '.join(study.methods)}; {study.reading.n_gen} iterations, "
+        f"population {study.reading.population_size}, {training.dtype}{search}, "
+        f"seeds {', '.join(map(str, study.seeds))}. The next layer sees {study.features}."
     )
 
 
@@ -208,7 +209,7 @@ def memory(study: studies.Study) -> pd.DataFrame:
             finally:
                 tracemalloc.stop()
             seconds = min(_generations(study, method, n))  # untraced
-            population = 8 * n * study.training.population_size
+            population = 8 * n * study.reading.population_size
             rows.append((layer, method, n, peak / 1e6, peak / population, 1e3 * seconds))
     columns = ["layer", "method", "variables", "peak MB", "peak / float64 population", "ms a generation"]
     return pd.DataFrame(rows, columns=columns)
@@ -229,12 +230,12 @@ def decompositions(study: studies.Study) -> pd.DataFrame:
 
     rows = []
     for layer, n in enumerate(_variables(study), start=1):
-        options = {"popsize": study.training.population_size, "verbose": -9, "verb_log": 0, "seed": np.nan}
+        options = {"popsize": study.reading.population_size, "verbose": -9, "verb_log": 0, "seed": np.nan}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             gap = cma.CMAEvolutionStrategy(np.zeros(n), 1.0, options).sm.lazy_update_gap
         wait = max(1, int(np.ceil(gap)))
-        rows.append((layer, n, gap, (study.training.n_gen - 1) // wait))
+        rows.append((layer, n, gap, (study.reading.n_gen - 1) // wait))
     return pd.DataFrame(rows, columns=["layer", "variables", "gap", "decompositions"])
 
 
@@ -245,9 +246,9 @@ def _variables(study: studies.Study) -> list[int]:
 
 def _generations(study: studies.Study, method: str, n: int) -> list[float]:
     """Return the seconds of each of three generations; the values do not depend on the candidates."""
-    values = np.arange(study.training.population_size, dtype=float)
-    name = method.partition(":")[0]
-    opt = study.training.optimizer(name, np.zeros(n), reading=studies.reading(method), seed=0)
+    reading = study.reading_of(method)
+    values = np.arange(reading.population_size, dtype=float)
+    opt = study.training.optimizer(method.partition(":")[0], np.zeros(n), reading=reading, seed=0)
     seconds = []
     for _ in range(3):
         start = time.perf_counter()

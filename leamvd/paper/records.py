@@ -23,7 +23,7 @@ from leamvd.networks.dbn import layer_seed, propagate, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBM
 from leamvd.paper import datasets
-from leamvd.paper.studies import READ, Study, Unit, images, reading
+from leamvd.paper.studies import READ, Study, Unit, images
 
 COLUMNS = (
     "section", "reading", "method", "inputs", "layer", "seed", "iteration", *Errors._fields,
@@ -68,13 +68,14 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     if not (folder / "provenance.json").exists():
         write(folder / "provenance.json", json.dumps(provenance(study, data), indent=2))
     units = study.units()
-    with progress_bar(len(units) * study.training.n_gen, progress, "study", "iteration") as bar:
+    n_gen = {unit.method: study.reading_of(unit.method).n_gen for unit in units}
+    with progress_bar(sum(n_gen[unit.method] for unit in units), progress, "study", "iteration") as bar:
         for unit in units:
             bar.set_postfix_str(unit.name)
             if not (folder / f"{unit.name}.csv").exists():
                 _compute(study, unit, _input(study, unit, data, folder), folder, bar)
             else:
-                bar.update(study.training.n_gen)
+                bar.update(n_gen[unit.method])
     return records(study, folder)
 
 
@@ -142,7 +143,7 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
         V,
         n_hidden,
         training=study.training,
-        reading=reading(unit.method),
+        reading=study.reading_of(unit.method),
         seed=layer_seed(unit.seed, unit.layer),
     )
     for step in steps:
@@ -163,20 +164,19 @@ def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) 
 def fingerprint(study: Study, data: datasets.Dataset) -> str:
     """Return the name of a study's folder: a digest of everything that its results depend on."""
     known = provenance(study, data)
-    known = {name: known[name] for name in ("study", "readings", "data", "checksum", "code", "versions")}
+    known = {name: known[name] for name in ("study", "methods", "data", "checksum", "code", "versions")}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
-    """Return what a record must be read with: study, readings, data checksum, versions, code and its commit."""
-    readings = {method: dataclasses.asdict(reading(method)) for method in study.methods}
+    """Return what a record must be read with: study, what its methods ran, data checksum, versions, code, commit."""
     # the device, say, as this machine has it where the study leaves it open
     training = dataclasses.asdict(study.training) | study.training.arithmetic._asdict()
     packages = ["leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy"]
     packages += ["torch"] * (training["backend"] == "torch")
     return {
         "study": dataclasses.asdict(study) | {"dataset": data.name, "training": training},
-        "readings": readings,
+        "methods": {method: settings(study, method) for method in study.methods},
         "data": data.description,
         "checksum": data.checksum,
         "code": _code(Path(__file__).parent),
@@ -185,6 +185,15 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
+
+
+def settings(study: Study, method: str) -> dict[str, Any]:
+    """Return what a method of a study ran: what its optimizer was built with, or contrastive divergence's epochs."""
+    name, reading = method.partition(":")[0], study.reading_of(method)
+    if name == "cd":
+        return {"n_gen": reading.n_gen}
+    options = study.training.options(name, reading)
+    return options | ({"reading": dataclasses.asdict(reading)} if name == "lea-mvd" else {})
 
 
 @functools.cache  # a source that is edited while a study runs does not change what runs
