@@ -83,7 +83,7 @@ def objectives(
     product, plain = (timed[name] * POPULATION_SIZE / len(some) for name in ("product", "direct"))
     return [
         {
-            "device": error.arithmetic.device,
+            "device": error.computation.device,
             "seconds": median(seconds),
             "product_seconds": median(product),
             "direct_seconds": median(plain),
@@ -159,7 +159,7 @@ def as_scikit_learn(
     """Return a trainer of scikit-learn's algorithm and settings: persistent CD without momentum or decay."""
     return ContrastiveDivergence(
         V, n_hidden, persistent=True, batch_size=batch_size, momentum=0.0, final_momentum=0.0, weight_decay=0.0,
-        weight_std=0.01, seed=seed, n_threads=n_threads,
+        weight_scale=0.01, seed=seed, n_threads=n_threads,
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def setting(study: studies.Study, data: Dataset) -> str:
     sizes = "-".join(map(str, [data.side**2, *study.layers]))
     variables = ", ".join(f"{n:,}" for n in _variables(study))
     training = study.training
-    backend, device, precision = training.arithmetic
+    backend, device, precision = training.computation
     search = "" if backend == "numpy" else f" (searched by {backend} on {device} in {precision})"
     return (
         f"Data: {data.description}. Layers {sizes}: {variables} variables. "
