@@ -1,4 +1,4 @@
-"""What a study's records say: tables, comparisons of methods, what each needs, and pictures."""
+"""What a study's records say: tables, comparisons of methods, what each method needs, and pictures."""
 
 import time
 import tracemalloc
@@ -34,30 +34,41 @@ _GROUP = ["inputs", "layer", "method"]
 def label(study: studies.Study, data: Dataset) -> str:
     """Return the line that stands above every figure: the data set, its size, and the number of runs."""
     n = len(study.seeds)
-    spread = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
-    return f"{data.name}, {len(data.train):,} images of {data.side}×{data.side}, {n} run{'s'[: n > 1]}{spread}"
+    band = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
+    return f"{data.name}, {len(data.train):,} images of {data.side} x {data.side}, {n} run{'s'[: n > 1]}{band}"
 
 
-def setting(study: studies.Study, data: Dataset) -> str:
-    """Return, as Markdown, what the study compares on what."""
-    sizes = "-".join(map(str, [data.side**2, *study.layers]))
-    variables = ", ".join(f"{n:,}" for n in _variables(study))
-    training = study.training
+def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
+    """Return what the study compares on what, in the columns "setting" and "value", with a row for each method."""
+    training, reading = study.training, study.reading
     backend, device, precision = training.arithmetic
-    search = "" if backend == "numpy" else f" (searched by {backend} on {device} in {precision})"
-    return (
-        f"Data: {data.description}. Layers {sizes}: {variables} variables. "
-        f"Methods: {', '.join(study.methods)}; {study.reading.n_gen} iterations, "
-        f"population {study.reading.population_size}, {training.dtype}{search}, "
-        f"seeds {', '.join(map(str, study.seeds))}. The next layer sees {study.features}."
-    )
+    values = {
+        "data set": data.name,
+        "training images": f"{len(data.train):,}",
+        "test images": f"{len(data.test):,}",
+        "pixels": f"{data.side} x {data.side}",
+        "gray levels": study.binarize,
+        "layers": "-".join(map(str, [data.side**2, *study.layers])),
+        "variables": ", ".join(f"{n:,}" for n in _variables(study)),
+        "methods": study.methods,
+        "n_gen": reading.n_gen,
+        "population_size": reading.population_size,
+        "n_elite": training.n_elite,
+        "sigma0": training.sigma0,
+        "exponent": reading.exponent,
+        "features": study.features,
+        "dtype": training.dtype,
+        "backend": f"{backend} on {device} in {precision}",
+        "seeds": ", ".join(map(str, study.seeds)),
+    }
+    return pd.Series(values, name="value", dtype=object).explode().rename_axis("setting").reset_index()
 
 
 # ---- tables
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the mean and the spread of a measure over runs, for each kind of inputs, layer, method and iteration.
+    """Return the mean of a measure over runs and a band around it, by kind of inputs, layer, method and iteration.
 
     Parameters
     ----------
@@ -69,8 +80,8 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns inputs, layer, method, iteration, passes, seconds (means), mean, low and high: the quartiles, or of
-        fewer than five runs the smallest and the largest.
+        Columns inputs, layer, method, iteration, passes, seconds (means), mean, and low and high: the ends of the
+        interquartile range, or of fewer than five runs the smallest and the largest.
     """
     tail = 0.0 if table["seed"].nunique() < 5 else 0.25
     groups = table.groupby([*_GROUP, "iteration"], sort=False)
@@ -173,7 +184,8 @@ def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
         run = ends.assign(measure=measure, gain=100 * (1 - ends[measure] / ends[f"{measure}_first"]))
         groups = run.groupby([*_GROUP, "measure"], sort=False)["gain"]
         parts.append(groups.agg(gain="median", runs="size", gained=lambda gain: int((gain > 0).sum())))
-    return pd.concat(parts).reset_index()
+    rows: pd.DataFrame = pd.concat(parts).reset_index()
+    return rows
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
