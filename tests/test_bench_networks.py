@@ -94,7 +94,7 @@ def test_the_probe_is_of_the_features_that_were_learned() -> None:
     from sklearn.linear_model import RidgeClassifier
 
     data = datasets.load("digits", side=8)
-    settings = {"persistent": True, "momentum": 0, "final_momentum": 0, "weight_decay": 0, "weight_std": 0.01}
+    settings = {"persistent": True, "momentum": 0, "final_momentum": 0, "weight_decay": 0, "weight_scale": 0.01}
     owns = ContrastiveDivergence(data.train, 20, seed=3, **settings), ContrastiveDivergence(data.train, 20, seed=3)
     for own, row in zip(owns, networks.probe("digits", 8, 20, 2, seed=3), strict=False):
         for _ in range(2):

@@ -19,7 +19,8 @@ def frame(errors, *, inputs=("own",), layers=(1,), n_images=100, constant=50.0):
         {
             "method": method, "inputs": inputs, "layer": layer, "seed": seed, "iteration": iteration,
             "mean_field": error, "sampled": 3 * error, "mean_field_ratio": error / constant,
-            "sampled_ratio": 3 * error / constant, "evaluations": 0, "passes": 2 * iteration, "products": 0,
+            "sampled_ratio": 3 * error / constant, "test_mean_field_ratio": 2 * error / constant,
+            "test_sampled_ratio": 5 * error / constant, "evaluations": 0, "passes": 2 * iteration, "products": 0,
             "seconds": iteration + seed, "n_visible": 4, "n_hidden": 2, "n_var": 14, "n_images": n_images,
             "input_std": 0.1 * layer,
         }
@@ -115,6 +116,16 @@ def test_summary_takes_medians():
     row = comparison.summary(frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]})).loc[("own", 1, "cd")]
     assert (row["mean-field"], row["sampled"]) == pytest.approx((0.02, 0.06))
     assert (row["mean-field ratio"], row["sampled ratio"]) == pytest.approx((0.04, 0.12))
+    assert (row["test mean-field ratio"], row["test sampled ratio"]) == pytest.approx((0.08, 0.2))
+
+
+def test_prose_quotes_medians_of_the_first_inputs():
+    table = frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]}, inputs=("own", "shared"), layers=(1, 2, 3))
+    table.loc[table["inputs"] == "shared", "mean_field_ratio"] *= 7
+    values = comparison.quoted(table)
+    assert (values["cd-1-ratio"], values["cd-3-test"], values["cd-3-std"]) == pytest.approx((0.04, 0.08, 0.3))
+    assert np.isnan([values[f"lea-mvd-{layer}-{name}"] for layer in (1, 3) for name in ("ratio", "test", "std")]).all()
+    assert len(values) == 12
 
 
 def test_compare_pairs_runs_by_seed():

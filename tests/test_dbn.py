@@ -35,7 +35,7 @@ def test_contrastive_divergence_is_its_trainer_epoch_by_epoch():
     assert equal(steps[0].rbm, cd.rbm)
     for step in steps[1:]:
         assert equal(step.rbm, cd.epoch())
-    # two Gibbs steps: V W, H Wᵀ, V W, H Wᵀ, V W and the statistic's two, of which one product makes both
+    # two Gibbs steps: V W, H W^T, V W, H W^T, V W and the statistic's two, of which one product makes both
     assert [step[2:5] for step in steps] == [(0, 0, 0), (0, 1, 7), (0, 2, 14), (0, 3, 21)]
     assert [step.iteration for step in steps] == [0, 1, 2, 3]
 

@@ -90,7 +90,7 @@ def objective(
     )
     return [
         {
-            "device": error.arithmetic.device,
+            "device": error.computation.device,
             "seconds": summary(seconds).median,
             "product_seconds": summary(product_seconds).median,
             "direct_seconds": summary(direct_seconds).median,
@@ -174,7 +174,7 @@ def as_scikit_learn(
         momentum=0.0,
         final_momentum=0.0,
         weight_decay=0.0,
-        weight_std=0.01,
+        weight_scale=0.01,
         seed=seed,
         n_threads=n_threads,
     )

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +50,8 @@ STUDIES = (
 )
 """The first layer of both experiments on real MNIST, on fewer images and generations than the paper's.
 
-At 7×7 pixels pairs scatter by 3 to 6 %, so that dozens of them are needed to tell 2 % from nothing; CMA-ES, whose
-generations are slow, has fewer. At 28×28 pixels nothing better than the seed is found where it is in the population,
+At 7 x 7 pixels pairs scatter by 3 to 6 %, so that dozens of them are needed to tell 2 % from nothing; CMA-ES, whose
+generations are slow, has fewer. At 28 x 28 pixels nothing better than the seed is found where it is in the population,
 and so nothing could differ: that is left out.
 """
 
@@ -116,14 +115,13 @@ def record(
     provenance = [known for _, known in results]
     Path(folder).mkdir(parents=True, exist_ok=True)
     records.write(Path(folder) / "provenance.json", json.dumps(provenance, indent=2) + "\n")
-    records.write(Path(folder) / "runs.csv", table.to_csv(index=False))
+    records.write_table(Path(folder) / "runs.csv", table)
     return table
 
 
 def recorded() -> pd.DataFrame:
     """Return the table of the run that ships with the book."""
-    with (files("leamvd.notebooks") / "recorded" / "backend_agreement" / "runs.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file)
+    return records.recorded("backend_agreement")
 
 
 def paired(table: pd.DataFrame, *, measure: str = "mean_field", margin: float = 0.02) -> pd.DataFrame:

@@ -41,7 +41,7 @@ def label(study: studies.Study, data: Dataset) -> str:
 def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
     """Return what the study compares on what, in the columns "setting" and "value", with a row for each method."""
     training, reading = study.training, study.reading
-    backend, device, precision = training.arithmetic
+    backend, device, precision = training.computation
     values = {
         "data set": data.name,
         "training images": f"{len(data.train):,}",
@@ -56,6 +56,9 @@ def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
         "n_elite": training.n_elite,
         "sigma0": training.sigma0,
         "exponent": reading.exponent,
+        "x0": training.x0,
+        "x0_epochs": training.x0_epochs,
+        "initial_weights": training.initial_weights,
         "features": study.features,
         "dtype": training.dtype,
         "backend": f"{backend} on {device} in {precision}",
@@ -99,9 +102,9 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return medians over runs, at the last iteration of each method, layer and kind of inputs.
 
-    The columns: the mean standard deviation of the layer's inputs, the error of the constant image (their mean), both
-    measures of the error, all per image, and both as ratios to the constant image's. A ratio above 1 is worse than
-    having learned nothing but the mean.
+    The columns: the mean standard deviation of the layer's inputs; per image, the error of the constant image (their
+    mean) and both measures of the error; both measures as ratios to the constant image's, on training images and on
+    test images. A ratio above 1 is worse than having learned nothing but the mean.
     """
     last = final(table)
     per_image = last[list(MEASURES)].div(last["n_images"], axis=0)
@@ -112,8 +115,28 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         "sampled": per_image["sampled"],
         "mean-field ratio": last["mean_field_ratio"],
         "sampled ratio": last["sampled_ratio"],
+        "test mean-field ratio": last["test_mean_field_ratio"],
+        "test sampled ratio": last["test_sampled_ratio"],
     }
     return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).median()
+
+
+def quoted(table: pd.DataFrame) -> dict[str, float]:
+    """Return the medians that prose quotes, with the first kind of inputs, NaN for what was not run.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-3-ratio" is the mean-field ratio of contrastive divergence in RBM 3, "cd-3-test" that of the test images,
+        "cd-3-std" the standard deviation of its inputs; likewise "lea-mvd-3-ratio" and so on, and RBM 1.
+    """
+    rows = summary(table[table["inputs"] == table["inputs"].iloc[0]]).droplevel("inputs")
+    rows = rows.reindex(pd.MultiIndex.from_product([(1, 3), ("cd", "lea-mvd")], names=rows.index.names))
+    columns = {"ratio": "mean-field ratio", "test": "test mean-field ratio", "std": "input std"}
+    return {
+        f"{method}-{layer}-{name}": float(rows.loc[(layer, method), column])
+        for (layer, method), (name, column) in product(rows.index, columns.items())
+    }
 
 
 def compare(table: pd.DataFrame, method: str, baseline: str, measure: str = "mean_field") -> pd.DataFrame:
