@@ -267,6 +267,15 @@ def test_per_10000_images():
     assert rows["constant"].item() == pytest.approx(2000)
 
 
+def test_errors_are_medians_over_runs():
+    """One run that went astray moves the mean, not the median."""
+    table, large = (frame({("own", 2, "cd"): [1.0, error]}) for error in (30.0, 60.0))
+    large.loc[large["seed"] == 11, ["mean_field", "sampled", "mean_field_ratio"]] *= 100
+    rows = claims.per_10000(large)
+    assert rows[["mean_field", "sampled", "constant"]].to_numpy().ravel() == pytest.approx([60.33, 60.33, 100])
+    assert claims.sizes(table, large)["total"].item() == pytest.approx(2.0)
+
+
 def test_answers_are_a_table():
     found = [claims.Claim(name, answer, pd.DataFrame()) for name, answer in (("C3", "holds"), ("C4", "open"))]
     assert claims.answers(found).to_dict("records") == [

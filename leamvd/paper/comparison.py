@@ -1,4 +1,4 @@
-"""What a study's records say: tables, comparisons of methods, what each needs, and pictures."""
+"""What a study's records say: tables, comparisons of methods, what each method needs, and pictures."""
 
 import time
 import tracemalloc
@@ -34,30 +34,44 @@ _GROUP = ["inputs", "layer", "method"]
 def label(study: studies.Study, data: Dataset) -> str:
     """Return the line that stands above every figure: the data set, its size, and the number of runs."""
     n = len(study.seeds)
-    spread = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
-    return f"{data.name}, {len(data.train):,} images of {data.side}×{data.side}, {n} run{'s'[: n > 1]}{spread}"
+    band = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
+    return f"{data.name}, {len(data.train):,} images of {data.side} x {data.side}, {n} run{'s'[: n > 1]}{band}"
 
 
-def setting(study: studies.Study, data: Dataset) -> str:
-    """Return, as Markdown, what the study compares on what."""
-    sizes = "-".join(map(str, [data.side**2, *study.layers]))
-    variables = ", ".join(f"{n:,}" for n in _variables(study))
-    training = study.training
+def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
+    """Return what the study compares on what, in the columns "setting" and "value", with a row for each method."""
+    training, reading = study.training, study.reading
     backend, device, precision = training.computation
-    search = "" if backend == "numpy" else f" (searched by {backend} on {device} in {precision})"
-    return (
-        f"Data: {data.description}. Layers {sizes}: {variables} variables. "
-        f"Methods: {', '.join(study.methods)}; {study.reading.n_gen} iterations, "
-        f"population {study.reading.population_size}, {training.dtype}{search}, "
-        f"seeds {', '.join(map(str, study.seeds))}. The next layer sees {study.features}."
-    )
+    values = {
+        "data set": data.name,
+        "training images": f"{len(data.train):,}",
+        "test images": f"{len(data.test):,}",
+        "pixels": f"{data.side} x {data.side}",
+        "gray levels": study.binarize,
+        "layers": "-".join(map(str, [data.side**2, *study.layers])),
+        "variables": ", ".join(f"{n:,}" for n in _variables(study)),
+        "methods": study.methods,
+        "n_gen": reading.n_gen,
+        "population_size": reading.population_size,
+        "n_elite": training.n_elite,
+        "sigma0": training.sigma0,
+        "exponent": reading.exponent,
+        "x0": training.x0,
+        "x0_epochs": training.x0_epochs,
+        "initial_weights": training.initial_weights,
+        "features": study.features,
+        "dtype": training.dtype,
+        "backend": f"{backend} on {device} in {precision}",
+        "seeds": ", ".join(map(str, study.seeds)),
+    }
+    return pd.Series(values, name="value", dtype=object).explode().rename_axis("setting").reset_index()
 
 
 # ---- tables
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the mean and the spread of a measure over runs, for each kind of inputs, layer, method and iteration.
+    """Return the mean of a measure over runs and a band around it, by kind of inputs, layer, method and iteration.
 
     Parameters
     ----------
@@ -69,8 +83,8 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns inputs, layer, method, iteration, passes, seconds (means), mean, low and high: the quartiles, or of
-        fewer than five runs the smallest and the largest.
+        Columns inputs, layer, method, iteration, passes, seconds (means), mean, and low and high: the ends of the
+        interquartile range, or of fewer than five runs the smallest and the largest.
     """
     tail = 0.0 if table["seed"].nunique() < 5 else 0.25
     groups = table.groupby([*_GROUP, "iteration"], sort=False)
@@ -88,9 +102,9 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return medians over runs, at the last iteration of each method, layer and kind of inputs.
 
-    The columns: the mean standard deviation of the layer's inputs, the error of the constant image (their mean), both
-    measures of the error, all per image, and both as ratios to the constant image's. A ratio above 1 is worse than
-    having learned nothing but the mean.
+    The columns: the mean standard deviation of the layer's inputs; per image, the error of the constant image (their
+    mean) and both measures of the error; both measures as ratios to the constant image's, on training images and on
+    test images. A ratio above 1 is worse than having learned nothing but the mean.
     """
     last = final(table)
     per_image = last[list(MEASURES)].div(last["n_images"], axis=0)
@@ -101,8 +115,28 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         "sampled": per_image["sampled"],
         "mean-field ratio": last["mean_field_ratio"],
         "sampled ratio": last["sampled_ratio"],
+        "test mean-field ratio": last["test_mean_field_ratio"],
+        "test sampled ratio": last["test_sampled_ratio"],
     }
     return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).median()
+
+
+def quoted(table: pd.DataFrame) -> dict[str, float]:
+    """Return the medians that prose quotes, with the first kind of inputs, NaN for what was not run.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-3-ratio" is the mean-field ratio of contrastive divergence in RBM 3, "cd-3-test" that of the test images,
+        "cd-3-std" the standard deviation of its inputs; likewise "lea-mvd-3-ratio" and so on, and RBM 1.
+    """
+    rows = summary(table[table["inputs"] == table["inputs"].iloc[0]]).droplevel("inputs")
+    rows = rows.reindex(pd.MultiIndex.from_product([(1, 3), ("cd", "lea-mvd")], names=rows.index.names))
+    columns = {"ratio": "mean-field ratio", "test": "test mean-field ratio", "std": "input std"}
+    return {
+        f"{method}-{layer}-{name}": float(rows.loc[(layer, method), column])
+        for (layer, method), (name, column) in product(rows.index, columns.items())
+    }
 
 
 def compare(table: pd.DataFrame, method: str, baseline: str, measure: str = "mean_field") -> pd.DataFrame:
@@ -173,7 +207,8 @@ def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
         run = ends.assign(measure=measure, gain=100 * (1 - ends[measure] / ends[f"{measure}_first"]))
         groups = run.groupby([*_GROUP, "measure"], sort=False)["gain"]
         parts.append(groups.agg(gain="median", runs="size", gained=lambda gain: int((gain > 0).sum())))
-    return pd.concat(parts).reset_index()
+    rows: pd.DataFrame = pd.concat(parts).reset_index()
+    return rows
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
