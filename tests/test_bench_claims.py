@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from test_bench_summary import optimizers, power_law
+from test_bench_summary import optimizers, powers
 
 from leamvd.bench import read
 from leamvd.book.sections import NOTEBOOKS
@@ -14,21 +14,21 @@ FULL = (1000, 2000, 4000)
 
 
 def test_slopes_are_the_exponents():
-    laws = {"leamvd": 1.0, "pycma full": 2.3, "pypop7 CDE": 0.9}
-    table = pd.concat(power_law(method, time=time) for method, time in laws.items())
+    exponents = {"leamvd": 1.0, "pycma full": 2.3, "pypop7 CDE": 0.9}
+    table = pd.concat(powers(method, time=time) for method, time in exponents.items())
     fits = slopes(table, ["method"], "generation_seconds").set_index("method")
-    assert fits["slope"].to_dict() == pytest.approx(laws)
+    assert fits["slope"].to_dict() == pytest.approx(exponents)
     assert fits[["sizes", "from n", "to n"]].drop_duplicates().to_numpy().tolist() == [[3, 10**4, 10**6]]
 
 
 def test_a_slope_is_fitted_by_least_squares_of_logarithms():
-    table = power_law(sizes=(10, 100, 1000))
+    table = powers(sizes=(10, 100, 1000))
     table["generation_seconds"] = [1.0, 10.0, 1000.0]
     assert slopes(table, ["method"], "generation_seconds")["slope"].item() == pytest.approx(1.5)
 
 
 def test_a_line_of_fewer_than_two_points_has_no_slope():
-    table = power_law(sizes=(10**4, 10**5)).assign(peak_bytes=[np.nan, 5.0])
+    table = powers(sizes=(10**4, 10**5)).assign(peak_bytes=[np.nan, 5.0])
     (row,) = slopes(table, ["method", "dtype"], "peak_bytes").to_dict("records")
     assert (row["sizes"], row["from n"], row["to n"]) == (1, 10**5, 10**5)
     assert np.isnan(row["slope"])
@@ -36,18 +36,18 @@ def test_a_line_of_fewer_than_two_points_has_no_slope():
 
 def test_growth_leaves_out_small_n_threads_and_what_was_not_measured():
     extra = [
-        power_law(sizes=(1000,)).assign(generation_seconds=1.0),
-        power_law(sizes=(10**5,), threads=2).assign(generation_seconds=9.0),
-        power_law(sizes=(10**7,), status="died (signal 9)"),
+        powers(sizes=(1000,)).assign(generation_seconds=1.0),
+        powers(sizes=(10**5,), threads=2).assign(generation_seconds=9.0),
+        powers(sizes=(10**7,), status="died (signal 9)"),
     ]
-    rows = claims.growth(pd.concat([power_law(), *extra]))
+    rows = claims.growth(pd.concat([powers(), *extra]))
     assert rows["cost"].tolist() == ["time", "memory"]
     assert rows["slope"].tolist() == pytest.approx([1, 1])
     assert rows["sizes"].tolist() == [3, 3]
 
 
-def c1(**laws):
-    return claims.c1(pd.concat(power_law(dtype=dtype, **law) for dtype, law in laws.items()))
+def c1(**dtypes):
+    return claims.c1(pd.concat(powers(dtype=dtype, **changed) for dtype, changed in dtypes.items()))
 
 
 def test_c1_needs_both_slopes_in_every_dtype():
@@ -62,14 +62,14 @@ def test_c1_needs_both_slopes_in_every_dtype():
 
 
 def test_c1_is_of_leamvd_alone():
-    others = power_law("pycma full", "float64", time=2, memory=2)
-    assert claims.c1(pd.concat([power_law(), others])).answer == "holds"
+    others = powers("pycma full", "float64", time=2, memory=2)
+    assert claims.c1(pd.concat([powers(), others])).answer == "holds"
 
 
 def test_c1_is_open_where_too_little_was_measured():
     assert c1(float32={"sizes": (1000, 10_000, 100_000)}).answer == "open"
     assert c1(float32={}, float64={"sizes": (10_000, 100_000)}).answer == "open"
-    assert claims.c1(power_law().assign(peak_bytes=np.nan)).answer == "open"
+    assert claims.c1(powers().assign(peak_bytes=np.nan)).answer == "open"
     assert claims.c1(optimizers().iloc[:0]).answer == "open"
 
 
@@ -79,15 +79,15 @@ def test_c1_is_open_where_too_little_was_measured():
 )
 def test_c2_is_decided_by_memory_alone(time, memory, answer):
     """Time is a square where memory is not, and the other way round."""
-    claim = claims.c2(power_law("pycma full", "float64", FULL, time=time, memory=memory))
+    claim = claims.c2(powers("pycma full", "float64", FULL, time=time, memory=memory))
     assert claim.answer == answer
     assert claim.evidence["cost"].tolist() == ["memory"]
     assert claim.evidence["slope"].item() == pytest.approx(memory)
 
 
 def test_c2_is_of_the_full_matrix_alone_and_open_where_it_was_not_measured():
-    linear = power_law("pycma separable", "float64", FULL)
-    square = power_law("pycma full", "float64", FULL, time=2, memory=2)
+    linear = powers("pycma separable", "float64", FULL)
+    square = powers("pycma full", "float64", FULL, time=2, memory=2)
     assert claims.c2(pd.concat([linear, square])).answer == "holds"
     assert claims.c2(linear).answer == "open"
     assert claims.c2(square.iloc[:2]).answer == "open"

@@ -135,7 +135,7 @@ def tables(**changed):
     return Tables(**made | {"machine": MACHINE} | changed)
 
 
-def power_law(method="leamvd", dtype="float32", sizes=(10**4, 10**5, 10**6), time=1.0, memory=1.0, **other):
+def powers(method="leamvd", dtype="float32", sizes=(10**4, 10**5, 10**6), time=1.0, memory=1.0, **other):
     """Rows whose time and peak memory are powers of n."""
     rows = [_cost(method, dtype, n, 1, 1e-8 * n**time, 1.2 * n ** (memory - 1)) for n in sizes]
     return pd.DataFrame(rows).assign(**other)
@@ -145,8 +145,8 @@ def power_law(method="leamvd", dtype="float32", sizes=(10**4, 10**5, 10**6), tim
 
 
 def test_slopes_stand_side_by_side():
-    rows = summary.slopes(pd.concat([power_law(time=1.1, memory=0.9), power_law("pycma full", "float64", time=2.5)]))
-    assert list(rows) == ["method", "dtype", "sizes", "from n", "to n", "memory", "time"]
+    rows = summary.slopes(pd.concat([powers(time=1.1, memory=0.9), powers("pycma full", "float64", time=2.5)]))
+    assert list(rows) == ["method", "dtype", "sizes", "from n", "to n", "time", "memory"]
     assert rows["method"].tolist() == ["leamvd", "pycma full"]
     assert rows["time"].tolist() == pytest.approx([1.1, 2.5])
     assert rows["memory"].tolist() == pytest.approx([0.9, 1])
@@ -163,8 +163,8 @@ def test_ratios_keep_the_sizes_that_most_have_and_put_the_fastest_first():
 
 
 def test_baselines_are_compared_in_their_own_dtype_at_the_largest_common_size():
-    own = [power_law(dtype=dtype, sizes=(1000, 10_000, 100_000)) for dtype in ("float32", "float64")]
-    baseline = power_law("pycma separable", "float64", sizes=(1000, 10_000))
+    own = [powers(dtype=dtype, sizes=(1000, 10_000, 100_000)) for dtype in ("float32", "float64")]
+    baseline = powers("pycma separable", "float64", sizes=(1000, 10_000))
     baseline["generation_seconds"] *= [2, 3]
     baseline["peak_bytes"] *= [4, 5]
     rows = summary.baselines(pd.concat([baseline, *own]))
@@ -184,7 +184,7 @@ def test_the_full_matrix_goes_on_with_the_square_to_where_it_is_refused():
     assert line["n"].tolist() == [4000, 30_000]
     assert line["bytes"].tolist() == pytest.approx([40 * 4000**2, 40 * 30_000**2])
     assert summary.full_matrix(optimizers().query("status == 'ok'")).empty
-    assert summary.full_matrix(power_law()).empty
+    assert summary.full_matrix(powers()).empty
 
 
 def test_gaps_say_why():

@@ -58,7 +58,7 @@ def run(
     from leamvd.bench import baselines, networks, optimizers, parts
     from leamvd.bench.jobs import measure, saved, tabulate
     from leamvd.bench.machine import fingerprint, machine
-    from leamvd.paper.records import write
+    from leamvd.paper.records import write, write_table
 
     jobs = optimizers.jobs(profile, methods, sizes) + parts.jobs(profile) + networks.jobs(profile)
     found = machine()
@@ -70,7 +70,7 @@ def run(
     measure(jobs, folder, progress=progress)
     measured = saved(jobs, folder)
     for name, columns in (optimizers.COLUMNS | parts.COLUMNS | networks.COLUMNS).items():
-        write(output / f"{name}.csv", tabulate(measured, name, columns).to_csv(index=False))
+        write_table(output / f"{name}.csv", tabulate(measured, name, columns))
     about = json.loads((folder / "machine.json").read_text(encoding="utf-8")) | {
         "profile": profile,
         "seconds": round(sum(record["seconds"] for _, record in measured), 1),
@@ -83,8 +83,8 @@ def run(
 
 def read(folder: str | Path) -> Tables:
     """Return the tables that `run` wrote to `folder`; a FileNotFoundError if one of them is not there."""
-    import pandas as pd
+    from leamvd.paper.records import read_table
 
     folder = Path(folder)
-    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in Tables._fields if name != "machine"}
+    tables = {name: read_table(folder / f"{name}.csv") for name in Tables._fields if name != "machine"}
     return Tables(**tables, machine=json.loads((folder / "machine.json").read_text(encoding="utf-8")))

@@ -10,7 +10,6 @@ from typing import Any
 
 import psutil
 
-import leamvd
 from leamvd._support.threads import thread_count
 from leamvd.bench.baselines import installed
 from leamvd.paper import records
@@ -32,8 +31,8 @@ def machine() -> dict[str, Any]:
         "versions": {name: found for name in _PACKAGES if (found := installed(name)) is not None},
         "date": datetime.date.today().isoformat(),
         "commit": records._commit(),
-        "code": records._code(Path(leamvd.__file__).parent),
-        "bench_code": records._code(Path(__file__).parent),
+        "code": records._code(records.PACKAGE),
+        "bench_code": _measuring_code(),
         "load": round(psutil.getloadavg()[0], 2),
     }
 
@@ -43,6 +42,12 @@ def fingerprint(profile: str, found: dict[str, Any]) -> str:
     names = ("processor", "cores", "memory_bytes", "system", "python", "versions", "code", "bench_code")
     known = {"profile": profile} | {name: found[name] for name in names}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _measuring_code() -> str:
+    """Return a digest of the bench's source files, without the one that only shows results."""
+    paths = sorted(path for path in Path(__file__).parent.glob("*.py") if path.name != "summary.py")
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 def _processor() -> str:

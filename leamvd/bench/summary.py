@@ -30,7 +30,8 @@ def gaps(optimizers: pd.DataFrame) -> pd.DataFrame:
 def slopes(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return the slopes of `leamvd.paper.claims.growth`, those of time and of memory side by side."""
     keys = ["method", "dtype", "sizes", "from n", "to n"]
-    return growth(optimizers).pivot(index=keys, columns="cost", values="slope").rename_axis(columns=None).reset_index()
+    slope = growth(optimizers).set_index([*keys, "cost"])["slope"]
+    return slope.unstack(sort=False).rename_axis(columns=None).reset_index()
 
 
 def baselines(optimizers: pd.DataFrame) -> pd.DataFrame:
@@ -89,7 +90,8 @@ def parts(table: pd.DataFrame) -> pd.DataFrame:
 
     Calls are what is left beside the two passes: the interpreter, the ranking, the power method on 4 x 4 numbers.
     """
-    seconds = table.set_index("n = " + table["n"].map("{:,}".format) + ", " + table["dtype"]).rename_axis("generation")
+    names = [f"n = {n:,}, {dtype}" for n, dtype in zip(table["n"], table["dtype"], strict=True)]
+    seconds = table.set_index(pd.Index(names, name="generation", dtype=object))
     words, normals = seconds["words_seconds"], seconds["normals_seconds"]
     first, second, perturbation = (seconds[f"{name}_seconds"] for name in ("first_pass", "second_pass", "perturbation"))
     found = {

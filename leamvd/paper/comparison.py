@@ -212,8 +212,10 @@ def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table to be shown: real numbers as text of three significant digits."""
-    return table.assign(**{str(name): table[name].map(number) for name in table.select_dtypes("float")})
+    """Return the table to be shown: real numbers as text of three significant digits, thousands separated."""
+    real = {str(name): table[name].map(number) for name in table.select_dtypes("float")}
+    whole = {str(name): table[name].map("{:,}".format) for name in table.select_dtypes("integer")}
+    return table.assign(**real, **whole)
 
 
 def number(value: float) -> str:
