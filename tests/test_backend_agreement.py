@@ -10,6 +10,7 @@ from scipy import stats
 
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import backend_agreement, records, studies
 from leamvd.paper.backend_agreement import SEARCHES, paired
 from leamvd.paper.records import COLUMNS
@@ -21,7 +22,8 @@ TINY = Study(
     methods=("lea-mvd", "random"),
     inputs=("own",),
     seeds=(3, 5),
-    training=Training(n_gen=2, population_size=8, n_elite=2, dtype="float64"),
+    training=Training(n_elite=2, dtype="float64"),
+    reading=Reading(n_gen=2, population_size=8),
 )
 
 
@@ -109,7 +111,7 @@ def test_what_ships_with_the_book() -> None:
         group = result[(result["section"] == study.section) & result["method"].isin(study.methods)]
         assert len(group) == len(SEARCHES) * len(study.methods) * len(study.seeds)
         assert set(group["seed"]) == set(study.seeds)
-        assert set(group["iteration"]) == {study.training.n_gen}
+        assert set(group["iteration"]) == {study.reading.n_gen}
     rows = paired(result)
     assert (rows["runs"] >= 10).all()
     assert (rows["low"] <= 1).all() and (rows["high"] >= 1).all(), rows  # noqa: PT018

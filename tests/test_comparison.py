@@ -8,6 +8,7 @@ from scipy import stats
 
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import constant_baseline
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import comparison, records, studies
 from leamvd.paper.studies import Study
 
@@ -18,7 +19,8 @@ def frame(errors, *, inputs=("own",), layers=(1,), n_images=100, constant=50.0):
         {
             "method": method, "inputs": inputs, "layer": layer, "seed": seed, "iteration": iteration,
             "mean_field": error, "sampled": 3 * error, "mean_field_ratio": error / constant,
-            "sampled_ratio": 3 * error / constant, "evaluations": 0, "passes": 2 * iteration, "products": 0,
+            "sampled_ratio": 3 * error / constant, "test_mean_field_ratio": 2 * error / constant,
+            "test_sampled_ratio": 5 * error / constant, "evaluations": 0, "passes": 2 * iteration, "products": 0,
             "seconds": iteration + seed, "n_visible": 4, "n_hidden": 2, "n_var": 14, "n_images": n_images,
             "input_std": 0.1 * layer,
         }
@@ -35,7 +37,8 @@ def study():
         layers=(6, 5),
         methods=("cd", "lea-mvd", "cma-es"),
         seeds=(3, 4),
-        training=Training(n_gen=2, population_size=8, n_elite=2, dtype="float64"),
+        training=Training(n_elite=2, dtype="float64"),
+        reading=Reading(n_gen=2, population_size=8),
     )
 
 
@@ -56,12 +59,14 @@ def test_bands_of_few_runs_reach_from_the_smallest_to_the_largest():
     assert comparison.bands(table, "sampled")["high"].max() == 27.0
 
 
-def test_bands_of_many_runs_are_quartiles():
-    errors = np.random.default_rng(1).random((7, 2))
+@pytest.mark.parametrize("n", [5, 7])
+def test_bands_of_five_runs_and_more_are_interquartile_ranges(n):
+    errors = np.random.default_rng(1).random((n, 2))
     bands = comparison.bands(frame({"cd": errors.tolist()}), "mean_field")
     for iteration, row in bands.iterrows():
         assert row["low"] == pytest.approx(np.quantile(errors[:, iteration], 0.25))
         assert row["high"] == pytest.approx(np.quantile(errors[:, iteration], 0.75))
+        assert row["mean"] == pytest.approx(errors[:, iteration].mean())
 
 
 def test_label_says_which_band(study):
@@ -69,16 +74,19 @@ def test_label_says_which_band(study):
     labels = [
         comparison.label(dataclasses.replace(study, seeds=tuple(range(n))), data) for n in (1, 4, 5)
     ]  # fmt: skip
-    assert labels[0] == "scikit-learn digits, 60 images of 7×7, 1 run"
+    assert labels[0] == "scikit-learn digits, 60 images of 7 x 7, 1 run"
     assert labels[1].endswith("4 runs (line: mean, band: smallest to largest)")
     assert labels[2].endswith("5 runs (line: mean, band: quartiles)")
 
 
 def test_setting_says_what_was_run(study):
-    text = comparison.setting(study, studies.images(study))
-    assert "scikit-learn digits: 60 of 1437" in text
-    assert "Layers 49-6-5: 349, 41 variables" in text
-    assert "cd, lea-mvd, cma-es; 2 iterations, population 8, float64, seeds 3, 4" in text
+    rows = comparison.setting(study, studies.images(study))
+    values = rows[rows["setting"] != "methods"].set_index("setting")["value"].to_dict()
+    assert (values["data set"], values["training images"], values["pixels"]) == ("scikit-learn digits", "60", "7 x 7")
+    assert (values["layers"], values["variables"]) == ("49-6-5", "349, 41")
+    assert (values["n_gen"], values["population_size"], values["n_elite"]) == (2, 8, 2)
+    assert (values["backend"], values["seeds"]) == ("numpy on cpu in float64", "3, 4")
+    assert rows[rows["setting"] == "methods"]["value"].tolist() == ["cd", "lea-mvd", "cma-es"]
 
 
 def test_summary_is_of_the_last_iteration_and_per_image(study, output):
@@ -91,6 +99,33 @@ def test_summary_is_of_the_last_iteration_and_per_image(study, output):
     assert row["sampled ratio"] == pytest.approx(np.median(last["sampled"]) / constant_baseline(V))
     assert row["input std"] == pytest.approx(V.std(axis=0).mean())
     assert (comparison.final(table)["iteration"] == 2).all()
+
+
+def test_the_last_iteration_is_that_of_each_run():
+    table = frame({"cd": [[9.0, 8.0, 7.0], [9.0, 6.0]], "lea-mvd": [[9.0, 5.0]] * 2}, inputs=("own", "shared"))
+    last = comparison.final(table)
+    assert last[last["inputs"] == "own"]["mean_field"].tolist() == [7.0, 6.0, 5.0, 5.0]
+    assert comparison.compare(table, "lea-mvd", "cd")["ratio"].tolist() == pytest.approx(
+        [np.median([5 / 7, 5 / 6])] * 2
+    )
+    assert comparison.gains(table).query("method == 'cd'")["runs"].tolist() == [2, 2, 2, 2]
+
+
+def test_summary_takes_medians():
+    """Of runs that lie asymmetrically: their mean is another number."""
+    row = comparison.summary(frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]})).loc[("own", 1, "cd")]
+    assert (row["mean-field"], row["sampled"]) == pytest.approx((0.02, 0.06))
+    assert (row["mean-field ratio"], row["sampled ratio"]) == pytest.approx((0.04, 0.12))
+    assert (row["test mean-field ratio"], row["test sampled ratio"]) == pytest.approx((0.08, 0.2))
+
+
+def test_prose_quotes_medians_of_the_first_inputs():
+    table = frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]}, inputs=("own", "shared"), layers=(1, 2, 3))
+    table.loc[table["inputs"] == "shared", "mean_field_ratio"] *= 7
+    values = comparison.quoted(table)
+    assert (values["cd-1-ratio"], values["cd-3-test"], values["cd-3-std"]) == pytest.approx((0.04, 0.08, 0.3))
+    assert np.isnan([values[f"lea-mvd-{layer}-{name}"] for layer in (1, 3) for name in ("ratio", "test", "std")]).all()
+    assert len(values) == 12
 
 
 def test_compare_pairs_runs_by_seed():
@@ -146,20 +181,35 @@ def test_holm():
         assert comparison.holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
 
 
-def test_gain_is_in_percent_of_an_earlier_error():
-    table = frame({"cd": [[10.0, 8.0, 6.0], [10.0, 5.0, 6.0], [10.0, 4.0, 5.0]], "lea-mvd": [[4.0, 4.0, 4.0]] * 3})
-    start = comparison.gain(table)
-    assert start.loc[("own", 1, "cd")].tolist() == pytest.approx([40.0, 3, 3])
-    assert start.loc[("own", 1, "lea-mvd")].tolist() == [0.0, 3, 0]
-    later = comparison.gain(table, "sampled", since=1)
-    assert later.loc[("own", 1, "cd")].tolist() == pytest.approx([-20.0, 3, 1])
+def test_gains_are_in_percent_of_an_earlier_error():
+    table = frame({"cd": [[10.0, 8.0, 6.0], [10.0, 5.0, 6.0], [10.0, 4.0, 2.0]], "lea-mvd": [[4.0, 4.0, 4.0]] * 3})
+    table.loc[table["iteration"] == 2, "sampled"] *= 2
+    columns = ["method", "measure", "gain", "runs", "gained"]
+    start = comparison.gains(table)[columns].set_index(["method", "measure"])
+    assert start.loc[("cd", "mean_field")].tolist() == pytest.approx([40.0, 3, 3])  # 40, 40 and 80 %
+    assert start.loc[("cd", "sampled")].tolist() == pytest.approx([-20.0, 3, 1])
+    assert start.loc[("lea-mvd", "mean_field")].tolist() == [0.0, 3, 0]
+    later = comparison.gains(table, since=1)[columns].set_index(["method", "measure"])
+    assert later.loc[("cd", "mean_field")].tolist() == pytest.approx([25.0, 3, 2])
+    assert comparison.gains(table, since=-1).empty
 
 
-def test_digits_are_for_the_eye():
-    table = pd.DataFrame({"x": [1234.567, 0.0123456, np.nan], "n": [1, 2, 3]})
+def test_compare_takes_the_median_ratio():
+    table = frame({"lea-mvd": [[1.0], [2.0], [90.0]], "cd": [[2.0], [8.0], [10.0]]})
+    assert comparison.compare(table, "lea-mvd", "cd")["ratio"].item() == 0.5
+
+
+def test_a_method_can_have_any_name():
+    """A name of a data set or method is text wherever it is shown."""
+    shown = comparison.format_table(pd.DataFrame({"method": ["<b>x</b>"], "error": [1.0]}))
+    assert "<b>" not in shown.to_html()
+
+
+def test_format_table_rounds_for_reading():
+    table = pd.DataFrame({"x": [1234.567, 0.0123456, np.nan], "n": [1, 2, 3000]})
     shown = comparison.format_table(table)
     assert shown["x"].tolist() == ["1,230", "0.0123", "–"]
-    assert shown["n"].tolist() == [1, 2, 3]
+    assert shown["n"].tolist() == ["1", "2", "3,000"]
     assert table["x"][0] == 1234.567
     assert [comparison.number(x) for x in (1_002_500.0, 0.0, 50.0, 1e-7, -2.0)] == [
         "1,000,000",
@@ -187,7 +237,7 @@ def test_memory_is_linear_for_lea_mvd_and_square_for_cma_es(study):
 def test_decompositions_are_those_that_pycma_makes(study):
     import cma
 
-    longer = dataclasses.replace(study, layers=(3, 2), training=dataclasses.replace(study.training, n_gen=30))
+    longer = dataclasses.replace(study, layers=(3, 2), reading=dataclasses.replace(study.reading, n_gen=30))
     for row in comparison.decompositions(longer).to_dict("records"):
         options = {"popsize": 8, "verbose": -9, "verb_log": 0, "seed": 1}
         strategy = cma.CMAEvolutionStrategy(np.zeros(row["variables"]), 0.1, options)
@@ -213,7 +263,7 @@ def test_reconstructions_are_of_test_images_by_one_layer_and_by_all(study, outpu
     assert np.array_equal(rows["lea-mvd, all 2"].reshape(10, -1), both)
 
 
-def test_without_its_own_chain_only_the_first_layer_reconstructs(study, tmp_path):
+def test_without_own_inputs_only_the_first_layer_reconstructs(study, tmp_path):
     shared = dataclasses.replace(study, inputs=("shared",), methods=("lea-mvd",))
     records.run(shared, tmp_path)
     rows = comparison.reconstructions(shared, tmp_path, studies.images(shared))

@@ -19,11 +19,11 @@ def bits(n):
     return (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(float)
 
 
-def reference(V, n_hidden, n_epochs, *, seed, k, batch, rate, momentums, switch, decay, weight_std, persistent=False):
+def reference(V, n_hidden, n_epochs, *, seed, k, batch, rate, momentums, switch, decay, weight_scale, persistent=False):
     """CD-k image by image, with the random numbers in the trainer's order."""
     rng = np.random.default_rng(seed)
     n_visible = V.shape[1]
-    W, b, c = rng.normal(0, weight_std, (n_visible, n_hidden)), np.zeros(n_visible), np.zeros(n_hidden)
+    W, b, c = rng.normal(0, weight_scale, (n_visible, n_hidden)), np.zeros(n_visible), np.zeros(n_hidden)
     steps = [np.zeros_like(p) for p in (W, b, c)]
     chain = np.zeros((batch, n_hidden))
     for epoch in range(n_epochs):
@@ -62,11 +62,11 @@ def test_against_reference(k, batch):
     V = images()
     trainer = ContrastiveDivergence(
         V, 4, k=k, batch_size=batch, learning_rate=0.3, momentum=0.4, final_momentum=0.8, momentum_epochs=2,
-        weight_decay=0.01, weight_std=0.7, seed=9,
+        weight_decay=0.01, weight_scale=0.7, seed=9,
     )  # fmt: skip
     for _ in range(4):
         trained = trainer.epoch()
-    settings = {"rate": 0.3, "momentums": (0.4, 0.8), "switch": 2, "decay": 0.01, "weight_std": 0.7}
+    settings = {"rate": 0.3, "momentums": (0.4, 0.8), "switch": 2, "decay": 0.01, "weight_scale": 0.7}
     expected = reference(V, 4, 4, seed=9, k=k, batch=batch, **settings)
     for ours, theirs in zip(trained, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
@@ -75,7 +75,7 @@ def test_against_reference(k, batch):
 @pytest.mark.parametrize("k", [1, 3])
 def test_persistent_chains_go_on_from_batch_to_batch(k):
     V = images()
-    trainer = ContrastiveDivergence(V, 4, k=k, persistent=True, batch_size=5, weight_std=0.7, seed=9)
+    trainer = ContrastiveDivergence(V, 4, k=k, persistent=True, batch_size=5, weight_scale=0.7, seed=9)
     trainer.epoch()
     trainer = pickle.loads(pickle.dumps(trainer))  # the chains are part of the trainer
     trainer.epoch()
@@ -90,7 +90,7 @@ def test_persistent_chains_go_on_from_batch_to_batch(k):
         momentums=(0.5, 0.9),
         switch=5,
         decay=2e-4,
-        weight_std=0.7,
+        weight_scale=0.7,
         persistent=True,
     )
     for ours, theirs in zip(trainer.rbm, expected, strict=True):
@@ -101,11 +101,11 @@ def test_persistent_chains_go_on_from_batch_to_batch(k):
 def test_large_layers_are_cut_in_halves_and_follow_the_reference(n_threads, monkeypatch):
     monkeypatch.setattr("leamvd.networks.contrastive_divergence._LARGE", 1)
     V = images(n=7)
-    trainer = ContrastiveDivergence(V, 5, k=2, batch_size=5, weight_std=0.7, seed=9, n_threads=n_threads)
+    trainer = ContrastiveDivergence(V, 5, k=2, batch_size=5, weight_scale=0.7, seed=9, n_threads=n_threads)
     for _ in range(3):
         trainer.epoch()
     expected = reference(
-        V, 5, 3, seed=9, k=2, batch=5, rate=0.1, momentums=(0.5, 0.9), switch=5, decay=2e-4, weight_std=0.7
+        V, 5, 3, seed=9, k=2, batch=5, rate=0.1, momentums=(0.5, 0.9), switch=5, decay=2e-4, weight_scale=0.7
     )
     for ours, theirs in zip(trainer.rbm, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
@@ -125,14 +125,14 @@ def test_defaults_are_row_e8():
     for _ in range(7):
         trained = trainer.epoch()
     expected = reference(
-        V, 4, 7, seed=1, k=1, batch=100, rate=0.1, momentums=(0.5, 0.9), switch=5, decay=2e-4, weight_std=0.1
+        V, 4, 7, seed=1, k=1, batch=100, rate=0.1, momentums=(0.5, 0.9), switch=5, decay=2e-4, weight_scale=0.1
     )
     np.testing.assert_allclose(trained.flat(), expected.flat(), rtol=1e-11, atol=1e-13)
 
 
 def test_start():
-    # The sample std of 40,000 normals has a standard error of 0.35 %: within 2 % but once in 10⁸ runs.
-    start = ContrastiveDivergence(images(3, 200), 200, weight_std=0.25, seed=0).rbm
+    # The sample std of 40,000 normals has a standard error of 0.35 %: within 2 % but once in 10^8 runs.
+    start = ContrastiveDivergence(images(3, 200), 200, weight_scale=0.25, seed=0).rbm
     assert start.W.std() == pytest.approx(0.25, rel=0.02)
     assert abs(start.W.mean()) < 5 * 0.25 / 200
     assert not start.b.any()
@@ -149,7 +149,7 @@ def test_long_chains_reach_the_likelihood_gradient():
     largest = {}
     for k in (1, 40):
         trainer = ContrastiveDivergence(
-            V, n_hidden, k=k, batch_size=n, learning_rate=1, momentum=0, weight_decay=0, weight_std=2.0, seed=4
+            V, n_hidden, k=k, batch_size=n, learning_rate=1, momentum=0, weight_decay=0, weight_scale=2.0, seed=4
         )
         W, b, c = start = trainer.rbm
         gradient = [after - before for after, before in zip(trainer.epoch(), start, strict=True)]
@@ -180,8 +180,8 @@ def test_training_raises_the_likelihood_and_lowers_the_error():
     before = trainer.rbm
     history = trainer.fit(60)
     after = trainer.rbm
-    assert before.log_likelihood(V) < -6 * np.log(2) * 0.9  # near uniform over 2⁶ states
-    assert after.log_likelihood(V) > -1.2  # two equally likely patterns: at most −log 2
+    assert before.log_likelihood(V) < -6 * np.log(2) * 0.9  # near uniform over 2^6 states
+    assert after.log_likelihood(V) > -1.2  # two equally likely patterns: at most -log 2
     assert history[-1].mean_field_ratio < 0.02
     assert history[-1].sampled_ratio < 0.1
 
@@ -286,7 +286,7 @@ def test_dtypes():
         (np.zeros((2, 3)), {"final_momentum": 1}, "final_momentum must be a finite number >= 0 and < 1, got 1"),
         (np.zeros((2, 3)), {"momentum_epochs": -1}, "momentum_epochs must be an integer >= 0, got -1"),
         (np.zeros((2, 3)), {"weight_decay": -1}, "weight_decay must be a finite number >= 0, got -1"),
-        (np.zeros((2, 3)), {"weight_std": -1}, "weight_std must be a finite number >= 0, got -1"),
+        (np.zeros((2, 3)), {"weight_scale": -1}, "weight_scale must be a finite number >= 0, got -1"),
         (np.zeros((2, 3)), {"seed": -1}, "seed must be an integer >= 0, got -1"),
         (np.zeros((2, 3)), {"dtype": "int8"}, "dtype must be one of 'float32', 'float64', got 'int8'"),
     ],

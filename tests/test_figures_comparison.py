@@ -2,6 +2,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from leamvd.paper.figures import comparison
 from leamvd.paper.figures.style import COLORS, plotted
@@ -46,11 +47,11 @@ def test_errors_plot_the_records(x):
 
 
 def test_a_method_has_one_color_and_its_readings_differ_by_style():
-    figure = comparison.errors(bands(methods=("lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:own")), "", "", baseline=True)
-    *lines, baseline = figure.axes[0].lines
+    figure = comparison.errors(bands(methods=("lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:own")), "", "", constant=True)
+    *lines, constant = figure.axes[0].lines
     assert {line.get_color() for line in lines} == {COLORS["lea-mvd"]}
     assert [line.get_linestyle() for line in lines] == ["-", "--", "-."]
-    assert list(baseline.get_ydata()) == [1.0, 1.0]
+    assert list(constant.get_ydata()) == [1.0, 1.0]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "lea-mvd",
         "lea-mvd:x0-excluded",
@@ -58,11 +59,32 @@ def test_a_method_has_one_color_and_its_readings_differ_by_style():
     ]
 
 
+def test_a_line_and_its_band_have_the_color_that_the_legend_gives_the_method():
+    table = bands(methods=("cma-es", "cd", "lea-mvd"))
+    figure = comparison.errors(table, "", "")
+    named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
+    assert {method: line.get_color() for method, line in named.items()} == {"cma-es": "C2", "cd": "C0", "lea-mvd": "C1"}
+    legend = figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["cma-es", "cd", "lea-mvd"]
+    assert [handle.get_color() for handle in legend.legend_handles] == ["C2", "C0", "C1"]
+    for axes, (_, cell) in zip(figure.axes, table.groupby(["inputs", "layer"], sort=False), strict=True):
+        for line, area in zip(axes.lines, axes.collections, strict=True):
+            rows = cell[cell["method"] == line.get_label()]
+            assert np.array_equal(line.get_ydata(), rows["mean"])
+            assert line.get_color() == COLORS[line.get_label()]
+            assert tuple(area.get_facecolor()[0][:3]) == pytest.approx(to_rgb(line.get_color()))
+
+
 @pytest.mark.parametrize(("inputs", "layers"), [(("own",), (1,)), (("shared",), (1, 2, 3, 4))])
 def test_errors_of_any_number_of_layers(inputs, layers):
     figure = comparison.errors(bands(inputs, layers), "t", "y")
     assert len(figure.axes) == len(layers)
     assert [axes.get_xlabel() for axes in figure.axes] == ["epoch or generation"] * len(layers)
+
+
+@pytest.mark.parametrize(("x", "label"), [("passes", "passes over the images"), ("seconds", "seconds")])
+def test_the_horizontal_axis_says_what_it_counts(x, label):
+    assert comparison.errors(bands(), "t", "y", x=x).axes[-1].get_xlabel() == label
 
 
 def test_pictures_show_each_image_in_its_row():

@@ -257,7 +257,7 @@ def test_huge_weights_saturate(dtype, size):
 
 
 def test_overflow_is_never_nan_and_silent():
-    # Sums of 3e38 overflow float32; one long enough is split, and its parts may meet as inf − inf.
+    # Sums of 3e38 overflow float32; one long enough is split, and its parts may meet as inf - inf.
     W = np.repeat(np.float32([3e38, -3e38]), 1024)[:, None]
     model = RBM(W, np.zeros(2048, np.float32), np.zeros(1, np.float32))
     F = ReconstructionObjective(np.ones((3, 2048), np.float32), 1)(np.stack([model.flat(), 0 * model.flat()]))
@@ -282,7 +282,7 @@ def test_objective_checks():
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too many images to loop over uncompiled")
 def test_memory_is_bounded_by_blocks():
-    # At 60,000 × 784 × 500, float32: images once more 188 MB, individuals 38 MB and scratch 5 MB a thread. Here the
+    # At 60,000 x 784 x 500, float32: images once more 188 MB, individuals 38 MB and scratch 5 MB a thread. Here the
     # activations of one individual alone would be 8 MB, those of the population 64 MB.
     m, v, h, population = 20_000, 16, 84, 8
     V, X = images(m, v, dtype=np.float32), np.zeros((population, n_parameters(v, h)), np.float32)

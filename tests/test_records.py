@@ -26,7 +26,8 @@ TINY = Study(
     layers=(6, 5),
     methods=("lea-mvd", "cd", "cma-es", "lea-mvd:x0-excluded"),
     seeds=(3, 5),
-    training=Training(n_gen=2, population_size=8, n_elite=2, dtype="float64"),
+    training=Training(n_elite=2, dtype="float64"),
+    reading=Reading(n_gen=2, population_size=8),
 )
 SMALL = dataclasses.replace(TINY, methods=("cd", "lea-mvd"), seeds=(3,))
 
@@ -34,10 +35,11 @@ SMALL = dataclasses.replace(TINY, methods=("cd", "lea-mvd"), seeds=(3,))
 PROGRAM = """
 import dataclasses, os, pathlib, signal, sys
 from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
 from leamvd.paper.records import run
 from leamvd.paper.studies import Study
-training = Training(n_gen={n_gen}, population_size=8, n_elite=2, dtype="float64")
-study = Study(n_images={n_images}, layers=(6, 5), methods=("cd", "lea-mvd"), seeds=(3,), training=training)
+settings = {{"training": Training(n_elite=2, dtype="float64"), "reading": Reading(n_gen={n_gen}, population_size=8)}}
+study = Study(n_images={n_images}, layers=(6, 5), methods=("cd", "lea-mvd"), seeds=(3,), **settings)
 {hook}
 print("started", flush=True)
 run(study, sys.argv[1])
@@ -115,11 +117,9 @@ def test_cells_that_are_the_same_in_both_chains_are_listed_in_both(table: pd.Dat
 
 @pytest.mark.parametrize("method", TINY.methods)
 def test_own_chain_is_pretraining(table: pd.DataFrame, output: Path, method: str) -> None:
-    name, _, reading = method.partition(":")
+    name, reading = method.partition(":")[0], TINY.reading_of(method)
     V = images(TINY).train
-    own = pretrain(
-        V, TINY.layers, method=name, training=TINY.training, reading=Reading.named(reading or "default"), seed=5
-    )
+    own = pretrain(V, TINY.layers, method=name, training=TINY.training, reading=reading, seed=5)
     saved = stack(TINY, output, method, 5, 2)
     for layer, (a, b) in enumerate(zip(own, saved, strict=True), start=1):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
@@ -137,7 +137,7 @@ def test_own_chain_is_pretraining(table: pd.DataFrame, output: Path, method: str
 def test_shared_chain_sees_the_features_of_contrastive_divergence(table: pd.DataFrame, output: Path) -> None:
     (cd,) = stack(TINY, output, "cd", 3, 1)
     V = propagate(cd, images(TINY).train)
-    steps = list(train("lea-mvd", V, 5, training=TINY.training, seed=layer_seed(3, 2)))
+    steps = list(train("lea-mvd", V, 5, training=TINY.training, reading=TINY.reading, seed=layer_seed(3, 2)))
     rows = table.query("inputs == 'shared' and layer == 2 and method == 'lea-mvd' and seed == 3")
     errors = [reconstruction_errors(step.rbm, V, seed=3).mean_field for step in steps]
     assert rows["mean_field"].tolist() == errors
@@ -147,7 +147,9 @@ def test_shared_chain_sees_the_features_of_contrastive_divergence(table: pd.Data
 def test_bits_are_handed_on(tmp_path: Path) -> None:
     study = dataclasses.replace(SMALL, features="bits", inputs=("own",))
     run(study, tmp_path)
-    bits = pretrain(images(study).train, study.layers, training=study.training, features="bits", seed=3)
+    bits = pretrain(
+        images(study).train, study.layers, training=study.training, reading=study.reading, features="bits", seed=3
+    )
     saved = stack(study, tmp_path, "cd", 3, 2)
     assert np.array_equal(saved[1].W, bits[1].W)
 
@@ -213,7 +215,7 @@ def test_killed_before_each_write_a_study_completes_to_the_same_records(tmp_path
 
 
 def test_killed_at_random_a_study_completes_to_the_same_records(tmp_path: Path) -> None:
-    study = dataclasses.replace(SMALL, n_images=1000, training=dataclasses.replace(SMALL.training, n_gen=60))
+    study = dataclasses.replace(SMALL, n_images=1000, reading=dataclasses.replace(SMALL.reading, n_gen=60))
     start = time.perf_counter()
     whole = run(study, tmp_path / "never killed")
     seconds = time.perf_counter() - start
@@ -277,13 +279,17 @@ def test_provenance_says_what_a_record_must_be_read_with(output: Path, table: pd
     assert known["checksum"] == load("digits").checksum
     assert known["data"].startswith("scikit-learn digits: 40 of 1437")
     assert known["study"]["dataset"] == "scikit-learn digits"
-    assert known["study"]["training"]["n_gen"] == 2
+    assert known["study"]["reading"]["n_gen"] == 2
     assert known["study"]["seeds"] == [3, 5]
-    assert set(known["readings"]) == set(TINY.methods)
-    assert known["readings"]["lea-mvd:x0-excluded"]["x0_in_population"] is False
+    assert set(known["methods"]) == set(TINY.methods)
+    assert known["methods"]["lea-mvd:x0-excluded"]["reading"]["x0_in_population"] is False
+    assert known["methods"]["lea-mvd"]["n_elite"] == 2
+    assert known["methods"]["cd"] == {"n_gen": 2}
+    cma_es = {"population_size": 8, "n_gen": 2, "sigma0": 0.1, "x0_in_population": True}
+    assert known["methods"]["cma-es"] == cma_es
     assert known["versions"]["numpy"] == np.__version__
     assert set(known) == {
-        "study", "readings", "data", "checksum", "code", "commit", "versions", "python", "machine",
+        "study", "methods", "data", "checksum", "code", "commit", "versions", "python", "machine",
     }  # fmt: skip
 
 
@@ -365,20 +371,70 @@ def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
         if profile == "paper":
             assert study.n_images is None
             assert len(study.seeds) == 30
-            settings = study.training
-            assert (settings.n_gen, settings.population_size, settings.n_elite, settings.sigma0) == (50, 24, 4, 0.1)
+            assert study.reading == Reading(n_gen=50)
+            assert (study.reading.population_size, study.training.n_elite, study.training.sigma0) == (24, 4, 0.1)
         sizes = (study.side**2, *study.layers)
         assert sizes == ((49, 30, 30, 120) if section == "mnist-7x7" else (784, 500, 500, 2000))
 
 
-def test_changes_go_to_the_study_or_to_its_training() -> None:
-    changed = studies.study(
-        "mnist-7x7", "quick", layers=[4], seeds=[1, 2], n_gen=7, population_size=40, dtype="float32", n_images=None
-    )
+def test_changes_go_to_the_study_its_training_or_its_reading() -> None:
+    changes = {"layers": [4], "seeds": [1, 2], "n_gen": 7, "exponent": 2.0, "dtype": "float32", "n_images": None}
+    changed = studies.study("mnist-7x7", "quick", **changes)
     base = STUDIES["mnist-7x7", "quick"]
-    training = dataclasses.replace(base.training, n_gen=7, population_size=40, dtype="float32")
-    assert changed == dataclasses.replace(base, layers=(4,), seeds=(1, 2), training=training)
+    training = dataclasses.replace(base.training, dtype="float32")
+    reading = dataclasses.replace(base.reading, n_gen=7, exponent=2.0)
+    assert changed == dataclasses.replace(base, layers=(4,), seeds=(1, 2), training=training, reading=reading)
     assert studies.study("mnist-7x7", "quick", layers=None) == base
+    given = studies.study("mnist-7x7", "quick", reading=Reading(ties="newest"), training=Training(n_elite=2), n_gen=7)
+    assert given.reading == Reading(ties="newest", n_gen=7)
+    assert given.training == Training(n_elite=2)
+    fields = [field.name for part in (Study, Training, Reading) for field in dataclasses.fields(part)]
+    assert len(set(fields)) == len(fields), "a change must have one place to go to"
+
+
+def test_parameters_of_a_notebook() -> None:
+    namespace = {
+        "profile": "quick", "section": "mnist-7x7", "output": "results", "n_gen": 7, "seeds": [1], "dtype": "float32",
+        "exponent": None, "np": np, "reading": Reading(), "x0_in_population": False,
+    }  # fmt: skip
+    found = studies.parameters(namespace)
+    assert found == {"n_gen": 7, "seeds": [1], "dtype": "float32", "x0_in_population": False}
+    changed = studies.study("mnist-7x7", "quick", **found)
+    assert (changed.reading.n_gen, changed.reading.x0_in_population, changed.seeds) == (7, False, (1,))
+
+
+def test_a_reading_of_its_own_wins_over_the_studys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text('{"population_size": 20, "n_gen": 30, "x0_in_population": true}')
+    own = Reading(n_gen=4, exponent=2.0, ties="newest", x0_in_population=False, elites="reevaluate")
+    study = dataclasses.replace(TINY, methods=("cd", "lea-mvd"), reading=own)
+    for method in ("cd", "lea-mvd", "cma-es", "lea-mvd:default"):
+        assert study.reading_of(method) == own
+    assert study.reading_of("lea-mvd:x0-excluded") == own
+    printed = dataclasses.replace(Reading.printed(), n_gen=4, exponent=2.0, ties="newest")
+    assert study.reading_of("lea-mvd:printed") == printed
+    mine = dataclasses.replace(own, population_size=20, n_gen=30, x0_in_population=True)
+    assert study.reading_of("lea-mvd:mine.json") == mine
+    assert study.reading_of("random:mine.json") == mine
+
+
+def test_a_file_that_gives_population_and_generations_is_run_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text(Reading(population_size=20, n_gen=30).to_json())
+    methods = tuple(f"{method}:mine.json" for method in ("lea-mvd", "cma-es", "sep-cma-es", "random"))
+    study = dataclasses.replace(TINY, layers=(3,), inputs=("own",), seeds=(3,), methods=("cd", "lea-mvd", *methods))
+    table = run(study, tmp_path / "results")
+    known = json.loads(next(tmp_path.glob("results/*/provenance.json")).read_text())["methods"]
+    for method, rows in table.groupby("method"):
+        size, n_gen = (20, 30) if ":" in str(method) else (8, 2)
+        assert rows["iteration"].tolist() == list(range(n_gen + 1))
+        if method != "cd":
+            new = size - 2 if str(method).startswith("lea-mvd") else size  # two elites keep their values
+            assert rows["evaluations"].tolist() == [0, *(size + new * i for i in range(n_gen))]
+            assert known[method]["population_size"] == size
+        assert known[method]["n_gen"] == n_gen
 
 
 @pytest.mark.parametrize(

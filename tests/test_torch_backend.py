@@ -19,9 +19,10 @@ from scipy.special import expit
 
 from leamvd._support.threads import in_threads
 from leamvd.networks import torch_backend
-from leamvd.networks.dbn import Training
+from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
 from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import comparison, records, studies
 from leamvd.paper.studies import Study
 
@@ -43,7 +44,8 @@ TINY = Study(
     layers=(6, 5),
     methods=("cd", "lea-mvd", "cma-es"),
     seeds=(3,),
-    training=Training(n_gen=2, population_size=8, n_elite=2),
+    training=Training(n_elite=2),
+    reading=Reading(n_gen=2, population_size=8),
 )
 
 
@@ -99,7 +101,7 @@ def test_numpy_has_one_device_and_one_precision(settings: dict[str, Any], messag
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_numpy_by_its_own_name(dtype: str) -> None:
     named = ReconstructionObjective(images(dtype=dtype), SHAPE[1], backend="numpy", device="cpu", precision=dtype)
-    assert named.arithmetic == ("numpy", "cpu", dtype)
+    assert named.computation == ("numpy", "cpu", dtype)
     assert named.dtype == dtype
     default = ReconstructionObjective(images(dtype=dtype), SHAPE[1])
     np.testing.assert_array_equal(named(population()), default(population()))
@@ -119,15 +121,15 @@ def stand_in(devices: int) -> SimpleNamespace:
 
 def test_choice_of_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", stand_in(2))
-    assert Training(backend="torch").arithmetic == ("torch", "cuda", "float32")
-    assert Training(backend="torch", dtype="float64").arithmetic == ("torch", "cuda", "float64")
+    assert Training(backend="torch").computation == ("torch", "cuda", "float32")
+    assert Training(backend="torch", dtype="float64").computation == ("torch", "cuda", "float64")
     for name in ("cpu", "cuda", "cuda:0", "cuda:1"):
-        assert Training(backend="torch", device=name, precision="bfloat16").arithmetic == ("torch", name, "bfloat16")
+        assert Training(backend="torch", device=name, precision="bfloat16").computation == ("torch", name, "bfloat16")
     for name in ("cuda:2", "meta", "gpu", "", 0):
         with pytest.raises(ValueError, match=f"'cpu', 'cuda', 'cuda:0', 'cuda:1', got {name!r}"):
             Training(backend="torch", device=name)  # type: ignore[arg-type]
     monkeypatch.setitem(sys.modules, "torch", stand_in(0))
-    assert Training(backend="torch").arithmetic == ("torch", "cpu", "float32")
+    assert Training(backend="torch").computation == ("torch", "cpu", "float32")
     with pytest.raises(ValueError, match="device must be one that torch finds here, 'cpu', got 'cuda'"):
         by_torch(images(), device="cuda")
 
@@ -213,7 +215,7 @@ def test_huge_weights_saturate(device: str, precision: str, size: float) -> None
 
 @on_devices
 def test_overflow_is_infinite_and_never_nan(device: str) -> None:
-    # the largest float32 is infinite in bfloat16, and ∞·0 is not a number
+    # the largest float32 is infinite in bfloat16, and inf 0 is not a number
     V, X = np.zeros((3, SHAPE[0]), np.float32), np.zeros((2, n_parameters(*SHAPE)), np.float32)
     X[0, 0] = np.finfo(np.float32).max
     assert by_torch(V, device=device, precision="bfloat16")(X).tolist() == [np.inf, 60 / 4]
@@ -334,24 +336,26 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
     (folder,) = tmp_path.iterdir()
     data = studies.images(study)
     for unit in study.units():
-        V = records._input(study, unit, data, folder)
+        inputs = records._inputs(study, unit, data, folder)
         query = f"inputs == {unit.inputs!r} and layer == {unit.layer} and method == {unit.method!r} and iteration == 2"
         row = table.query(query)
-        errors = reconstruction_errors(records._saved(folder, unit), V, seed=unit.seed)
+        seed = layer_seed(unit.seed, unit.layer)
+        errors = reconstruction_errors(records._saved(folder, unit), inputs.train, seed=seed)
         assert row[list(errors._fields)].to_numpy().tolist() == [list(errors)]
     known = json.loads((folder / "provenance.json").read_text())
     assert known["versions"]["torch"] == torch.__version__
-    arithmetic = {name: known["study"]["training"][name] for name in ("backend", "device", "precision")}
-    assert arithmetic == {"backend": "torch", "device": device, "precision": "bfloat16"}
+    computation = {name: known["study"]["training"][name] for name in ("backend", "device", "precision")}
+    assert computation == {"backend": "torch", "device": device, "precision": "bfloat16"}
 
 
 def test_what_computed_the_search_is_said_beside_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     data = studies.images(TINY)
-    assert "float32, seeds 3" in comparison.setting(TINY, data)
+    rows = comparison.setting(TINY, data).set_index("setting")["value"]
+    assert (rows["dtype"], rows["backend"]) == ("float32", "numpy on cpu in float32")
     monkeypatch.setitem(sys.modules, "torch", stand_in(1))
     training = dataclasses.replace(TINY.training, backend="torch", precision="bfloat16")
-    text = comparison.setting(dataclasses.replace(TINY, training=training), data)
-    assert "float32 (searched by torch on cuda in bfloat16), seeds 3" in text
+    rows = comparison.setting(dataclasses.replace(TINY, training=training), data).set_index("setting")["value"]
+    assert (rows["dtype"], rows["backend"]) == ("float32", "torch on cuda in bfloat16")
 
 
 def test_provenance_says_what_computed_and_the_folder_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:

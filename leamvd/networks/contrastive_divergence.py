@@ -12,22 +12,18 @@ Hinton (2012), "A practical guide to training restricted Boltzmann machines".
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from tqdm import tqdm
 
 from leamvd._support import checks
-from leamvd._support.compile import kernel
+from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_halves, one_blas_thread, thread_count
 from leamvd.networks.logistic import sigmoid_columns
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBM, images, sample_bits
-
-__all__ = ["ContrastiveDivergence"]
-
-Array = NDArray[Any]
 
 _LARGE = 100_000
 """Weights of a layer whose products are worth a second thread; a batch of 100 then takes about a millisecond."""
@@ -36,19 +32,19 @@ _LARGE = 100_000
 class ContrastiveDivergence:
     """Train an RBM by CD-k with momentum and weight decay.
 
-    For a batch of images v₀ with hidden probabilities p₀ = P(h | v₀), draw h₀ ~ p₀. Steps 1 to k − 1 are Gibbs
-    sampling: vₜ ~ P(v | hₜ₋₁) and hₜ ~ P(h | vₜ), all bits. The last step keeps probabilities to lower the noise:
-    vₖ = P(v | hₖ₋₁) and pₖ = P(h | vₖ). With ⟨·⟩ the mean over the batch, and without decay for the biases,
+    For a batch of images v_0 with hidden probabilities p_0 = P(h | v_0), draw h_0 ~ p_0. Steps 1 to k - 1 are Gibbs
+    sampling: v_t ~ P(v | h_(t-1)) and h_t ~ P(h | v_t), all bits. The last step keeps probabilities to lower the noise:
+    v_k = P(v | h_(k-1)) and p_k = P(h | v_k). With <.> the mean over the batch, and without decay for the biases,
 
-        Δ ← momentum·Δ + learning_rate·(⟨v₀p₀ᵀ⟩ − ⟨vₖpₖᵀ⟩ − weight_decay·W),   W ← W + Δ,
+        D <- momentum D + learning_rate (<v_0 p_0^T> - <v_k p_k^T> - weight_decay W),   W <- W + D,
 
-    likewise b by ⟨v₀⟩ − ⟨vₖ⟩ and c by ⟨p₀⟩ − ⟨pₖ⟩. An epoch visits every image once, in a new random order; the last
-    batch may be smaller.
+    likewise b by <v_0> - <v_k> and c by <p_0> - <p_k>. An epoch visits every image once, in a new random order; the
+    last mini-batch may be smaller.
 
-    Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for vₖ too: the chains
+    Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for v_k too: the chains
     are then Gibbs sampling of a slowly changing model.
 
-    A trainer pickled after any epoch and loaded continues bit for bit.
+    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit.
 
     Parameters
     ----------
@@ -66,8 +62,10 @@ class ContrastiveDivergence:
         As above; `final_momentum` replaces `momentum` after `momentum_epochs` epochs.
     momentum_epochs : int
         Epochs with the first momentum.
-    weight_std : float
-        The weights start as N(0, weight_std), the biases at zero.
+    initial_weights : {"normal", "uniform"}
+        The weights start as N(0, weight_scale) or U(-weight_scale, weight_scale), the biases at zero.
+    weight_scale : float
+        Standard deviation of the first weights where they are normal, half their range where they are uniform.
     seed : int, optional
         Non-negative; without it every trainer differs.
     dtype : numpy dtype, optional
@@ -96,7 +94,8 @@ class ContrastiveDivergence:
         final_momentum: float = 0.9,
         momentum_epochs: int = 5,
         weight_decay: float = 2e-4,
-        weight_std: float = 0.1,
+        initial_weights: Literal["normal", "uniform"] = "normal",
+        weight_scale: float = 0.1,
         seed: int | None = None,
         dtype: DTypeLike | None = None,
         n_threads: int | None = None,
@@ -113,15 +112,19 @@ class ContrastiveDivergence:
         self._final_momentum = checks.real("final_momentum", final_momentum, at_least=0, below=1)
         self._momentum_epochs = checks.integer("momentum_epochs", momentum_epochs, at_least=0)
         self._weight_decay = checks.real("weight_decay", weight_decay, at_least=0)
-        weight_std = checks.real("weight_std", weight_std, at_least=0)
+        checks.choice("initial_weights", initial_weights, ("normal", "uniform"))
+        scale = checks.real("weight_scale", weight_scale, at_least=0)
         if seed is not None:
             seed = checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         n_visible, own = self._V.shape[1], self._V.dtype
-        W = self._rng.normal(0, weight_std, (n_visible, n_hidden)).astype(own)
-        self._rbm = RBM(W, np.zeros(n_visible, own), np.zeros(n_hidden, own))
+        shape = n_visible, n_hidden
+        normal = initial_weights == "normal"
+        W = self._rng.normal(0, scale, shape) if normal else self._rng.uniform(-scale, scale, shape)
+        self._rbm = RBM(W.astype(own), np.zeros(n_visible, own), np.zeros(n_hidden, own))
         self._step = RBM(*map(np.zeros_like, self._rbm))
         self._bits = np.zeros((self._batch_size, n_hidden), own)
+        self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order
         self._n_epochs = 0
         self._n_threads = thread_count(n_threads)
 
@@ -136,21 +139,32 @@ class ContrastiveDivergence:
         return self._n_epochs
 
     def epoch(self) -> RBM:
-        """Train on every image once and return a copy of the parameters."""
-        n_images, n_visible = self._V.shape
-        n_hidden, own = len(self._rbm.c), self._V.dtype
+        """Train on every image once, or on those that `mini_batch` has left, and return a copy of the parameters."""
+        return self._train(len(self._V))
+
+    def mini_batch(self) -> RBM:
+        """Train on the next mini-batch of an epoch and return a copy of the parameters."""
+        return self._train(1)
+
+    def _train(self, n_batches: int) -> RBM:
+        """Train on so many mini-batches, but not beyond the end of an epoch."""
+        if not self._left.size:
+            self._left = self._rng.permutation(len(self._V))
+        n_visible, n_hidden = self._rbm.W.shape
+        own = self._V.dtype
         scratch = _Scratch(
             np.empty((2 * self._batch_size, n_visible), own),
             np.empty((2 * self._batch_size, n_hidden), own),
             np.empty((n_visible, n_hidden), own),
         )
         momentum = self._momentum if self._n_epochs < self._momentum_epochs else self._final_momentum
-        order = self._rng.permutation(n_images)
         threaded = self._n_threads > 1 and self._rbm.W.size >= _LARGE
         with one_blas_thread(), ThreadPoolExecutor(1) if threaded else nullcontext() as pool:
-            for start in range(0, n_images, self._batch_size):
-                self._update(order[start : start + self._batch_size], momentum, scratch, pool)
-        self._n_epochs += 1
+            while self._left.size and n_batches:
+                batch, self._left = np.split(self._left, [self._batch_size])
+                self._update(batch, momentum, scratch, pool)
+                n_batches -= 1
+        self._n_epochs += not self._left.size
         return self.rbm
 
     def fit(self, n_epochs: int, *, error_seed: int = 0, progress: bool = False) -> list[Errors]:
@@ -214,7 +228,7 @@ class ContrastiveDivergence:
 
 
 def _activate(inputs: Array, W: Array, bias: Array, outputs: Array, pool: ThreadPoolExecutor | None) -> None:
-    """Write σ(inputs W + bias) to `outputs`."""
+    """Write sigma(inputs W + bias) to `outputs`."""
 
     def work(units: slice) -> None:
         np.matmul(inputs, W[:, units], out=outputs[:, units])
@@ -241,7 +255,7 @@ class _Scratch(NamedTuple):
 
 @kernel()
 def _ascend(parameter: Array, step: Array, difference: Array, momentum: Any, rate: Any, shrink: Any) -> None:
-    """One pass over memory for Δ ← momentum·Δ + rate·difference − shrink·parameter, parameter ← parameter + Δ."""
+    """One pass over memory for D <- momentum D + rate difference - shrink parameter, parameter <- parameter + D."""
     for i in range(len(parameter)):
         step[i] = momentum * step[i] + rate * difference[i] - shrink * parameter[i]
         parameter[i] += step[i]

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leamvd._support import checks
+from leamvd._support.compile import Array
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM
-from leamvd.networks.torch_backend import Arithmetic, arithmetic
+from leamvd.networks.rbm import FEATURE_BITS, RBM, TEST_FEATURE_BITS, child_stream
+from leamvd.networks.torch_backend import Computation, computation
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
 from leamvd.optimizers.minimize import optimizer
@@ -24,6 +24,9 @@ METHODS = ("cd", *OPTIMIZERS)
 FEATURES = ("probabilities", "bits")
 """What the next layer is trained on (item E6)."""
 
+EXPERIMENT = Reading(n_gen=50)
+"""The reading of the paper's experiments: 50 generations, and as many epochs of contrastive divergence (item R3)."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
@@ -31,88 +34,104 @@ class Training:
 
     Attributes
     ----------
-    n_gen : int
-        Generations, and epochs of contrastive divergence: 50 in the paper.
-    population_size, n_elite, sigma0 : int, int, float
-        Of the optimizers: lambda, elites (LEA-MVD), and the initial standard deviation, CMA-ES's sigma0 too (E9).
-    exponent : float, optional
-        Of LEA-MVD's selection weights (R19); None leaves it to the reading.
+    n_elite : int
+        Individuals that LEA-MVD keeps.
+    sigma0 : float
+        First standard deviation of the optimizers (E9).
+    x0 : {"epochs", "batch", "none"}
+        Start solution of the optimizers (E5): what contrastive divergence reaches in `x0_epochs` epochs, or in one
+        mini-batch; or none. Then LEA-MVD and random search draw uniformly within `x0_limit`, their initialization (A),
+        CMA-ES starts at the center of that, which is zero, and iteration 0 is the RBM of the center.
     x0_epochs : int
-        Epochs of contrastive divergence that make the seed solution of the optimizers (E5).
+        Epochs behind the start solution; without any it is contrastive divergence's random weights.
+    x0_limit : float
+        Half the range of initialization (A): 0.1 in the paper.
     dtype : {"float32", "float64"}
         Of the images and so of all arithmetic on them, and of LEA-MVD's population; pycma has double precision only.
     backend, device, precision : str, str or None, str or None
         Of the objective that the optimizers see, see `leamvd.networks.objective.ReconstructionObjective`. What is
         recorded of their weights is always computed by NumPy, in `dtype`.
-    cd_steps, batch_size, learning_rate, momentum, final_momentum, momentum_epochs, weight_decay : int or float
+    cd_steps, persistent, batch_size, learning_rate, momentum, final_momentum, momentum_epochs, weight_decay
         Of contrastive divergence (E8), see `leamvd.networks.contrastive_divergence.ContrastiveDivergence`.
+    initial_weights, weight_scale : {"normal", "uniform"}, float
+        Of contrastive divergence (E8): N(0, weight_scale) or U(-weight_scale, weight_scale).
     """
 
-    n_gen: int = 50
-    population_size: int = 24
     n_elite: int = 4
     sigma0: float = 0.1
-    exponent: float | None = None
+    x0: Literal["epochs", "batch", "none"] = "epochs"
     x0_epochs: int = 1
+    x0_limit: float = 0.1
     dtype: str = "float32"
     backend: Literal["numpy", "torch"] = "numpy"
     device: str | None = None
     precision: Literal["float32", "float64", "bfloat16"] | None = None
     cd_steps: int = 1
+    persistent: bool = False
     batch_size: int = 100
     learning_rate: float = 0.1
     momentum: float = 0.5
     final_momentum: float = 0.9
     momentum_epochs: int = 5
     weight_decay: float = 2e-4
+    initial_weights: Literal["normal", "uniform"] = "normal"
+    weight_scale: float = 0.1
 
     def __post_init__(self) -> None:
-        checks.integer("n_gen", self.n_gen, at_least=1)
-        checks.integer("population_size", self.population_size, at_least=2)
         checks.integer("n_elite", self.n_elite, at_least=1)
         checks.real("sigma0", self.sigma0, above=0)
-        if self.exponent is not None:
-            checks.real("exponent", self.exponent, at_least=0)
+        checks.choice("x0", self.x0, ("epochs", "batch", "none"))
         checks.integer("x0_epochs", self.x0_epochs, at_least=0)
+        checks.real("x0_limit", self.x0_limit, above=0)
+        for name, x0 in (("x0_epochs", "epochs"), ("x0_limit", "none")):
+            if self.x0 != x0 and getattr(self, name) != getattr(type(self), name):
+                raise ValueError(f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to x0={x0!r}")
         checks.choice("dtype", self.dtype, ("float32", "float64"))
-        _ = self.arithmetic  # checks its settings
+        _ = self.computation  # checks its settings
         self.contrastive_divergence(np.zeros((1, 1)), 1, seed=0)  # checks its settings
 
     @property
-    def arithmetic(self) -> Arithmetic:
+    def computation(self) -> Computation:
         """What the objective is computed with on this machine."""
-        return arithmetic(self.backend, self.device, self.precision, self.dtype)
+        return computation(self.backend, self.device, self.precision, self.dtype)
 
-    def contrastive_divergence(self, V: NDArray[Any], n_hidden: int, *, seed: int) -> ContrastiveDivergence:
+    def contrastive_divergence(self, V: Array, n_hidden: int, *, seed: int) -> ContrastiveDivergence:
         """Return the trainer of a layer of `n_hidden` units on the images `V`, shape (m, n_visible)."""
         return ContrastiveDivergence(
             V,
             n_hidden,
             k=self.cd_steps,
+            persistent=self.persistent,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
             final_momentum=self.final_momentum,
             momentum_epochs=self.momentum_epochs,
             weight_decay=self.weight_decay,
+            initial_weights=self.initial_weights,
+            weight_scale=self.weight_scale,
             seed=seed,
         )
 
-    def optimizer(self, method: str, x0: NDArray[Any], *, reading: Reading, seed: int) -> Optimizer:
+    def optimizer(self, method: str, x0: Array, *, reading: Reading, seed: int) -> Optimizer:
         """Return the optimizer `method` that starts at the parameters `x0`, shape (n,), of a layer."""
-        if self.exponent is not None:
-            reading = dataclasses.replace(reading, exponent=self.exponent)
-        options: dict[str, Any] = {
-            "lea-mvd": {
-                "sigma0": self.sigma0,
-                "n_elite": self.n_elite,
-                "dtype": self.dtype,
-                "reading": reading,
-            },
-            "random": {"sigma0": self.sigma0, "dtype": self.dtype},
-        }.get(method, {"sigma0": self.sigma0, "x0_in_population": reading.x0_in_population})
-        size = self.population_size
-        return optimizer(method, x0, population_size=size, n_gen=self.n_gen, seed=seed, **options)
+        options = self.options(method, reading)
+        start = {"n_var": len(x0)} if "bounds" in options else {"x0": x0}
+        return optimizer(method, **start, seed=seed, **options)
+
+    def options(self, method: str, reading: Reading) -> dict[str, Any]:
+        """Return what the optimizer `method` is built with, but for its start solution and seed."""
+        options: dict[str, Any] = {"sigma0": self.sigma0}
+        options |= {"population_size": reading.population_size, "n_gen": reading.n_gen}
+        if method == "lea-mvd":
+            options |= {"n_elite": self.n_elite, "reading": reading}
+        else:
+            options |= {"x0_in_population": reading.x0_in_population and self.x0 != "none"}
+        if method in ("lea-mvd", "random"):  # pycma has double precision only
+            options |= {"dtype": self.dtype}
+            if self.x0 == "none":
+                options |= {"bounds": (-self.x0_limit, self.x0_limit)}
+        return options
 
 
 class Step(NamedTuple):
@@ -121,24 +140,24 @@ class Step(NamedTuple):
     iteration: int
     rbm: RBM
     evaluations: int  # of the objective
-    passes: int  # over the data: an evaluation and an epoch are one each
-    products: int  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
+    passes: float  # over the data: an evaluation and an epoch are one each, a mini-batch is its part of an epoch
+    products: float  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
     seconds: float  # spent by the method, the objective included
 
 
 def train(
     method: str,
-    V: NDArray[Any],
+    V: Array,
     n_hidden: int,
     *,
     training: Training | None = None,
-    reading: Reading | None = None,
+    reading: Reading = EXPERIMENT,
     seed: int = 0,
 ) -> Iterator[Step]:
     """Train one layer, and yield it before the first iteration and after each.
 
-    Contrastive divergence starts from random weights; the optimizers start from what it makes of them in
-    ``training.x0_epochs`` epochs on the same images (item E5), whose cost they are charged with.
+    Contrastive divergence starts from random weights; the optimizers start from what it makes of them on the same
+    images (item E5; ``training.x0``), whose cost they are charged with.
 
     Parameters
     ----------
@@ -150,8 +169,9 @@ def train(
         Hidden units.
     training : Training, optional
         Settings; the defaults are the paper's.
-    reading : Reading, optional
-        Of LEA-MVD; CMA-ES takes ``x0_in_population`` from it.
+    reading : Reading
+        Of LEA-MVD; the other optimizers take ``population_size``, ``n_gen`` and ``x0_in_population`` from it, and
+        contrastive divergence takes its epochs, ``n_gen``.
     seed : int
         One seed, one result.
 
@@ -165,52 +185,69 @@ def train(
         If an argument is out of range, or the method cannot hold so many variables.
     """
     checks.choice("method", method, METHODS)
-    training, reading = training or Training(), reading or Reading()
+    training = training or Training()
     start = time.perf_counter()
     cd = training.contrastive_divergence(V, n_hidden, seed=seed)
     epoch_products = 2 * training.cd_steps + 3
     if method == "cd":
-        for epoch in range(training.n_gen + 1):
+        for epoch in range(reading.n_gen + 1):
             rbm = cd.epoch() if epoch else cd.rbm
             seconds = time.perf_counter() - start
             yield Step(epoch, rbm, 0, epoch, epoch * epoch_products, seconds)
             start = time.perf_counter() - seconds
         return
+    rbm, passes = _start_solution(cd, training, len(V))
+    first = Step(0, rbm, 0, passes, passes * epoch_products, time.perf_counter() - start)
+    yield from _optimize(method, V, first, training, reading, seed)
+
+
+def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBM, float]:
+    """Return where the optimizers start (item E5), and the passes over the data behind it."""
+    if training.x0 == "none":
+        return RBM(*map(np.zeros_like, cd.rbm)), 0
+    if training.x0 == "batch":
+        return cd.mini_batch(), min(training.batch_size, n_images) / n_images
     for _ in range(training.x0_epochs):
         cd.epoch()
-    yield from _optimize(method, V, cd.rbm, training, reading, seed, time.perf_counter() - start)
+    return cd.rbm, training.x0_epochs
 
 
-def _optimize(
-    method: str, V: NDArray[Any], rbm: RBM, training: Training, reading: Reading, seed: int, seconds: float
-) -> Iterator[Step]:
-    """Yield the seed solution `rbm`, then the best after each generation."""
-    n_visible, n_hidden = rbm.W.shape
-    passes = training.x0_epochs
-    products = passes * (2 * training.cd_steps + 3)
-    yield Step(0, rbm, 0, passes, products, seconds)
-    start = time.perf_counter() - seconds
+def _optimize(method: str, V: Array, first: Step, training: Training, reading: Reading, seed: int) -> Iterator[Step]:
+    """Yield the `first` step, the start solution, then the best after each generation."""
+    yield first
+    start = time.perf_counter() - first.seconds
+    rbm, n_hidden = first.rbm, len(first.rbm.c)
     objective = ReconstructionObjective(
         V, n_hidden, backend=training.backend, device=training.device, precision=training.precision
     )
     opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
-    for iteration in range(1, training.n_gen + 1):  # every method spends the whole budget, whatever `stop` says
+    for iteration in range(1, reading.n_gen + 1):  # every method spends the whole budget, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))
-        best = RBM.from_flat(opt.result.x.astype(rbm.W.dtype), n_visible, n_hidden)
+        best = RBM.from_flat(opt.result.x.astype(rbm.W.dtype), *rbm.W.shape)
         seconds = time.perf_counter() - start
-        yield Step(iteration, best, opt.nfev, passes + opt.nfev, products + 2 * opt.nfev, seconds)
+        yield Step(iteration, best, opt.nfev, first.passes + opt.nfev, first.products + 2 * opt.nfev, seconds)
         start = time.perf_counter() - seconds
 
 
-def propagate(
-    rbm: RBM, V: NDArray[Any], *, features: Literal["probabilities", "bits"] = "probabilities", seed: int = 0
-) -> NDArray[Any]:
-    """Return what the next layer sees: P(h = 1 | v), or bits drawn from it by `seed` (item E6)."""
-    if checks.choice("features", features, FEATURES) == "probabilities":
-        return rbm.hidden_given_visible(V)
-    # a child stream: the trainer of the same seed draws from the parent
-    return rbm.sample_hidden(V, np.random.default_rng(seed).spawn(1)[0])
+def layer_input(
+    stack: Sequence[RBM],
+    V: Array,
+    *,
+    features: Literal["probabilities", "bits"] = "probabilities",
+    seed: int = 0,
+    test: bool = False,
+) -> Array:
+    """Return what the layer above a stack sees of the images `V`, shape (m, n_visible).
+
+    Every layer hands on P(h = 1 | v), or bits drawn from it by its `layer_seed` of `seed` (item E6); bits of test
+    images come from streams of their own.
+    """
+    bits = checks.choice("features", features, FEATURES) == "bits"
+    for layer, rbm in enumerate(stack, start=1):
+        rng = child_stream(layer_seed(seed, layer), TEST_FEATURE_BITS if test else FEATURE_BITS)
+        V = rbm.sample_hidden(V, rng) if bits else rbm.hidden_given_visible(V)
+    return V
 
 
 def layer_seed(seed: int, layer: int) -> int:
@@ -218,7 +255,7 @@ def layer_seed(seed: int, layer: int) -> int:
     return int(np.random.SeedSequence((seed, layer)).generate_state(1, np.uint64)[0])
 
 
-def reconstruct(stack: Sequence[RBM], V: NDArray[Any]) -> NDArray[Any]:
+def reconstruct(stack: Sequence[RBM], V: Array) -> Array:
     """Return what is left of the images `V`, shape (m, n_visible), after going up the stack and down again."""
     for rbm in stack:
         V = rbm.hidden_given_visible(V)
@@ -228,14 +265,14 @@ def reconstruct(stack: Sequence[RBM], V: NDArray[Any]) -> NDArray[Any]:
 
 
 def pretrain(
-    V: NDArray[Any],
+    V: Array,
     layers: Sequence[int],
     *,
     method: str = "cd",
     training: Training | None = None,
-    reading: Reading | None = None,
+    reading: Reading = EXPERIMENT,
     features: Literal["probabilities", "bits"] = "probabilities",
-    inputs: Sequence[NDArray[Any]] | None = None,
+    below: Sequence[RBM] | None = None,
     seed: int = 0,
 ) -> list[RBM]:
     """Train a stack of layers greedily, each on the features of the one below.
@@ -250,9 +287,9 @@ def pretrain(
         As for `train`; each layer uses its `layer_seed`.
     features : {"probabilities", "bits"}
         What a layer hands on.
-    inputs : sequence of ndarray, optional
-        What each layer is trained on instead, `V` included: with the features of another stack all methods are
-        compared on the same data (the shared inputs of item E7); without, each method trains on its own features.
+    below : sequence of RBM, optional
+        Another stack, on whose features the layers are trained: so all methods are compared on the same data (the
+        shared inputs of item E7). Without it, each layer is trained on the features of this stack.
 
     Returns
     -------
@@ -261,16 +298,16 @@ def pretrain(
     Raises
     ------
     ValueError, TypeError, MemoryError
-        As `train`; if there is not one array of `inputs` a layer.
+        As `train`; if `below` has no layer below the last one.
     """
-    if inputs is not None and len(inputs) != len(layers):
-        raise ValueError(f"inputs must have one array a layer, {len(layers)}, got {len(inputs)}")
+    if below is not None and len(below) < len(layers) - 1:
+        raise ValueError(f"below must have {len(layers) - 1} layers or more, got {len(below)}")
     stack: list[RBM] = []
-    for layer, n_hidden in enumerate(layers, start=1):
-        X = V if inputs is None else inputs[layer - 1]
-        own_seed = layer_seed(seed, layer)
+    for n_hidden in layers:
+        n_below = len(stack)
+        X = layer_input((stack if below is None else below)[:n_below], V, features=features, seed=seed)
+        own_seed = layer_seed(seed, n_below + 1)
         for step in train(method, X, n_hidden, training=training, reading=reading, seed=own_seed):
             rbm = step.rbm
         stack.append(rbm)
-        V = propagate(rbm, X, features=features, seed=own_seed)
     return stack

@@ -1,21 +1,16 @@
-"""The logistic function σ(x) = 1/(1 + exp(−x)) over whole arrays, where the time of small layers goes."""
+"""The logistic function sigma(x) = 1/(1 + exp(-x)) over whole arrays, where the time of small layers goes."""
 
 import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leamvd._support.compile import kernel
-
-__all__ = ["sigmoid", "sigmoid_columns", "squared_error"]
-
-Array = NDArray[Any]
+from leamvd._support.compile import Array, kernel
 
 
 @kernel()
 def sigmoid(A: Array, bias: Array) -> None:
-    """Replace A[i, j] by σ(A[i, j] + bias[i])."""
+    """Replace A[i, j] by sigma(A[i, j] + bias[i])."""
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
             A[i, j] = _expit(A[i, j] + bias[i])
@@ -23,7 +18,7 @@ def sigmoid(A: Array, bias: Array) -> None:
 
 @kernel()
 def sigmoid_columns(A: Array, bias: Array, start: int, stop: int) -> None:
-    """Replace A[i, j] by σ(A[i, j] + bias[j]) in the columns start..stop."""
+    """Replace A[i, j] by sigma(A[i, j] + bias[j]) in the columns start..stop."""
     own = bias[start:stop]
     for i in range(A.shape[0]):
         row = A[i, start:stop]
@@ -33,7 +28,7 @@ def sigmoid_columns(A: Array, bias: Array, start: int, stop: int) -> None:
 
 @kernel(reassociate=True)
 def squared_error(A: Array, bias: Array, V: Array) -> float:
-    """Return Σ (σ(A[i, j] + bias[i]) − V[i, j])², +inf instead of NaN."""
+    """Return the sum of (sigma(A[i, j] + bias[i]) - V[i, j])^2, +inf instead of NaN."""
     total = 0.0
     for i in range(A.shape[0]):
         row = A.dtype.type(0)  # a block's length of float32 terms loses nothing that matters
@@ -44,9 +39,10 @@ def squared_error(A: Array, bias: Array, V: Array) -> float:
     return np.inf if np.isnan(total) else total
 
 
-# σ(x) = 1/(1 + e), e = exp(−x) = 2ᵏ exp(r) with k an integer and |r| ≤ ln 2 / 2, by Taylor's series. Adding 1.5·2²³
-# (float32) or 1.5·2⁵² (float64) rounds to an integer whose bits then stand at the low end of the sum, so that all of
-# it runs in vector lanes, which a call of the C library's exp does not. −x is clamped to where 2ᵏ is a normal number.
+# sigma(x) = 1/(1 + e), e = exp(-x) = 2^k exp(r) with k an integer and abs(r) <= ln 2 / 2, by Taylor's series. Adding
+# 1.5 2^23 (float32) or 1.5 2^52 (float64) rounds to an integer whose bits then stand at the low end of the sum, so that
+# all of it runs in vector lanes, which a call of the C library's exp does not. -x is clamped to where 2^k is a normal
+# number.
 _LIMIT_32 = np.float32(87)
 _LOG2_E_32 = np.float32(1 / math.log(2))
 _ROUND_32 = np.float32(1.5 * 2**23)
@@ -75,7 +71,7 @@ def _expit_32(x: Any) -> Any:
     rounded = y * _LOG2_E_32 + _ROUND_32
     k = rounded - _ROUND_32
     r = (y - k * _LN2_HIGH_32) - k * _LN2_LOW_32
-    # 2ᵏ p: the exponents add; all of `rounded` but k is shifted out
+    # 2^k p: the exponents add; all of `rounded` but k is shifted out
     p = np.float32(_polynomial(_SERIES_32, r))
     bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + p.view(np.int32)
     return _ONE_32 / (_ONE_32 + np.int32(bits).view(np.float32))

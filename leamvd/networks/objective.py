@@ -5,19 +5,26 @@ Arithmetic is float32 where the images are float32 and float64 otherwise.
 
 import math
 from itertools import pairwise, product
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
-from leamvd._support.compile import kernel
+from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_threads, one_blas_thread, thread_count
 from leamvd.networks.logistic import sigmoid, squared_error
-from leamvd.networks.rbm import RBM, floating, images, n_parameters, sample_bits
-from leamvd.networks.torch_backend import TorchErrors, arithmetic
-
-Array = NDArray[Any]
+from leamvd.networks.rbm import (
+    ERROR_BITS,
+    RBM,
+    TEST_ERROR_BITS,
+    child_stream,
+    floating,
+    images,
+    n_parameters,
+    sample_bits,
+)
+from leamvd.networks.torch_backend import TorchErrors, computation
 
 BLOCK_SIZE = 1024
 """Images in one block: enough for matrix products at full speed, few enough that scratch arrays stay in the cache."""
@@ -33,11 +40,11 @@ class Errors(NamedTuple):
     Parameters
     ----------
     mean_field : float
-        Sum over images and pixels of (v − v̂)², v̂ the mean-field reconstruction: what the optimizers minimize.
+        Sum over images and pixels of (v - v_hat)^2, v_hat the mean-field reconstruction: what the optimizers minimize.
     sampled : float
         The same sum where the hidden units are bits drawn from P(h | v).
     mean_field_ratio, sampled_ratio : float
-        Both divided by `constant_baseline`; NaN where all images are equal.
+        Both divided by `constant_baseline`; NaN where that is zero.
     """
 
     mean_field: float
@@ -46,7 +53,9 @@ class Errors(NamedTuple):
     sampled_ratio: float
 
 
-def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int | None = None) -> Errors:
+def reconstruction_errors(
+    rbm: RBM, V: ArrayLike, *, seed: int, train_mean: Array | None = None, n_threads: int | None = None
+) -> Errors:
     """Return every measure of item E2.
 
     Parameters
@@ -56,8 +65,11 @@ def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int |
     V : (m, n_visible) array
         Images in [0, 1].
     seed : int
-        Non-negative; block i of `BLOCK_SIZE` images draws its bits from PCG64([seed, i]), so the result depends
-        neither on threads nor on the images in other blocks.
+        Non-negative; each block of `BLOCK_SIZE` images draws its bits from a stream of its own, a child of this seed,
+        so the result depends neither on threads nor on the images in other blocks.
+    train_mean : (n_visible,) array, optional
+        Where `V` are test images: the mean of the training images, which is what a model that has learned nothing but
+        the mean would predict, and so what the ratios compare with. Bits then come from other streams.
     n_threads : int, optional
         By default, one for each usable core.
 
@@ -69,6 +81,8 @@ def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int |
     if V.shape[1] != len(rbm.b):
         raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
     seed = checks.integer("seed", seed, at_least=0)
+    rbm.check()
+    purpose = ERROR_BITS if train_mean is None else TEST_ERROR_BITS
     W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
 
     def block_errors(number: int) -> tuple[float, float]:
@@ -77,29 +91,32 @@ def reconstruction_errors(rbm: RBM, V: ArrayLike, *, seed: int, n_threads: int |
         with np.errstate(all="ignore"):
             _mean_hidden(W, c, block, H)
             mean_field = _visible_error(W, b, H, block, V_hat)
-            bits = sample_bits(H, np.random.Generator(np.random.PCG64([seed, number])))
+            bits = sample_bits(H, child_stream(seed, purpose, number))
             return mean_field, _visible_error(W, b, bits, block, V_hat)
 
     with one_blas_thread():
         parts = in_threads(block_errors, range(_n_blocks(V, BLOCK_SIZE)), n_threads)
     mean_field, sampled = (float(total) for total in np.sum(parts, axis=0))
-    baseline = constant_baseline(V) or math.nan
+    baseline = constant_baseline(V, train_mean) or math.nan
     return Errors(mean_field, sampled, mean_field / baseline, sampled / baseline)
 
 
-def constant_baseline(V: ArrayLike) -> float:
-    """Return the sum of squared errors of predicting the mean image for each of the (m, n_visible) images (item E2)."""
+def constant_baseline(V: ArrayLike, mean: Array | None = None) -> float:
+    """Return the sum of squared errors of predicting one image for each of the (m, n_visible) images (item E2).
+
+    That image is `mean`, shape (n_visible,), by default their own mean.
+    """
     V = images("V", V)
-    mean = V.mean(axis=0, dtype=np.float64)
+    mean = V.mean(axis=0, dtype=np.float64) if mean is None else mean
     return math.fsum(float(((V[i : i + BLOCK_SIZE] - mean) ** 2).sum()) for i in range(0, len(V), BLOCK_SIZE))
 
 
 class ReconstructionObjective:
     """Mean-field reconstruction error of a whole population of RBMs: what the optimizers minimize (item E2).
 
-    The error of one individual is the sum over images and pixels of (v − σ(b + W σ(c + Wᵀv)))². Images are stored
-    once more, transposed and in blocks; beside that, a thread needs scratch for one block only. NumPy's values are the
-    same bits for any number of threads and whatever the rest of the population is.
+    The error of one individual is the sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2. Images are
+    stored once more, transposed and in blocks; beside that, a thread needs scratch for one block only. NumPy's values
+    are the same bits for any number of threads and whatever the rest of the population is.
 
     Parameters
     ----------
@@ -126,7 +143,7 @@ class ReconstructionObjective:
         Length of an individual, laid out as `RBM.from_flat` reads it.
     dtype : numpy.dtype
         Of the arithmetic, but for products in bfloat16.
-    arithmetic : leamvd.networks.torch_backend.Arithmetic
+    computation : leamvd.networks.torch_backend.Computation
         Backend, device and precision.
 
     Raises
@@ -148,7 +165,7 @@ class ReconstructionObjective:
         n_threads: int | None = None,
         block_size: int | None = None,
     ) -> None:
-        self.arithmetic = arithmetic(backend, device, precision, floating(V))
+        self.computation = computation(backend, device, precision, floating(V))
         V = images("V", V)
         self.n_threads = thread_count(n_threads)
         self.n_visible = V.shape[1]
@@ -157,10 +174,10 @@ class ReconstructionObjective:
         if block_size is None:
             block_size = _block_size(self.n_visible, self.n_hidden)
         block_size = checks.integer("block_size", block_size, at_least=1)
-        self.dtype = self.arithmetic.dtype
+        self.dtype = self.computation.dtype
         blocks = (_block(V, number, block_size) for number in range(_n_blocks(V, block_size)))
         if backend == "torch":
-            self._by_torch = TorchErrors(blocks, self.n_hidden, self.arithmetic, self.n_threads)
+            self._by_torch = TorchErrors(blocks, self.n_hidden, self.computation, self.n_threads)
         else:
             self._blocks = list(blocks)
 
@@ -175,10 +192,10 @@ class ReconstructionObjective:
         Returns
         -------
         (population,) float64 array
-            Finite, but +inf where an activation overflows to inf − inf.
+            Finite, but +inf where an activation overflows to inf - inf.
         """
         X = checks.array("X", X, shape=(None, self.n_var), dtype=self.dtype)
-        if self.arithmetic.backend == "torch":
+        if self.computation.backend == "torch":
             return self._by_torch(X)
         errors = np.empty((len(self._blocks), len(X)))
 
@@ -219,7 +236,7 @@ def _mean_hidden(W: Array, c: Array, V: Array, H: Array) -> None:
 
 @kernel()
 def _visible_error(W: Array, b: Array, H: Array, V: Array, V_hat: Array) -> float:
-    """Return the sum of (v − σ(b + Wh))² over the columns of `V` and `H`; `V_hat` is scratch."""
+    """Return the sum of (v - sigma(b + W h))^2 over the columns of `V` and `H`; `V_hat` is scratch."""
     np.dot(W, H, V_hat)
     return squared_error(V_hat, b, V)
 

@@ -1,8 +1,8 @@
 """Restricted Boltzmann machines with binary units (item E1).
 
-An RBM with weights W, visible biases b and hidden biases c gives the energy E(v, h) = −vᵀWh − bᵀv − cᵀh to the bits
-(v, h) and the probability exp(−E)/Z. Its conditionals are products of σ(c + Wᵀv) and of σ(b + Wh), where
-σ(x) = 1/(1 + exp(−x)) is the logistic function.
+An RBM with weights W, visible biases b and hidden biases c gives the energy E(v, h) = -v^T W h - b^T v - c^T h to the
+bits (v, h) and the probability exp(-E)/Z. Its conditionals are products of sigma(c + W^T v) and of sigma(b + W h),
+where sigma(x) = 1/(1 + exp(-x)) is the logistic function.
 
 Arithmetic is float32 where the images are float32 and float64 otherwise.
 """
@@ -11,21 +11,23 @@ import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.special import logsumexp
 
 from leamvd._support import checks
+from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks.logistic import sigmoid_columns
 
-Array = NDArray[Any]
-
-_LARGEST_ENUMERATION = 20  # units: 2²⁰ states take seconds
+_LARGEST_ENUMERATION = 20  # units: 2^20 states take seconds
 _STATES_AT_ONCE = 4096
+
+FEATURE_BITS, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS = range(4)
+"""What random bits are for: the first number of the key of a `child_stream`."""
 
 
 def n_parameters(n_visible: int, n_hidden: int) -> int:
-    """Return v·h + v + h, the number of parameters of an RBM (item E1)."""
+    """Return v h + v + h, the number of parameters of an RBM (item E1)."""
     n_visible = checks.integer("n_visible", n_visible, at_least=1)
     n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
     return n_visible * n_hidden + n_visible + n_hidden
@@ -42,6 +44,10 @@ class RBM(NamedTuple):
         Visible biases.
     c : (n_hidden,) array
         Hidden biases.
+
+    Notes
+    -----
+    The constructor takes what it is given; every method raises as `check` does.
     """
 
     W: Array
@@ -54,7 +60,7 @@ class RBM(NamedTuple):
 
         Parameters
         ----------
-        theta : (n_visible·n_hidden + n_visible + n_hidden,) array
+        theta : (n_visible n_hidden + n_visible + n_hidden,) array
             A contiguous float32 or float64 array is viewed, not copied.
         n_visible, n_hidden : int
             Numbers of units.
@@ -74,19 +80,37 @@ class RBM(NamedTuple):
         """Return a new flat vector of the parameters, in the order of `from_flat`."""
         return np.concatenate([self.W.ravel(), self.b, self.c])
 
+    def check(self) -> None:
+        """Check that the arrays are parameters of an RBM.
+
+        Raises
+        ------
+        TypeError
+            Where they are not arrays of float32, all three, or of float64; or are masked.
+        ValueError
+            Where their shapes do not belong together.
+        """
+        for name, p in zip(self._fields, self, strict=True):
+            if not isinstance(p, np.ndarray) or isinstance(p, np.ma.MaskedArray):
+                raise TypeError(f"{name} must be a plain NumPy array, got {p!r:.200}")
+            if p.dtype not in ((np.float32, np.float64) if name == "W" else (self.W.dtype,)):
+                want = "float32 or float64" if name == "W" else f"{self.W.dtype} as W is"
+                raise TypeError(f"{name} must be {want}, got {p.dtype}")
+        if self.W.ndim != 2:
+            raise ValueError(f"W must have shape (n_visible, n_hidden), got {self.W.shape}")
+        for name, p, n in zip("bc", self[1:], self.W.shape, strict=True):
+            if p.shape != (n,):
+                raise ValueError(f"{name} must have shape ({n},) for W of shape {self.W.shape}, got {p.shape}")
+
     def hidden_given_visible(self, V: ArrayLike) -> Array:
-        """Return P(h = 1 | v) = σ(c + Wᵀv), shape (m, n_hidden), for the rows of `V`, shape (m, n_visible)."""
-        V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
-        with one_blas_thread():
-            H: Array = V @ self.W
-        sigmoid_columns(H, self.c, 0, len(self.c))
-        return H
+        """Return P(h = 1 | v) = sigma(c + W^T v), shape (m, n_hidden), for the rows of `V`, shape (m, n_visible)."""
+        self.check()
+        return _activated(checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype), self.W, self.c)
 
     def visible_given_hidden(self, H: ArrayLike) -> Array:
-        """Return P(v = 1 | h) = σ(b + Wh), shape (m, n_visible), for the rows of `H`, shape (m, n_hidden)."""
-        return self._mirrored().hidden_given_visible(
-            checks.array("H", H, shape=(None, len(self.c)), dtype=self.W.dtype)
-        )
+        """Return P(v = 1 | h) = sigma(b + W h), shape (m, n_visible), for the rows of `H`, shape (m, n_hidden)."""
+        self.check()
+        return _activated(checks.array("H", H, shape=(None, len(self.c)), dtype=self.W.dtype), self.W.T, self.b)
 
     def sample_hidden(self, V: ArrayLike, rng: np.random.Generator) -> Array:
         """Return bits, 0.0 or 1.0, shape (m, n_hidden): h ~ P(h | v) for each row of `V`."""
@@ -97,11 +121,12 @@ class RBM(NamedTuple):
         return sample_bits(self.visible_given_hidden(H), rng)
 
     def reconstruct(self, V: ArrayLike) -> Array:
-        """Return the mean-field reconstruction σ(b + W σ(c + Wᵀv)), shape (m, n_visible)."""
+        """Return the mean-field reconstruction sigma(b + W sigma(c + W^T v)), shape (m, n_visible)."""
         return self.visible_given_hidden(self.hidden_given_visible(V))
 
     def free_energy(self, V: ArrayLike) -> Array:
-        """Return F(v) = −bᵀv − Σⱼ log(1 + exp(cⱼ + (Wᵀv)ⱼ)), shape (m,); P(v) = exp(−F(v))/Z."""
+        """Return F(v) = -b^T v - sum_j log(1 + exp(c_j + (W^T v)_j)), shape (m,); P(v) = exp(-F(v))/Z."""
+        self.check()
         V = checks.array("V", V, shape=(None, len(self.b)), dtype=self.W.dtype)
         with one_blas_thread():
             result: Array = -(V @ self.b) - np.logaddexp(0, V @ self.W + self.c).sum(axis=1)
@@ -115,7 +140,8 @@ class RBM(NamedTuple):
         ValueError
             Where both layers have more than 20 units.
         """
-        smaller = (self if len(self.b) <= len(self.c) else self._mirrored())._double()
+        self.check()
+        smaller = (self if len(self.b) <= len(self.c) else RBM(self.W.T, self.c, self.b))._double()
         n_units = len(smaller.b)
         if n_units > _LARGEST_ENUMERATION:
             raise ValueError(
@@ -131,24 +157,34 @@ class RBM(NamedTuple):
 
     def log_likelihood(self, V: ArrayLike) -> float:
         """Return the exact mean of log P(v) over the rows of `V`; errors as `log_partition`."""
+        self.check()
         return float(-self._double().free_energy(V).mean() - self.log_partition())
-
-    def _mirrored(self) -> "RBM":
-        """Return the same distribution with the layers' roles swapped."""
-        return RBM(self.W.T, self.c, self.b)
 
     def _double(self) -> "RBM":
         return RBM(*(p.astype(np.float64, copy=False) for p in self))
 
 
+def _activated(V: Array, W: Array, bias: Array) -> Array:
+    """Return sigma(V W + bias)."""
+    with one_blas_thread():
+        H: Array = V @ W
+    sigmoid_columns(H, bias, 0, len(bias))
+    return H
+
+
 def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """Return `V` as a C-contiguous (m, n) array of numbers in [0, 1], m, n ≥ 1; without `dtype`, float32 stays so."""
+    """Return `V` as a C-contiguous (m, n) array of numbers in [0, 1], m, n >= 1; without `dtype`, float32 stays so."""
     V = checks.array(name, V, shape=(None, None), dtype=floating(V) if dtype is None else dtype)
     if V.size == 0:
         raise ValueError(f"{name} must hold at least one image of at least one pixel, got shape {V.shape}")
     if V.min() < 0 or V.max() > 1:
         raise ValueError(f"{name} must lie in [0, 1], got values from {V.min()} to {V.max()}")
     return V
+
+
+def child_stream(seed: int, *key: int) -> np.random.Generator:
+    """Return the stream of one purpose, a spawned child of `seed`: from `seed` itself contrastive divergence draws."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def sample_bits(P: Array, rng: np.random.Generator, out: Array | None = None) -> Array:

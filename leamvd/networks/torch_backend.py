@@ -13,11 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from leamvd._support import checks
-from leamvd._support.threads import in_threads, thread_count
-
-__all__ = ["Arithmetic", "TorchErrors", "arithmetic"]
-
-Array = NDArray[Any]
+from leamvd._support.compile import Array
+from leamvd._support.threads import Shared, in_threads, thread_count
 
 BACKENDS = ("numpy", "torch")
 """What can compute the objective."""
@@ -29,7 +26,7 @@ PRECISIONS = ("float32", "float64", "bfloat16")
 _ACTIVATIONS = {"cpu": 2**20, "cuda": 2**27}
 
 
-class Arithmetic(NamedTuple):
+class Computation(NamedTuple):
     """Where an objective is computed, and with which numbers.
 
     Parameters
@@ -52,7 +49,7 @@ class Arithmetic(NamedTuple):
         return np.dtype("float64" if self.precision == "float64" else "float32")
 
 
-def arithmetic(backend: str, device: str | None, precision: str | None, dtype: DTypeLike) -> Arithmetic:
+def computation(backend: str, device: str | None, precision: str | None, dtype: DTypeLike) -> Computation:
     """Return what a backend computes with, its arguments checked.
 
     Parameters
@@ -68,7 +65,7 @@ def arithmetic(backend: str, device: str | None, precision: str | None, dtype: D
 
     Returns
     -------
-    Arithmetic
+    Computation
 
     Raises
     ------
@@ -82,12 +79,12 @@ def arithmetic(backend: str, device: str | None, precision: str | None, dtype: D
     if precision is not None:
         checks.choice("precision", precision, PRECISIONS)
     if backend == "torch":
-        return Arithmetic(backend, _device(device), precision or name)
+        return Computation(backend, _device(device), precision or name)
     if device not in (None, "cpu"):
         raise ValueError(f"device must be 'cpu' or None for backend='numpy', got {device!r}")
     if precision not in (None, name):
         raise ValueError(f"precision must be that of the images, {name!r}, for backend='numpy', got {precision!r}")
-    return Arithmetic(backend, "cpu", name)
+    return Computation(backend, "cpu", name)
 
 
 def _device(name: str | None) -> str:
@@ -114,10 +111,10 @@ def _torch() -> Any:
 
 
 class TorchErrors:
-    """Sum over images and pixels of (v − σ(b + W σ(c + Wᵀv)))² for each RBM of a population.
+    """Sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2 for each RBM of a population.
 
     Products of float32 are of true float32, whatever the process allows elsewhere (TF32, bfloat16). Those of bfloat16
-    are summed in float32 and rounded to bfloat16; everything else is then float32: biases, σ, differences and their
+    are summed in float32 and rounded to bfloat16; everything else is then float32: biases, sigma, differences and their
     squares. The sum over blocks of images is float64.
 
     On the processor, blocks are spread over threads, and torch uses one thread for each: while a call runs, torch's own
@@ -130,20 +127,20 @@ class TorchErrors:
         Images as columns. They are copied to the device, in bfloat16 once more.
     n_hidden : int
         Number of hidden units.
-    arithmetic : Arithmetic
+    computation : Computation
         Device and precision.
     n_threads : int, optional
         By default, one for each usable core; without effect on a CUDA device.
     """
 
     def __init__(
-        self, blocks: Iterable[Array], n_hidden: int, arithmetic: Arithmetic, n_threads: int | None = None
+        self, blocks: Iterable[Array], n_hidden: int, computation: Computation, n_threads: int | None = None
     ) -> None:
         torch = _torch()
-        self._device = torch.device(arithmetic.device)
-        self._factor = getattr(torch, arithmetic.precision)
+        self._device = torch.device(computation.device)
+        self._factor = getattr(torch, computation.precision)
         self._n_threads = thread_count(n_threads)
-        wide = getattr(torch, arithmetic.dtype.name)
+        wide = getattr(torch, computation.dtype.name)
         images = [torch.tensor(block, dtype=wide, device=self._device) for block in blocks]
         self._blocks = [(V, V.to(self._factor)) for V in images]
         n_visible, block_size = images[0].shape
@@ -153,7 +150,7 @@ class TorchErrors:
     def __call__(self, X: Array) -> NDArray[np.float64]:
         """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
         torch, (n_visible, n_hidden) = _torch(), self._shape
-        with _own_settings(torch):
+        with _own_settings:
             population = torch.tensor(X, device=self._device)
             W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
             W = W.unflatten(1, self._shape).to(self._factor)
@@ -179,8 +176,9 @@ class TorchErrors:
 
 
 @contextlib.contextmanager
-def _own_settings(torch: Any) -> Iterator[None]:
+def _settings() -> Iterator[None]:
     """Let products be of the numbers that they are given, and sums be float32; put back what was set before."""
+    torch = _torch()
     cuda, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     settings = (
         (cuda, "fp32_precision", "ieee"),
@@ -197,3 +195,6 @@ def _own_settings(torch: Any) -> Iterator[None]:
         for (place, name, _), value in zip(settings, before, strict=True):
             setattr(place, name, value)
         torch.set_num_threads(n_threads)
+
+
+_own_settings = Shared(_settings)

@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.optimize import OptimizeResult
 
 from leamvd._support import checks
-from leamvd._support.threads import kernel_threads
 from leamvd.optimizers import random_streams
-from leamvd.optimizers.directions import CHUNK
 
 MESSAGES = {
     "running": "The search has not stopped yet.",
@@ -69,8 +67,7 @@ class Optimizer(ABC):
         For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites.
         """
         if self._candidates is None:
-            with kernel_threads(math.ceil(self.n_var / CHUNK)):
-                self._candidates = read_only(self._sample())
+            self._candidates = read_only(self._sample())
         return self._candidates
 
     def tell(self, X: ArrayLike, F: ArrayLike) -> None:
@@ -101,8 +98,7 @@ class Optimizer(ABC):
             self._count_failures(values)
         self.generation += 1
         self.nfev += len(values)
-        with kernel_threads(math.ceil(self.n_var / CHUNK)):
-            self._learn(X, values)
+        self._learn(X, values)
         self._candidates = None
 
     def _count_failures(self, values: NDArray[np.float64]) -> None:

@@ -130,7 +130,7 @@ def _columns(
     sums[size + 2, 1] = max(sums[size + 2, 1], np.float64(np.max(sigma)))
 
 
-@kernel(parallel=True)
+@kernel(parallel=CHUNK)
 def _scan(
     X: Floats,
     order: Integers,

@@ -14,7 +14,7 @@ class RandomSearch(Optimizer):
     Parameters
     ----------
     x0 : array_like, shape (n,), optional
-        Center; row 1 of the first generation.
+        Center.
     n_var : int, optional
         n, where neither `x0` nor `bounds` tells it.
     bounds : pair of float or array_like, shape (n,), optional
@@ -23,6 +23,8 @@ class RandomSearch(Optimizer):
         Standard deviation around `x0`.
     population_size, n_gen : int
         Candidates a generation, and generations.
+    x0_in_population : bool
+        Whether `x0` itself is row 1 of the first generation.
     seed : int, optional
         In [0, 2**64).
     dtype : {"float64", "float32"}
@@ -43,12 +45,14 @@ class RandomSearch(Optimizer):
         sigma0: float = 0.1,
         population_size: int = 24,
         n_gen: int = 30,
+        x0_in_population: bool = True,
         seed: int | None = None,
         dtype: DTypeLike = "float64",
     ) -> None:
         super().__init__(dimension(x0, n_var, bounds), population_size, n_gen, seed, dtype)
         if x0 is None and bounds is None:
             raise ValueError("x0 and bounds are both missing: give a center x0, or bounds to draw in")
+        self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
         self.sigma0 = checks.real("sigma0", sigma0, above=0)
         self._x0 = None if x0 is None else checks.array("x0", x0, shape=(self.n_var,), dtype=self.dtype).copy()
         self._low, self._high = bounds_arrays((0, 0) if bounds is None else bounds, self.n_var, self.dtype)
@@ -60,7 +64,7 @@ class RandomSearch(Optimizer):
             sampling.uniform(X, self._low, self._high, place)
             return X
         sampling.normal(X, self._x0, self.dtype.type(self.sigma0), self._low, self._high, place)
-        if self.generation == 0:
+        if self.generation == 0 and self._x0_in_population:
             X[0] = self._x0
         return X
 

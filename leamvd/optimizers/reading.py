@@ -125,8 +125,8 @@ class Reading:
         return json.dumps(dataclasses.asdict(self), indent=2)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the reading that `to_json` wrote; members that are left out take their default.
+    def from_json(cls, text: str, base: Self | None = None) -> Self:
+        """Return the reading that `to_json` wrote; members that are left out are those of `base`, or the defaults.
 
         Raises
         ------
@@ -142,13 +142,14 @@ class Reading:
         names = [field.name for field in dataclasses.fields(cls)]
         if unknown := set(values) - set(names):
             raise ValueError(f"a reading's fields must be among {', '.join(names)}, got {', '.join(sorted(unknown))}")
-        return cls(**values)
+        return dataclasses.replace(base or cls(), **values)
 
     @classmethod
-    def named(cls, name: str) -> Self:
+    def named(cls, name: str, base: Self | None = None) -> Self:
         """Return the preset "default", "printed" or "x0-excluded", or the reading saved in the file `name`.
 
-        "x0-excluded" is the default but for R16: the seed is not in the first population.
+        "x0-excluded" is the default but for R16: the seed is not in the first population. With `base`, it is `base`
+        changed in what the preset changes of the default, or in the members that the file gives.
 
         Raises
         ------
@@ -156,11 +157,14 @@ class Reading:
             If `name` is neither a preset nor a file that holds a reading.
         """
         if name in ("default", "printed", "x0-excluded"):
-            return cls.printed() if name == "printed" else cls(x0_in_population=name == "default")
+            preset = cls.printed() if name == "printed" else cls(x0_in_population=name == "default")
+            values = {f.name: getattr(preset, f.name) for f in dataclasses.fields(cls)}
+            changes = {f.name: values[f.name] for f in dataclasses.fields(cls) if values[f.name] != f.default}
+            return dataclasses.replace(base or cls(), **changes)
         path = Path(name)
         if not path.is_file():
             raise ValueError(f"reading must be 'default', 'printed', 'x0-excluded' or a JSON file, got {name!r}")
-        return cls.from_json(path.read_text(encoding="utf-8"))
+        return cls.from_json(path.read_text(encoding="utf-8"), base)
 
     def __str__(self) -> str:
         """Return a table: row, field, value, and a star where the value is not the default."""

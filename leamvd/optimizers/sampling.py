@@ -93,7 +93,7 @@ def limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
         x[i] = min(max(x[i], low[i]), high[i])
 
 
-@kernel(parallel=True)
+@kernel(parallel=CHUNK)
 def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
     """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
     n = X.shape[1]
@@ -107,7 +107,7 @@ def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
                 x[i] = min(low[start + i] * (1 - u) + high[start + i] * u, high[start + i])
 
 
-@kernel(parallel=True)
+@kernel(parallel=CHUNK)
 def normal(X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Floats, place: Place) -> None:
     """Draw initialization (B): X_ri = center_i + sigma0 z, z ~ N(0, 1)."""
     n = X.shape[1]
@@ -152,7 +152,7 @@ def descent_columns(
             out[i] += weight * (best[i] - x[i])
 
 
-@kernel(parallel=True)
+@kernel(parallel=CHUNK)
 def regenerate(
     X: Floats,
     order: Integers,

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from leamvd._support import checks
-from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import records
 from leamvd.paper.comparison import final, holm
 from leamvd.paper.studies import Study, images
@@ -31,7 +30,7 @@ _SMALL = Study(
     methods=("lea-mvd", "lea-mvd:x0-excluded"),
     inputs=("own",),
     seeds=tuple(range(64)),
-    training=Training(n_gen=30),
+    reading=Reading(n_gen=30),
 )
 
 STUDIES = (
@@ -46,13 +45,13 @@ STUDIES = (
         methods=("lea-mvd:x0-excluded",),
         inputs=("own",),
         seeds=tuple(range(10)),
-        training=Training(n_gen=15),
+        reading=Reading(n_gen=15),
     ),
 )
 """The first layer of both experiments on real MNIST, on fewer images and generations than the paper's.
 
-At 7×7 pixels pairs scatter by 3 to 6 %, so that dozens of them are needed to tell 2 % from nothing; CMA-ES, whose
-generations are slow, has fewer. At 28×28 pixels nothing better than the seed is found where it is in the population,
+At 7 x 7 pixels pairs scatter by 3 to 6 %, so that dozens of them are needed to tell 2 % from nothing; CMA-ES, whose
+generations are slow, has fewer. At 28 x 28 pixels nothing better than the seed is found where it is in the population,
 and so nothing could differ: that is left out.
 """
 
@@ -116,14 +115,13 @@ def record(
     provenance = [known for _, known in results]
     Path(folder).mkdir(parents=True, exist_ok=True)
     records.write(Path(folder) / "provenance.json", json.dumps(provenance, indent=2) + "\n")
-    records.write(Path(folder) / "runs.csv", table.to_csv(index=False))
+    records.write_table(Path(folder) / "runs.csv", table)
     return table
 
 
 def recorded() -> pd.DataFrame:
     """Return the table of the run that ships with the book."""
-    with (files("leamvd.notebooks") / "recorded" / "backend_agreement" / "runs.csv").open(encoding="utf-8") as file:
-        return pd.read_csv(file)
+    return records.recorded("backend_agreement")
 
 
 def paired(table: pd.DataFrame, *, measure: str = "mean_field", margin: float = 0.02) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""What a study's records say: tables, comparisons of methods, what each needs, and pictures."""
+"""What a study's records say: tables, comparisons of methods, what each method needs, and pictures."""
 
 import time
 import tracemalloc
@@ -34,29 +34,44 @@ _GROUP = ["inputs", "layer", "method"]
 def label(study: studies.Study, data: Dataset) -> str:
     """Return the line that stands above every figure: the data set, its size, and the number of runs."""
     n = len(study.seeds)
-    spread = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
-    return f"{data.name}, {len(data.train):,} images of {data.side}×{data.side}, {n} run{'s'[: n > 1]}{spread}"
+    band = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
+    return f"{data.name}, {len(data.train):,} images of {data.side} x {data.side}, {n} run{'s'[: n > 1]}{band}"
 
 
-def setting(study: studies.Study, data: Dataset) -> str:
-    """Return, as Markdown, what the study compares on what."""
-    sizes = "-".join(map(str, [data.side**2, *study.layers]))
-    variables = ", ".join(f"{n:,}" for n in _variables(study))
-    training = study.training
-    backend, device, precision = training.arithmetic
-    search = "" if backend == "numpy" else f" (searched by {backend} on {device} in {precision})"
-    return (
-        f"Data: {data.description}. Layers {sizes}: {variables} variables. "
-        f"Methods: {', '.join(study.methods)}; {training.n_gen} iterations, population {training.population_size}, "
-        f"{training.dtype}{search}, seeds {', '.join(map(str, study.seeds))}. The next layer sees {study.features}."
-    )
+def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
+    """Return what the study compares on what, in the columns "setting" and "value", with a row for each method."""
+    training, reading = study.training, study.reading
+    backend, device, precision = training.computation
+    values = {
+        "data set": data.name,
+        "training images": f"{len(data.train):,}",
+        "test images": f"{len(data.test):,}",
+        "pixels": f"{data.side} x {data.side}",
+        "gray levels": study.binarize,
+        "layers": "-".join(map(str, [data.side**2, *study.layers])),
+        "variables": ", ".join(f"{n:,}" for n in _variables(study)),
+        "methods": study.methods,
+        "n_gen": reading.n_gen,
+        "population_size": reading.population_size,
+        "n_elite": training.n_elite,
+        "sigma0": training.sigma0,
+        "exponent": reading.exponent,
+        "x0": training.x0,
+        "x0_epochs": training.x0_epochs,
+        "initial_weights": training.initial_weights,
+        "features": study.features,
+        "dtype": training.dtype,
+        "backend": f"{backend} on {device} in {precision}",
+        "seeds": ", ".join(map(str, study.seeds)),
+    }
+    return pd.Series(values, name="value", dtype=object).explode().rename_axis("setting").reset_index()
 
 
 # ---- tables
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the mean and the spread of a measure over runs, for each kind of inputs, layer, method and iteration.
+    """Return the mean of a measure over runs and a band around it, by kind of inputs, layer, method and iteration.
 
     Parameters
     ----------
@@ -68,8 +83,8 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns inputs, layer, method, iteration, passes, seconds (means), mean, low and high: the quartiles, or of
-        fewer than five runs the smallest and the largest.
+        Columns inputs, layer, method, iteration, passes, seconds (means), mean, and low and high: the ends of the
+        interquartile range, or of fewer than five runs the smallest and the largest.
     """
     tail = 0.0 if table["seed"].nunique() < 5 else 0.25
     groups = table.groupby([*_GROUP, "iteration"], sort=False)
@@ -79,16 +94,17 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the last iteration of every run."""
-    return table.query("iteration == iteration.max()")
+    """Return the last iteration of every run; methods may have run for different numbers of iterations."""
+    last: pd.DataFrame = table[table["iteration"] == table.groupby(_RUN)["iteration"].transform("max")]
+    return last
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return medians over runs, at the last iteration of each method, layer and kind of inputs.
 
-    The columns: the mean standard deviation of the layer's inputs, the error of the constant image (their mean), both
-    measures of the error, all per image, and both as ratios to the constant image's. A ratio above 1 is worse than
-    having learned nothing but the mean.
+    The columns: the mean standard deviation of the layer's inputs; per image, the error of the constant image (their
+    mean) and both measures of the error; both measures as ratios to the constant image's, on training images and on
+    test images. A ratio above 1 is worse than having learned nothing but the mean.
     """
     last = final(table)
     per_image = last[list(MEASURES)].div(last["n_images"], axis=0)
@@ -99,8 +115,28 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
         "sampled": per_image["sampled"],
         "mean-field ratio": last["mean_field_ratio"],
         "sampled ratio": last["sampled_ratio"],
+        "test mean-field ratio": last["test_mean_field_ratio"],
+        "test sampled ratio": last["test_sampled_ratio"],
     }
     return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).median()
+
+
+def quoted(table: pd.DataFrame) -> dict[str, float]:
+    """Return the medians that prose quotes, with the first kind of inputs, NaN for what was not run.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-3-ratio" is the mean-field ratio of contrastive divergence in RBM 3, "cd-3-test" that of the test images,
+        "cd-3-std" the standard deviation of its inputs; likewise "lea-mvd-3-ratio" and so on, and RBM 1.
+    """
+    rows = summary(table[table["inputs"] == table["inputs"].iloc[0]]).droplevel("inputs")
+    rows = rows.reindex(pd.MultiIndex.from_product([(1, 3), ("cd", "lea-mvd")], names=rows.index.names))
+    columns = {"ratio": "mean-field ratio", "test": "test mean-field ratio", "std": "input std"}
+    return {
+        f"{method}-{layer}-{name}": float(rows.loc[(layer, method), column])
+        for (layer, method), (name, column) in product(rows.index, columns.items())
+    }
 
 
 def compare(table: pd.DataFrame, method: str, baseline: str, measure: str = "mean_field") -> pd.DataFrame:
@@ -156,26 +192,30 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
-def gain(table: pd.DataFrame, measure: str = "mean_field", since: int = 0) -> pd.DataFrame:
-    """Return by how much the final error of each run is below that of iteration `since`, in percent of the latter.
+def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
+    """Return by how much the final errors are below those of iteration `since`, in percent of the latter.
 
     Returns
     -------
     DataFrame
-        A row for each kind of inputs, layer and method: the median over runs, the number of runs, and how many
-        of them gained.
+        A row for each kind of inputs, layer, method and measure: the median gain over runs, the number of runs, and
+        how many of them gained. None for runs that have no such iteration.
     """
-    first = table[table["iteration"] == since].set_index(_RUN)[measure]
-    gains = 100 * (1 - final(table).set_index(_RUN)[measure] / first)
-    groups = gains.groupby(level=_GROUP, sort=False)
-    return pd.DataFrame(
-        {"median": groups.median(), "runs": groups.size(), "gained": groups.agg(lambda g: int((g > 0).sum()))}
-    )
+    ends = pd.merge(table[table["iteration"] == since], final(table), on=_RUN, suffixes=("_first", ""))
+    parts = []
+    for measure in MEASURES:
+        run = ends.assign(measure=measure, gain=100 * (1 - ends[measure] / ends[f"{measure}_first"]))
+        groups = run.groupby([*_GROUP, "measure"], sort=False)["gain"]
+        parts.append(groups.agg(gain="median", runs="size", gained=lambda gain: int((gain > 0).sum())))
+    rows: pd.DataFrame = pd.concat(parts).reset_index()
+    return rows
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table to be shown: real numbers as text of three significant digits."""
-    return table.assign(**{str(name): table[name].map(number) for name in table.select_dtypes("float")})
+    """Return the table to be shown: real numbers as text of three significant digits, thousands separated."""
+    real = {str(name): table[name].map(number) for name in table.select_dtypes("float")}
+    whole = {str(name): table[name].map("{:,}".format) for name in table.select_dtypes("integer")}
+    return table.assign(**real, **whole)
 
 
 def number(value: float) -> str:
@@ -208,7 +248,7 @@ def memory(study: studies.Study) -> pd.DataFrame:
             finally:
                 tracemalloc.stop()
             seconds = min(_generations(study, method, n))  # untraced
-            population = 8 * n * study.training.population_size
+            population = 8 * n * study.reading.population_size
             rows.append((layer, method, n, peak / 1e6, peak / population, 1e3 * seconds))
     columns = ["layer", "method", "variables", "peak MB", "peak / float64 population", "ms a generation"]
     return pd.DataFrame(rows, columns=columns)
@@ -229,12 +269,12 @@ def decompositions(study: studies.Study) -> pd.DataFrame:
 
     rows = []
     for layer, n in enumerate(_variables(study), start=1):
-        options = {"popsize": study.training.population_size, "verbose": -9, "verb_log": 0, "seed": np.nan}
+        options = {"popsize": study.reading.population_size, "verbose": -9, "verb_log": 0, "seed": np.nan}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             gap = cma.CMAEvolutionStrategy(np.zeros(n), 1.0, options).sm.lazy_update_gap
         wait = max(1, int(np.ceil(gap)))
-        rows.append((layer, n, gap, (study.training.n_gen - 1) // wait))
+        rows.append((layer, n, gap, (study.reading.n_gen - 1) // wait))
     return pd.DataFrame(rows, columns=["layer", "variables", "gap", "decompositions"])
 
 
@@ -245,9 +285,9 @@ def _variables(study: studies.Study) -> list[int]:
 
 def _generations(study: studies.Study, method: str, n: int) -> list[float]:
     """Return the seconds of each of three generations; the values do not depend on the candidates."""
-    values = np.arange(study.training.population_size, dtype=float)
-    name = method.partition(":")[0]
-    opt = study.training.optimizer(name, np.zeros(n), reading=studies.reading(method), seed=0)
+    reading = study.reading_of(method)
+    values = np.arange(reading.population_size, dtype=float)
+    opt = study.training.optimizer(method.partition(":")[0], np.zeros(n), reading=reading, seed=0)
     seconds = []
     for _ in range(3):
         start = time.perf_counter()
@@ -288,3 +328,32 @@ def filters(study: studies.Study, output: str | Path, data: Dataset) -> dict[str
         W = rbm.W[:, :10].T
         rows[method] = (W / np.abs(W).max()).reshape(-1, data.side, data.side)
     return rows
+
+
+# ---- how costs grow
+
+
+def slopes(table: pd.DataFrame, by: Sequence[str], cost: str) -> pd.DataFrame:
+    """Fit how a cost grows with the number of variables: least squares of their logarithms.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With the columns n, `by` and `cost`.
+    by : sequence of str
+        Columns that tell one line from another.
+    cost : str
+        What grows; a row in which it is not positive is no point of its line.
+
+    Returns
+    -------
+    DataFrame
+        A row for each line: `by`; sizes, the numbers of variables that it rests on; the smallest and the largest of
+        them; and its slope (1: linear, 2: quadratic), NaN where there are fewer than two.
+    """
+    rows = []
+    for names, line in table[table[cost] > 0].groupby(list(by), sort=False):
+        n, sizes = line["n"].to_numpy(dtype=float), line["n"].nunique()
+        slope = np.polyfit(np.log(n), np.log(line[cost].to_numpy(dtype=float)), 1)[0] if sizes > 1 else np.nan
+        rows.append((*names, sizes, int(n.min()), int(n.max()), float(slope)))
+    return pd.DataFrame(rows, columns=[*by, "sizes", "from n", "to n", "slope"])

@@ -1,5 +1,6 @@
 """Studies: (method, layer, inputs, seed) to a tidy record an iteration, with provenance, resumable at any point."""
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -11,25 +12,38 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from tqdm import tqdm
 
-from leamvd.networks.dbn import layer_seed, propagate, train
+from leamvd._support.compile import Array
+from leamvd.networks.dbn import layer_input, layer_seed, train
 from leamvd.networks.objective import Errors, reconstruction_errors
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBM, n_parameters
 from leamvd.paper import datasets
-from leamvd.paper.studies import READ, Study, Unit, images, reading
+from leamvd.paper.studies import READ, Study, Unit, images
 
 COLUMNS = (
-    "section", "reading", "method", "inputs", "layer", "seed", "iteration", *Errors._fields,
-    "evaluations", "passes", "products", "seconds", "n_visible", "n_hidden", "n_var", "n_images", "input_std",
+    "section", "reading", "method", "inputs", "layer", "seed", "iteration",
+    *Errors._fields, *(f"test_{name}" for name in Errors._fields),
+    "evaluations", "passes", "products", "seconds",
+    "n_visible", "n_hidden", "n_var", "n_images", "n_test_images", "input_std",
 )  # fmt: skip
-"""Of a study's records. Errors are sums over all images; `input_std` is the inputs' mean standard deviation."""
+"""Of a study's records.
+
+Errors are sums over all images, of which there are `n_images` and `n_test_images`. Test images go up the same stack.
+Ratios compare with the constant image that is the mean of the layer's training inputs, of test images too: what a layer
+would predict that has learned the mean and nothing else. `input_std` is the mean standard deviation of these inputs.
+"""
+
+COMPUTING = ("_support", "optimizers", "networks", "paper/datasets.py", "paper/studies.py", "paper/records.py")
+"""Folders and files of the package whose code decides on what a study records."""
+
+PACKAGE = Path(__file__).parents[1]
 
 TERMINAL = "LEAMVD_TERMINAL"
 """Environment variable that names the terminal where a notebook's studies show their progress."""
@@ -68,13 +82,14 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     if not (folder / "provenance.json").exists():
         write(folder / "provenance.json", json.dumps(provenance(study, data), indent=2))
     units = study.units()
-    with progress_bar(len(units) * study.training.n_gen, progress, "study", "iteration") as bar:
+    n_gen = {unit.method: study.reading_of(unit.method).n_gen for unit in units}
+    with progress_bar(sum(n_gen[unit.method] for unit in units), progress, "study", "iteration") as bar:
         for unit in units:
             bar.set_postfix_str(unit.name)
             if not (folder / f"{unit.name}.csv").exists():
-                _compute(study, unit, _input(study, unit, data, folder), folder, bar)
+                _compute(study, unit, _inputs(study, unit, data, folder), folder, bar)
             else:
-                bar.update(study.training.n_gen)
+                bar.update(n_gen[unit.method])
     return records(study, folder)
 
 
@@ -94,7 +109,7 @@ def records(study: Study, folder: Path) -> pd.DataFrame:
     """Return the records of a study that has been run in `folder`."""
     frames = []
     for unit in study.units():
-        frame = pd.read_csv(folder / f"{unit.name}.csv")
+        frame = read_table(folder / f"{unit.name}.csv")
         for inputs in study.inputs:
             same = unit.layer == 1 or unit.method == "cd"
             if unit.method in study.methods and (inputs == unit.inputs or same):
@@ -114,14 +129,20 @@ def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) 
     return [_saved(folder, Unit(method, "own", layer, seed)) for layer in range(1, depth + 1)]
 
 
-def _input(study: Study, unit: Unit, data: datasets.Dataset, folder: Path) -> NDArray[Any]:
-    """Return what a unit is trained on: the images, or the features of the layers below."""
-    V: NDArray[Any] = data.train
-    below = "cd" if unit.inputs == "shared" else unit.method
-    for layer in range(1, unit.layer):
-        rbm = _saved(folder, Unit(below, "own", layer, unit.seed))
-        V = propagate(rbm, V, features=study.features, seed=layer_seed(unit.seed, layer))
-    return V
+class _Inputs(NamedTuple):
+    """What a layer is trained and tested on: images, or what the layers below make of them."""
+
+    train: Array
+    test: Array
+
+
+def _inputs(study: Study, unit: Unit, data: datasets.Dataset, folder: Path) -> _Inputs:
+    method = "cd" if unit.inputs == "shared" else unit.method
+    below = [_saved(folder, Unit(method, "own", layer, unit.seed)) for layer in range(1, unit.layer)]
+    return _Inputs(
+        layer_input(below, data.train, features=study.features, seed=unit.seed),
+        layer_input(below, data.test, features=study.features, seed=unit.seed, test=True),
+    )
 
 
 def _saved(folder: Path, unit: Unit) -> RBM:
@@ -129,57 +150,57 @@ def _saved(folder: Path, unit: Unit) -> RBM:
         return RBM(arrays["W"], arrays["b"], arrays["c"])
 
 
-def _compute(study: Study, unit: Unit, V: NDArray[Any], folder: Path, bar: Any) -> None:
+def _compute(study: Study, unit: Unit, inputs: _Inputs, folder: Path, bar: Any) -> None:
     """Train one layer, and save its weights and then its records."""
     n_hidden = study.layers[unit.layer - 1]
     method, _, name = unit.method.partition(":")
     labels = study.section, (name or "default") if method in READ else "none"
     rows: list[tuple[Any, ...]] = []
-    previous: NDArray[Any] | None = None
-    input_std = float(V.std(axis=0, dtype=np.float64).mean())
-    steps = train(
-        method,
-        V,
-        n_hidden,
-        training=study.training,
-        reading=reading(unit.method),
-        seed=layer_seed(unit.seed, unit.layer),
-    )
-    for step in steps:
+    previous: Array | None = None
+    V, seed, reading = inputs.train, layer_seed(unit.seed, unit.layer), study.reading_of(unit.method)
+    n_var, input_std = n_parameters(V.shape[1], n_hidden), float(V.std(axis=0, dtype=np.float64).mean())
+    sizes = V.shape[1], n_hidden, n_var, len(V), len(inputs.test), input_std
+    for step in train(method, V, n_hidden, training=study.training, reading=reading, seed=seed):
         flat = step.rbm.flat()
         if previous is None or not np.array_equal(flat, previous):
-            errors = reconstruction_errors(step.rbm, V, seed=unit.seed)
+            errors = _errors(step.rbm, inputs, seed)
         previous = flat
-        rows.append(
-            (*labels, *unit, step.iteration, *errors, *step[2:], V.shape[1], n_hidden, flat.size, len(V), input_std)
-        )
+        rows.append((*labels, *unit, step.iteration, *errors, *step[2:], *sizes))
         bar.update(step.iteration > 0)
     arrays = folder / f".{unit.name}.npz"
     np.savez(arrays, W=step.rbm.W, b=step.rbm.b, c=step.rbm.c)
     arrays.replace(folder / f"{unit.name}.npz")
-    write(folder / f"{unit.name}.csv", pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False))
+    write_table(folder / f"{unit.name}.csv", pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def _errors(rbm: RBM, inputs: _Inputs, seed: int) -> tuple[float, ...]:
+    """Return the errors on the training images, and on the test images."""
+    train_mean = inputs.train.mean(axis=0, dtype=np.float64)
+    return (
+        *reconstruction_errors(rbm, inputs.train, seed=seed),
+        *reconstruction_errors(rbm, inputs.test, seed=seed, train_mean=train_mean),
+    )
 
 
 def fingerprint(study: Study, data: datasets.Dataset) -> str:
     """Return the name of a study's folder: a digest of everything that its results depend on."""
     known = provenance(study, data)
-    known = {name: known[name] for name in ("study", "readings", "data", "checksum", "code", "versions")}
+    known = {name: known[name] for name in ("study", "methods", "data", "checksum", "code", "versions")}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
-    """Return what a record must be read with: study, readings, data checksum, versions, code and its commit."""
-    readings = {method: dataclasses.asdict(reading(method)) for method in study.methods}
+    """Return what a record must be read with: study, what its methods ran, data checksum, versions, code, commit."""
     # the device, say, as this machine has it where the study leaves it open
-    training = dataclasses.asdict(study.training) | study.training.arithmetic._asdict()
+    training = dataclasses.asdict(study.training) | study.training.computation._asdict()
     packages = ["leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy"]
     packages += ["torch"] * (training["backend"] == "torch")
     return {
         "study": dataclasses.asdict(study) | {"dataset": data.name, "training": training},
-        "readings": readings,
+        "methods": {method: settings(study, method) for method in study.methods},
         "data": data.description,
         "checksum": data.checksum,
-        "code": _code(Path(__file__).parent),
+        "code": _code(PACKAGE),
         "commit": _commit(),
         "versions": {package: version(package) for package in packages},
         "python": platform.python_version(),
@@ -187,34 +208,76 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
     }
 
 
+def settings(study: Study, method: str) -> dict[str, Any]:
+    """Return what a method of a study ran: what its optimizer was built with, or contrastive divergence's epochs."""
+    name, reading = method.partition(":")[0], study.reading_of(method)
+    if name == "cd":
+        return {"n_gen": reading.n_gen}
+    options = study.training.options(name, reading)
+    return options | ({"reading": dataclasses.asdict(reading)} if name == "lea-mvd" else {})
+
+
 @functools.cache  # a source that is edited while a study runs does not change what runs
 def _code(package: Path) -> str:
-    """Return a digest of the package's source files, without those that only show results."""
+    """Return a digest of the code that computes results: its syntax, without comments and docstrings."""
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in (
-            "backends.py",
-            "bench",
-            "book.py",
-            "cli.py",
-            "figures",
-            "findings.py",
-            "illustrations.py",
-            "sections.py",
-            "tournaments.py",
-            "verdicts.py",
-        ):
-            digest.update(path.name.encode() + path.read_bytes())
+    for path in computing(package):
+        syntax = _WithoutDocstrings().visit(ast.parse(path.read_bytes()))
+        digest.update(f"{path.relative_to(package).as_posix()}\n{ast.unparse(syntax)}\n".encode())
     return digest.hexdigest()[:16]
 
 
+def computing(package: Path) -> list[Path]:
+    """Return the package's source files that `COMPUTING` names."""
+    found = (package / name for name in COMPUTING)
+    return sorted(file for path in found for file in (path.rglob("*.py") if path.is_dir() else [path]))
+
+
+class _WithoutDocstrings(ast.NodeTransformer):
+    """Leaves out every string that stands alone, of attributes too."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        alone = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if alone else node
+
+
 def _commit() -> str | None:
-    """Return the commit of the clone that the library runs from, None outside one; "+" marks uncommitted changes."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty=+", "--abbrev=12"]
+    """Return the commit of the library's own clone, None outside one; "+" marks uncommitted changes."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        _git("ls-files", "--error-unmatch", __file__)
+        if Path(_git("rev-parse", "--show-toplevel")).resolve() != PACKAGE.parent.resolve():
+            return None  # a clone of something else that the library lies in
+        return _git("describe", "--always", "--dirty=+", "--abbrev=12")
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(PACKAGE), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+# ---- files
+
+
+def recorded(name: str, table: str = "runs") -> pd.DataFrame:
+    """Return a table of a run that ships with the notebooks: ``notebooks/recorded/NAME/TABLE.csv``."""
+    return read_table(recorded_folder(name) / f"{table}.csv")
+
+
+def recorded_folder(name: str) -> Path:
+    """Return the folder of a run that ships with the notebooks."""
+    return Path(str(files("leamvd.notebooks"))) / "recorded" / name
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read what `write_table` has written: the same numbers, to the last bit."""
+    return pd.read_csv(path, float_precision="round_trip")
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as CSV so that it is there whole or not at all."""
+    write(path, table.to_csv(index=False))
 
 
 def write(path: Path, text: str) -> None:

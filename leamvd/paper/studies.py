@@ -2,12 +2,13 @@
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from leamvd._support import checks
-from leamvd.networks.dbn import FEATURES, METHODS, Training
+from leamvd.networks.dbn import EXPERIMENT, FEATURES, METHODS, Training
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import datasets
 
@@ -16,8 +17,8 @@ INPUTS = ("own", "shared")
 
 PROFILES = ("quick", "paper")
 
-READ = ("lea-mvd", "cma-es", "sep-cma-es")
-"""Methods on which a reading has a say."""
+READ = ("lea-mvd", "cma-es", "sep-cma-es", "random")
+"""Methods that a reading of their own can be given to."""
 
 
 class Unit(NamedTuple):
@@ -48,8 +49,8 @@ class Study:
     layers : tuple of int
         Hidden units of each layer.
     methods : tuple of str
-        Of `leamvd.networks.dbn.METHODS`; for LEA-MVD and CMA-ES, which starts in the same way, with a reading behind
-        a colon where it is not the default: "lea-mvd:printed".
+        Of `leamvd.networks.dbn.METHODS`; for an optimizer, with a preset or a JSON file behind a colon where it runs
+        a reading of its own: "lea-mvd:printed".
     inputs : tuple of str
         Of `INPUTS`.
     seeds : tuple of int
@@ -57,7 +58,9 @@ class Study:
     features : {"probabilities", "bits"}
         What a layer hands on.
     training : Training
-        Budget and settings, the same for all.
+        Settings, the same for all.
+    reading : Reading
+        What a method runs, see `reading_of`.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class Study:
     seeds: tuple[int, ...] = (0,)
     features: Literal["probabilities", "bits"] = "probabilities"
     training: Training = dataclasses.field(default_factory=Training)
+    reading: Reading = EXPERIMENT
 
     def __post_init__(self) -> None:
         for name in ("layers", "methods", "inputs", "seeds"):
@@ -96,11 +100,20 @@ class Study:
             if colon and name not in READ:
                 raise ValueError(f"methods must have a reading only where it matters, {name!r} has none: {method!r}")
             if name == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
-                self.training.optimizer(name, np.zeros(1), reading=reading(method), seed=0)
+                self.training.optimizer(name, np.zeros(1), reading=self.reading_of(method), seed=0)
         checks.choice("features", self.features, FEATURES)
         names = [unit.name for unit in self.units()]
         if len(set(names)) < len(names):
             raise ValueError(f"methods must differ in more than the signs in a reading's path, got {self.methods!r}")
+
+    def reading_of(self, method: str) -> Reading:
+        """Return the reading that a method of the study runs.
+
+        "lea-mvd" runs the study's, "lea-mvd:printed" the study's with what that preset changes of the default, and
+        "lea-mvd:FILE.json" the study's with the members that the file gives. The other optimizers take population size,
+        generations and ``x0_in_population`` from it, contrastive divergence its epochs, ``n_gen``.
+        """
+        return Reading.named(method.partition(":")[2] or "default", self.reading)
 
     def units(self) -> list[Unit]:
         """Return what has to be computed, each after what it needs.
@@ -122,16 +135,12 @@ class Study:
         ]  # fmt: skip
 
 
-def reading(method: str) -> Reading:
-    """Return the reading of a study's method: "lea-mvd" runs the default one, "lea-mvd:printed" the printed one."""
-    return Reading.named(method.partition(":")[2] or "default")
-
-
 STUDIES = {
     ("mnist-7x7", "quick"): Study(
         methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
         seeds=(0, 1, 2),
-        training=Training(n_gen=20, dtype="float64"),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=20),
     ),
     ("mnist-7x7", "paper"): Study(
         dataset="mnist",
@@ -145,7 +154,8 @@ STUDIES = {
         layers=(500, 500, 2000),
         methods=("cd", "lea-mvd"),
         seeds=(0, 1),
-        training=Training(n_gen=16, dtype="float64"),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=16),
     ),
     ("mnist-28x28", "paper"): Study(
         section="mnist-28x28",
@@ -160,7 +170,7 @@ STUDIES = {
 
 
 def study(section: str, profile: str, **changes: Any) -> Study:
-    """Return one of `STUDIES` with fields of `Study` or `Training` changed; a change to None is none.
+    """Return one of `STUDIES` with fields of `Study`, `Training` or `Reading` changed; a change to None is none.
 
     Raises
     ------
@@ -170,9 +180,25 @@ def study(section: str, profile: str, **changes: Any) -> Study:
     checks.choice("section", section, sorted({section for section, _ in STUDIES}))
     base = STUDIES[section, checks.choice("profile", profile, PROFILES)]
     given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
-    settings = {field.name for field in dataclasses.fields(Training)} & set(given)
-    training = dataclasses.replace(base.training, **{name: given.pop(name) for name in settings})
-    return dataclasses.replace(base, training=training, **given)
+    parts = {"training": given.pop("training", base.training), "reading": given.pop("reading", base.reading)}
+    for part, value in parts.items():
+        own = {name: given.pop(name) for name in _names(type(value)) & set(given)}
+        parts[part] = dataclasses.replace(value, **own)
+    return dataclasses.replace(base, **parts, **given)
+
+
+def parameters(namespace: Mapping[str, object]) -> dict[str, Any]:
+    """Return the changes that a notebook's ``globals()`` hold for `study`.
+
+    They are the values, other than None, of variables named as a field of `Study`, `Training` or `Reading`; the section
+    is not among them.
+    """
+    names = (_names(Study) | _names(Training) | _names(Reading)) - {"section", "training", "reading"}
+    return {name: namespace[name] for name in sorted(names & set(namespace)) if namespace[name] is not None}
+
+
+def _names(fields: type[Study | Training | Reading]) -> set[str]:
+    return {field.name for field in dataclasses.fields(fields)}
 
 
 def images(study: Study) -> datasets.Dataset:

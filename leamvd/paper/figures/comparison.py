@@ -20,11 +20,11 @@ LABELS = {
 """Of axes and rows, by the names in the records."""
 
 STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
-"""Line styles of readings; any other is dash-dotted."""
+"""Line styles of readings; a reading from a file is dash-dotted."""
 
 
-def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration", baseline: bool = False) -> Figure:
-    """Plot a measure over the run: a row for each inputs, a column for each layer, on a logarithmic scale.
+def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration", constant: bool = False) -> Figure:
+    """Plot a measure over the run, on a logarithmic scale: a row for each kind of inputs, a column for each layer.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration"
         The measure and its unit.
     x : {"iteration", "passes", "seconds"}
         The horizontal axis; seconds on a logarithmic scale, passes on one that is linear below 1.
-    baseline : bool
-        Draw a line at 1.
+    constant : bool
+        Draw a line at 1, the ratio of the constant image.
     """
     kinds, layers = list(bands["inputs"].unique()), sorted(bands["layer"].unique())
     width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(kinds)
@@ -46,7 +46,7 @@ def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration"
         ax = axes[kinds.index(str(kind)), layers.index(layer)]
         for method, line in cell.groupby("method", sort=False):
             _band(ax, line, x, str(method))
-        if baseline:
+        if constant:
             ax.axhline(1.0, color="black", linewidth=0.8)
         ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}", fontsize="medium")
         _scales(ax, x)
