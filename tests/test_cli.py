@@ -279,10 +279,10 @@ def test_images_keep_their_bytes_and_longer_names_their_own(tmp_path: Path) -> N
     sections._finish(tmp_path / "01_one.ipynb", {"dataset": "/"})
     assert nbformat.read(tmp_path / "01_one.ipynb", 4).cells[0].source.endswith("# 1 / 2")
 
-    picture = {"image/png": "/tmp/a", "text/plain": ["in /tmp/a", "in /tmp/a-b/c", "in /mnt/tmp/a", r"'D:\\one'"]}
-    names = {"/tmp/a": "a", "/tmp": "tmp", "D:\\one": "one", "D:\\\\one": "one"}
+    picture = {"image/png": "/data/a", "text/plain": ["in /data/a", "in /data/a-b/c", "in /mnt/data/a", r"'D:\\one'"]}
+    names = {"/data/a": "a", "/data": "data", "D:\\one": "one", "D:\\\\one": "one"}
     assert sections._shortened(picture, names) == {
-        "image/png": "/tmp/a", "text/plain": ["in a", "in tmp/a-b/c", "in /mnt/tmp/a", "'one'"]
+        "image/png": "/data/a", "text/plain": ["in a", "in data/a-b/c", "in /mnt/data/a", "'one'"]
     }  # fmt: skip
 
 

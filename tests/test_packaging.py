@@ -138,7 +138,7 @@ cd = contrastive_divergence.ContrastiveDivergence(V, 3, seed=0)
 before = error(cd.rbm.flat()[None])
 assert error(cd.epoch().flat()[None]) != before
 for method in ("cd", "lea-mvd"):
-    stack = dbn.pretrain(V, (3, 2), method=method, training=dbn.Training(n_gen=2), seed=0)
+    stack = dbn.pretrain(V, (3, 2), method=method, reading=leamvd.Reading(n_gen=2), seed=0)
     print(method, *(rbm.W.shape for rbm in stack))
 """
     done = run(WITHOUT + program, tmp_path)
