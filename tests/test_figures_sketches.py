@@ -79,13 +79,13 @@ def test_models(exponents: list[float]) -> None:
 
 def test_scene_2d() -> None:
     scene = search_directions.scene(PLAN, 2, 4, 2)
-    figure = drawn_directions.scene_2d(scene)
+    figure = drawn_directions.scene_2d(*scene)
     points, v = scene.points, scene.vectors
     assert drawn(figure, 0, points["x1"], points["x2"])
     assert drawn(figure, 1, points["rank"][1:], points["projection"][1:])
     for name in ("toward", "away", "P"):
         assert drawn(figure, 2, [0, v.loc[name, "x1"]], [0, v.loc[name, "x2"]])
-    for name in ("v descent", "v printed"):
+    for name in ("v toward", "v away"):
         assert drawn(figure, 2, [v.loc[name, "x1"]], [v.loc[name, "x2"]])
     for _, own in scene.slices.groupby("direction"):
         assert drawn(figure, 3, own["distance"], 100 * own["change"])
@@ -93,24 +93,24 @@ def test_scene_2d() -> None:
 
 def test_scene_3d_draws_opposite_steps() -> None:
     scene = search_directions.scene(PLAN, 3, 4, 2)
-    figure = drawn_directions.scene_3d(scene)
+    figure = drawn_directions.scene_3d(scene.points, scene.vectors, scene.numbers, scene.label)
     mean = scene.vectors.loc["mean"].to_numpy()
     ends = []
     for panel in figure.axes:
         lines = [np.array(line.get_data_3d()).T for line in panel.lines]  # type: ignore[attr-defined]
         steps = [line[1] - line[0] for line in lines if line.shape == (2, 3)]
         assert len(steps) == 3
-        np.testing.assert_allclose([np.linalg.norm(step) for step in steps], scene.radius)
+        np.testing.assert_allclose([np.linalg.norm(step) for step in steps], scene.numbers["norm of sigma"])
         assert any(np.allclose(line, mean) for line in lines)
         ends.append(steps[1])
     np.testing.assert_allclose(ends[0], -ends[1])  # mu_ani is negative here
-    assert scene.descent_mean < 0
+    assert scene.numbers["mu_ani"] < 0
 
 
 def test_a_scene_without_a_path_can_be_drawn() -> None:
     scene = search_directions.scene(PLAN, 2, 1, 0)
     assert not scene.vectors.loc["P"].any()
-    assert drawn(drawn_directions.scene_2d(scene), 2, [0, 0], [0, 0])
+    assert drawn(drawn_directions.scene_2d(*scene), 2, [0, 0], [0, 0])
 
 
 def test_runs() -> None:
@@ -142,7 +142,7 @@ def test_resets_are_marked_and_drawn() -> None:
 
 
 def test_signs() -> None:
-    table = search_directions.signs(search_directions.shifts(PLAN, [1, 3]))
+    table = search_directions.signs(search_directions.shifts(PLAN, search_directions.FUNCTIONS.values(), [1, 3]))
     figure = drawn_directions.signs(table, 5)
     for panel, (function, own) in enumerate(table.groupby("function", sort=False)):
         assert figure.axes[panel].get_title() == f"{function}, n = 5"

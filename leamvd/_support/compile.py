@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
-# What kernels take: real arrays of either precision, row numbers, and the random streams' 64-bit words.
+# Arrays of any kind; and what kernels take: real arrays of either precision, row numbers, the random streams' words.
+Array = NDArray[Any]
 Floats = NDArray[np.floating]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
