@@ -137,7 +137,7 @@ def test_resets_happen_after_ten_failures_and_to_their_reading(resets: pd.DataFr
         assert list(own.loc[first - 9 : first - 1, "stagnation"]) == list(range(1, 10))
         assert marks["std"].to_numpy() == pytest.approx(1.0 if reading == "1" else own["std"].iloc[0])
     # with the printed reset these runs never improve on their start; without it they do
-    table = search_directions.stuck(resets).set_index("reading")
+    table = search_directions.stuck(resets)
     assert table.loc["1", "stuck"] == 2
     assert table.loc["off", "stuck"] == 0
     assert table.loc["off", "final"] < 1
@@ -153,8 +153,8 @@ def test_stuck_counts_and_takes_medians() -> None:
         for generation, std, relative in ((1, 10.0 * (seed + 1) ** 2, 1.0), (2, 5.0 + seed**3, 1.0), (3, 4.0, last))
     ]
     table = pd.DataFrame(rows, columns=["reading", "seed", "generation", "reset", "std", "relative"])
-    (row,) = search_directions.stuck(table).to_dict("records")
-    expected = {"reading": "initial", "runs": 3, "resets": 3, "before": 40.0, "after": 6.0, "stuck": 1, "final": 0.2}
+    row = search_directions.stuck(table).loc["initial"].to_dict()
+    expected = {"runs": 3, "resets": 3, "before": 40.0, "after": 6.0, "stuck": 1, "final": 0.2}
     assert row == pytest.approx(expected)
 
 
@@ -287,7 +287,8 @@ def test_angles_and_steps_summarize_the_trace() -> None:
     expected = [[0, 0, 1e-9], [0.1, 0.25, 0.6], [0.1, 0.2, 0.9]]
     np.testing.assert_allclose(angles[["smallest", "median", "largest"]], expected, rtol=1e-12)
     steps = search_directions.steps(table)
-    np.testing.assert_allclose(steps, [[0, 100 / 3, 0.1, 1.4, 100 / 3, 30, 1], [1, 100, 1.5, 1.5, 100, 0, 0]])
+    np.testing.assert_allclose(steps, [[100 / 3, 0.1, 1.4, 100 / 3, 30, 1], [100, 1.5, 1.5, 100, 0, 0]])
+    assert steps.index.tolist() == [0, 1]
 
 
 def test_float32_runs() -> None:

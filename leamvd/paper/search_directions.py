@@ -199,21 +199,21 @@ def steps(trace: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each seed: percent of the generations that found a new best, smallest and largest beta_1, percent of
-        the generations with beta_2 = 1, where C_ani has no weight in v, mean of the percentage that C_ani's part has
-        of the length of both parts of v, and resets.
+        A row for each seed, its index: percent of the generations that found a new best, smallest and largest beta_1,
+        percent of the generations with beta_2 = 1, where C_ani has no weight in v, mean of the percentage that C_ani's
+        part has of the length of both parts of v, and resets.
     """
     runs = trace[trace["generation"] > 1].assign(full=trace["beta2"] == 1).groupby("seed")
     return pd.DataFrame(
         {
             "new best %": 100 * runs["success"].mean(),
-            "beta_1 from": runs["beta1"].min(),
-            "beta_1 to": runs["beta1"].max(),
+            "beta_1 min": runs["beta1"].min(),
+            "beta_1 max": runs["beta1"].max(),
             "beta_2 = 1 %": 100 * runs["full"].mean(),
-            "part of C_ani %": 100 * runs["descent_share"].mean(),
+            "C_ani %": 100 * runs["descent_share"].mean(),
             "resets": runs["reset"].sum(),
         }
-    ).reset_index()
+    )
 
 
 RESETS: dict[str, Any] = {"1": 1.0, "initial": "initial", "off": "off"}
@@ -240,7 +240,7 @@ def stuck(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns reading, runs, resets (of all runs), before and after (median of std in the generations before and of
+        Columns runs, resets (of all runs), before and after (median of std in the generations before and of
         a reset), stuck (runs that never improved on their first best), and final (median of the last best over the
         first).
     """
@@ -250,7 +250,8 @@ def stuck(table: pd.DataFrame) -> pd.DataFrame:
         std, marks = group["std"].to_numpy(), np.flatnonzero(group["reset"])
         before, after = (float(np.median(std[marks - back])) if len(marks) else np.nan for back in (1, 0))
         rows.append((reading, len(last), len(marks), before, after, int((last == 1).sum()), float(last.median())))
-    return pd.DataFrame(rows, columns=["reading", "runs", "resets", "before", "after", "stuck", "final"])
+    columns = ["reading", "runs", "resets", "before", "after", "stuck", "final"]
+    return pd.DataFrame(rows, columns=columns).set_index("reading")
 
 
 # ---- one generation

@@ -75,8 +75,8 @@ def scene_2d(
     c.locator_params(nbins=5)
 
     _slices(d, slices)
-    for panel in (a, b, c, d):
-        panel.legend(fontsize="x-small")
+    for panel, place in ((a, "best"), (b, "best"), (c, "lower left"), (d, "best")):
+        panel.legend(fontsize="x-small", loc=place)
     return figure
 
 
