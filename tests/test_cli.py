@@ -279,10 +279,10 @@ def test_images_keep_their_bytes_and_longer_names_their_own(tmp_path: Path) -> N
     sections._finish(tmp_path / "01_one.ipynb", {"dataset": "/"})
     assert nbformat.read(tmp_path / "01_one.ipynb", 4).cells[0].source.endswith("# 1 / 2")
 
-    picture = {"image/png": "/data/a", "text/plain": ["in /data/a", "in /data/a-b/c", "in /mnt/data/a", r"'D:\\one'"]}
+    picture = {"image/png": "/data/a", "text/plain": ["in /data/a", "in /data/a-b/c", "in /more/data/a", r"'D:\\one'"]}
     names = {"/data/a": "a", "/data": "data", "D:\\one": "one", "D:\\\\one": "one"}
     assert sections._shortened(picture, names) == {
-        "image/png": "/data/a", "text/plain": ["in a", "in data/a-b/c", "in /mnt/data/a", "'one'"]
+        "image/png": "/data/a", "text/plain": ["in a", "in data/a-b/c", "in /more/data/a", "'one'"]
     }  # fmt: skip
 
 
@@ -296,6 +296,7 @@ def test_the_cell_that_papermill_adds_is_folded(notebooks: Path) -> None:
     parameters, injected, last = nbformat.read(Path("results", "01_one.ipynb"), 4).cells
     assert parameters.metadata.tags == ["parameters", "hide-input"]
     assert injected.metadata.tags == ["injected-parameters", "hide-input"]
+    assert injected.metadata.mystnb == {"code_prompt_show": "Parameters of this run"}
     assert last.metadata.tags == ["remove-cell"]
     assert last.outputs[0].data["text/plain"] == "7"
 

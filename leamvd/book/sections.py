@@ -308,9 +308,10 @@ def _finish(notebook: Path, values: Mapping[str, object]) -> None:
     if execution["exception"]:
         raise RunError(f"{notebook.stem}: papermill reports an exception\npartial notebook: {notebook}")
     execution |= {"input_path": notebook.name, "output_path": notebook.name}
-    for cell in content["cells"]:
-        if "injected-parameters" in cell["metadata"].get("tags", []):
-            cell["metadata"]["tags"].append("hide-input")
+    for metadata in (cell["metadata"] for cell in content["cells"]):
+        if "injected-parameters" in metadata.get("tags", []):
+            metadata["tags"].append("hide-input")
+            metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
     home, package = Path.home(), Path(__file__).parents[2]
     places = [home, package, sysconfig.get_path("purelib"), tempfile.gettempdir(), notebook.parent, *values.values()]
     paths = map(Path, map(str, places))
