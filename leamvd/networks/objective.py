@@ -77,11 +77,11 @@ def reconstruction_errors(
     -------
     Errors
     """
+    rbm.check()
     V = images("V", V)
     if V.shape[1] != len(rbm.b):
         raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
     seed = checks.integer("seed", seed, at_least=0)
-    rbm.check()
     purpose = ERROR_BITS if train_mean is None else TEST_ERROR_BITS
     W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
 
