@@ -213,9 +213,9 @@ def test_a_generation_of_nans_ends_the_run() -> None:
     opt.tell(opt.ask(), np.full(8, np.inf))
     assert opt.stop() == {}
     opt.tell(opt.ask(), np.full(4, np.nan))
-    assert opt.stop() == {"not_a_number": 2}
+    assert opt.stop() == {"nan": 2}
     result = opt.result
-    assert (result.success, result.status, result.n_nan, result.n_inf) == (False, "not_a_number", 4, 8)
+    assert (result.success, result.status, result.n_nan, result.n_inf) == (False, "nan", 4, 8)
     assert result.message == "Every value of a generation was not a number."
     assert np.isfinite(opt.ask()).all()
 

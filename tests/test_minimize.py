@@ -61,7 +61,7 @@ def test_the_history_has_a_value_a_generation() -> None:
 
 def test_a_generation_without_a_finite_value_is_infinite_in_the_history() -> None:
     result = run(lambda x: np.nan)
-    assert (result.status, result.success, result.nit, result.n_nan) == ("not_a_number", False, 1, 24)
+    assert (result.status, result.success, result.nit, result.n_nan) == ("nan", False, 1, 24)
     assert (result.history.mean[0], result.history.worst[0], result.history.best[0]) == (np.inf, np.inf, np.inf)
 
 

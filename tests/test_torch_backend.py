@@ -226,7 +226,7 @@ def test_overflow_is_infinite_and_never_nan(device: str) -> None:
 
 
 @on_devices
-def test_not_a_number_becomes_infinite(device: str) -> None:
+def test_nan_becomes_infinite(device: str) -> None:
     objective = by_torch(images(), device=device)
     assert objective._by_torch(np.full((1, objective.n_var), np.nan, np.float32)) == [np.inf]
 

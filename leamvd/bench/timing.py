@@ -6,15 +6,14 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+
+from leamvd._support.compile import Floats
 
 ROUNDS = 7
 """Rounds of a measurement; its median and quartiles are recorded."""
 
 Work = Callable[[], float]
 """Does some work once and returns the seconds that count."""
-
-Seconds = NDArray[np.float64]
 
 _Name = TypeVar("_Name", bound=Hashable)
 
@@ -32,7 +31,7 @@ def clocked(function: Callable[[], object], clock: Callable[[], float] = time.pe
 
 def alternate(
     works: Mapping[_Name, Work], rounds: int = ROUNDS, *, at_least: float = 0.0, rest: float = 0.0
-) -> dict[_Name, Seconds]:
+) -> dict[_Name, Floats]:
     """Time works in turn: in each round each of them once, or as often as it takes to fill some time.
 
     One round, the warm-up, goes before the `rounds` that count; a work's call in it tells how often it has to be
@@ -52,11 +51,11 @@ def alternate(
     return seconds
 
 
-def median(seconds: Seconds) -> float:
+def median(seconds: Floats) -> float:
     """Return the median over the rounds."""
     return float(np.median(seconds))
 
 
-def paired_ratio(above: Seconds, below: Seconds) -> float:
+def paired_ratio(above: Floats, below: Floats) -> float:
     """Return the median over the rounds of the ratio of two works' seconds in the same round."""
     return float(np.median(above / below))

@@ -18,13 +18,13 @@ MESSAGES = {
     "sigma_min": "The norm of the standard deviations has fallen below its limit.",
     "target": "The target value has been reached.",
     "callback": "The callback asked to stop.",
-    "not_a_number": "Every value of a generation was not a number.",
+    "nan": "Every value of a generation was NaN.",
     "interrupted": "The search was interrupted.",
     "cma": "CMA-ES reports a termination criterion of its own.",
 }
 """What each stop reason means."""
 
-_FAILURES = ("running", "not_a_number", "interrupted")
+_FAILURES = ("running", "nan", "interrupted")
 
 
 class Optimizer(ABC):
@@ -109,7 +109,7 @@ class Optimizer(ABC):
         self.n_nan += int(nan.sum())
         self.n_inf += int(np.sum(values == np.inf))
         if nan.all():
-            self.halt("not_a_number", self.generation + 1)
+            self.halt("nan", self.generation + 1)
         values[nan] = np.inf
 
     def halt(self, reason: str, value: Any = True) -> None:
