@@ -59,26 +59,28 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
 
 
 def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> Array:
-    """Return `value` as a C-contiguous array of real numbers, NaN among them, of this dtype and shape (None: any length).
+    """Return `value` as a C-contiguous array of real numbers of this dtype and shape (None: any length); NaN is one.
 
-    What an array of the dtype cannot say is refused: masks, imaginary parts, fractions where it holds integers, and
-    integers beyond those that it tells apart. The caller's array is returned itself where it already fits, so do not
-    write to the result.
+    What it cannot hold is refused: masks, imaginary parts, fractions where it holds integers, and integers beyond those
+    that it tells apart. The caller's array is returned itself where it already fits, so do not write to the result.
     """
     try:
         given = np.asanyarray(value)  # the mask kept
     except (TypeError, ValueError):  # rows of different lengths
         raise TypeError(f"{name} must be an array of numbers, got {value!r:.200}") from None
     wanted = np.dtype(dtype)
-    if given.dtype != wanted or type(given) is not np.ndarray:
+    fits = given.dtype == wanted and type(given) is np.ndarray
+    if not fits:
         _check_kind(name, given, wanted)
     if len(given.shape) != len(shape) or any(
         want is not None and have != want for have, want in zip(given.shape, shape, strict=True)
     ):
         want = "(" + ", ".join("any" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
         raise ValueError(f"{name} must have shape {want}, got {given.shape}")
-    with np.errstate(over="ignore"):  # `array` says what has become infinite
-        return np.ascontiguousarray(given, wanted) if shape else np.asarray(given, wanted)
+    if not fits:
+        with np.errstate(over="ignore"):  # `array` says what has become infinite
+            given = np.asarray(given, wanted)
+    return np.ascontiguousarray(given) if shape else given
 
 
 def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> Array:

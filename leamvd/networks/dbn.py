@@ -13,6 +13,7 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBM
 from leamvd.networks.torch_backend import Arithmetic, arithmetic
+from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
 from leamvd.optimizers.minimize import optimizer
@@ -201,7 +202,7 @@ def propagate(
     if checks.choice("features", features, FEATURES) == "probabilities":
         return rbm.hidden_given_visible(V)
     # a child stream: the trainer of the same seed draws from the parent
-    return rbm.sample_hidden(V, np.random.default_rng(seed).spawn(1)[0])
+    return rbm.sample_hidden(V, np.random.default_rng(random_streams.child(seed, random_streams.BITS)))
 
 
 def layer_seed(seed: int, layer: int) -> int:

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 from scipy.optimize import Bounds, OptimizeResult
 
 from leamvd._support import checks
-from leamvd._support.compile import Floats
+from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams
 
 MESSAGES = {
@@ -27,7 +27,7 @@ MESSAGES = {
 }
 """What each stop reason means."""
 
-BoundsLike = Bounds | Sequence[ArrayLike]
+BoundsLike = Bounds | Sequence[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
 
 _FAILURES = ("running", "not_a_number", "interrupted")
@@ -63,11 +63,11 @@ class Optimizer(ABC):
         self.n_nan = 0
         self.n_inf = 0
         self.best_fun = math.inf
-        self._best_x: NDArray[np.floating] | None = None
-        self._candidates: NDArray[np.floating] | None = None
+        self._best_x: Floats | None = None
+        self._candidates: Floats | None = None
         self._halted: dict[str, Any] = {}
 
-    def ask(self) -> NDArray[np.floating]:
+    def ask(self) -> Floats:
         """Return the candidates of the next generation, one a row; the same ones until they are told.
 
         For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites.
@@ -119,7 +119,7 @@ class Optimizer(ABC):
             vars(self).update(before)
             raise
 
-    def _count_failures(self, values: NDArray[np.float64]) -> None:
+    def _count_failures(self, values: Array) -> None:
         """Count values that are not finite, and make them all +inf; raise for -inf."""
         if np.any(values == -np.inf):
             raise ValueError(f"F must be larger than -inf, got -inf at index {int(np.argmin(values))}")
@@ -171,18 +171,18 @@ class Optimizer(ABC):
         return copy.deepcopy(self)
 
     @abstractmethod
-    def _sample(self) -> NDArray[np.floating]: ...
+    def _sample(self) -> Floats: ...
 
     @abstractmethod
-    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None: ...
+    def _learn(self, X: Floats, F: Array) -> None: ...
 
-    def _keep_best(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
+    def _keep_best(self, X: Floats, F: Array) -> None:
         """Remember a copy of the best point ever told, for methods that do not keep it themselves."""
         best = int(np.argmin(F))
         if self._best_x is None or F[best] < self.best_fun:
             self.best_fun, self._best_x = float(F[best]), X[best].copy()
 
-    def _best(self) -> NDArray[np.floating] | None:
+    def _best(self) -> Floats | None:
         return None if self._best_x is None else self._best_x.copy()
 
     def _converged(self) -> dict[str, Any]:
@@ -197,12 +197,12 @@ class Optimizer(ABC):
 def floating(dtype: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
     result: np.dtype[Any] = np.dtype(dtype)
-    if result not in random_streams.ARITHMETIC:
+    if result not in random_streams.CONSTANTS:
         raise ValueError(f"dtype must be float32 or float64, got {result}")
     return result
 
 
-def read_only(rows: NDArray[np.floating]) -> NDArray[np.floating]:
+def read_only(rows: Floats) -> Floats:
     """Return a view that cannot be written to."""
     view = rows.view()
     view.flags.writeable = False
@@ -234,7 +234,7 @@ def sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
     if len(rows) == 2 and all(len(shape) < 2 for shape in shapes):
         return rows[0], rows[1]
     if rows and all(shape == (2,) for shape in shapes):
-        return [low for low, _ in rows], [high for _, high in rows]
+        return [row[0] for row in rows], [row[1] for row in rows]
     raise ValueError(
         "bounds must be a pair (low, high) of numbers or arrays, a pair (low_i, high_i) for each variable, "
         f"or scipy.optimize.Bounds, got {bounds!r:.100}"

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
-from leamvd._support.compile import Floats, Integers, kernel
+from leamvd._support.compile import Array, Floats, Integers, kernel
 from leamvd.optimizers.random_streams import TILE
 from leamvd.optimizers.selection import mean_std_columns
 
@@ -45,7 +44,7 @@ class Vectors(NamedTuple):
 class Products(NamedTuple):
     """Inner products of one generation, summed in double precision."""
 
-    rows: NDArray[np.float64]  # (lambda, m + 2): <d_k, d_r> for r in ir, <d_k, P>, <d_k, C>
+    rows: Array  # (lambda, m + 2): <d_k, d_r> for r in ir, <d_k, P>, <d_k, C>
     path_path: float  # <P, P>
     path_descent: float  # <P, C>
     descent_descent: float  # <C, C>
@@ -57,11 +56,11 @@ class Products(NamedTuple):
 class Descent(NamedTuple):
     """C_ani of one generation, as coefficients, and what the population's differences project to on it."""
 
-    row_weights: NDArray[np.float64]  # (m,) of the columns x_1 - x_r of U in C_hat
+    row_weights: Array  # (m,) of the columns x_1 - x_r of U in C_hat
     path_weight: float  # of P in C_hat
     fresh: float  # of C_hat in C_ani: RATE, or 1 in the first generation of one reading
     square: float  # <C_ani, C_ani>
-    projections: NDArray[np.float64]  # (lambda - 1,) <x_k - x_1, C_ani>, k = 2..lambda
+    projections: Array  # (lambda - 1,) <x_k - x_1, C_ani>, k = 2..lambda
     mean: float  # of the projections
     std: float
 
@@ -81,7 +80,7 @@ def _dot(a: Floats, b: Floats) -> float:
 
 
 @kernel(reassociate=True)
-def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
+def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: Array, b: Array) -> None:
     """Add the inner products of x - best and y - best with the six rows of `basis` to a and b, each of shape (6,).
 
     Sums are in the arrays' own precision. Two rows at a time, so that what is loaded is used twice.
@@ -131,7 +130,7 @@ def _columns(
     vectors: Vectors,
     start: int,
     stop: int,
-    sums: NDArray[np.float64],
+    sums: Array,
     basis: Floats,
 ) -> None:
     """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, 6).
@@ -159,7 +158,7 @@ def _columns(
 
 
 @kernel(parallel=CHUNK)
-def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors) -> NDArray[np.float64]:
+def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors) -> Array:
     n = X.shape[1]
     chunks = (n + CHUNK - 1) // CHUNK
     sums = np.zeros((chunks, order.size + 3, 6))
@@ -168,7 +167,7 @@ def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             _columns(X, order, G, ir, vectors, start, min(n, start + TILE), sums[c], basis)
     std_max = np.max(sums[:, -1, 1])
-    total: NDArray[np.float64] = sums[0]
+    total: Array = sums[0]
     for c in range(1, chunks):
         total += sums[c]
     total[0] = 0.0  # d_1 is zero
@@ -204,7 +203,7 @@ def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vec
 
 
 @kernel()
-def _times(A: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _times(A: Array, x: Array) -> Array:
     """Return A x: for matrices so small that a call of BLAS takes longer."""
     y = np.zeros(A.shape[0])
     for i in range(A.shape[0]):
@@ -214,7 +213,7 @@ def _times(A: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64
 
 
 @kernel()
-def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:
+def power_method(gram: Array, start: Array) -> Array:
     """Return the direction that repeated multiplication by a positive semidefinite matrix turns `start` to.
 
     The matrix is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With the
@@ -248,7 +247,7 @@ def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArr
     return image / math.sqrt(np.sum(image * image))
 
 
-def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, oriented: bool, fresh: float) -> Descent:
+def descent(products: Products, ir: Integers, start: Array, *, oriented: bool, fresh: float) -> Descent:
     """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
 
     C_hat is the unit vector orthogonal to P on which the columns of U have the largest projections; zero where they
@@ -277,8 +276,8 @@ def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, ori
 
 @kernel()
 def _combine(
-    products: Products, ir: Integers, start: NDArray[np.float64], oriented: bool, fresh: float
-) -> tuple[NDArray[np.float64], float, float, NDArray[np.float64], float, float]:
+    products: Products, ir: Integers, start: Array, oriented: bool, fresh: float
+) -> tuple[Array, float, float, Array, float, float]:
     """Return the fields of `Descent`, `fresh` left out."""
     rows, path_path, m, old = products.rows, products.path_path, ir.size, 1 - RATE
     chosen = rows[ir]

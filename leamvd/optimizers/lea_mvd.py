@@ -112,7 +112,7 @@ class LEAMVD(Optimizer):
 
     def _check_clashes(self, x0: ArrayLike | None, bounds: object) -> None:
         if x0 is None and bounds is None:
-            raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw the population in")
+            raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
         if self.n_elite >= self.population_size:
             raise ValueError(
                 f"n_elite={self.n_elite} clashes with population_size={self.population_size}: "
