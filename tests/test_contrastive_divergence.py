@@ -130,6 +130,47 @@ def test_defaults_are_row_e8():
     np.testing.assert_allclose(trained.flat(), expected.flat(), rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("persistent", [False, True])
+def test_an_epoch_of_mini_batches_is_an_epoch(persistent):
+    V = images()  # 23 images: mini-batches of 5, 5, 5, 5 and 3
+    whole, parts = (ContrastiveDivergence(V, 4, k=2, batch_size=5, persistent=persistent, seed=9) for _ in range(2))
+    expected = [whole.epoch() for _ in range(3)]
+    for epoch, n_mini_batches in enumerate((1, 4, 5)):
+        for _ in range(n_mini_batches):
+            assert parts.n_epochs == epoch
+            assert not np.array_equal(parts.mini_batch().W, expected[epoch].W) or n_mini_batches == 5
+            parts = pickle.loads(pickle.dumps(parts))  # where it stands in the epoch is part of the trainer
+        trained = parts.epoch() if n_mini_batches < 5 else parts.rbm
+        assert parts.n_epochs == epoch + 1
+        for ours, theirs in zip(trained, expected[epoch], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_mini_batch_is_of_the_images_that_the_epoch_begins_with():
+    V = images()
+    order = np.random.default_rng(9)
+    order.normal(size=(6, 4))
+    first = order.permutation(len(V))[:5]
+    trained = ContrastiveDivergence(V, 4, batch_size=5, weight_decay=0, seed=9).mini_batch()
+    others = np.ones(len(V), bool)
+    others[first] = False
+    V[others] = 0.5  # images that it has not seen
+    again = ContrastiveDivergence(V, 4, batch_size=5, weight_decay=0, seed=9).mini_batch()
+    for ours, theirs in zip(trained, again, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_uniform_initial_weights():
+    # 40,000 uniforms: their largest misses the limit by more than 1 % of it with probability exp(-200)
+    start = ContrastiveDivergence(images(3, 200), 200, initial_weights="uniform", weight_scale=0.25, seed=0).rbm
+    assert 0.99 * 0.25 < abs(start.W).max() <= 0.25
+    assert start.W.std() == pytest.approx(0.25 / np.sqrt(3), rel=0.02)
+    assert abs(start.W.mean()) < 5 * 0.25 / np.sqrt(3) / 200
+    np.testing.assert_array_equal(start.W, np.random.default_rng(0).uniform(-0.25, 0.25, (200, 200)))
+    assert not start.b.any()
+    assert not start.c.any()
+
+
 def test_start():
     # The sample std of 40,000 normals has a standard error of 0.35 %: within 2 % but once in 10^8 runs.
     start = ContrastiveDivergence(images(3, 200), 200, weight_scale=0.25, seed=0).rbm
@@ -286,6 +327,7 @@ def test_dtypes():
         (np.zeros((2, 3)), {"final_momentum": 1}, "final_momentum must be a finite number >= 0 and < 1, got 1"),
         (np.zeros((2, 3)), {"momentum_epochs": -1}, "momentum_epochs must be an integer >= 0, got -1"),
         (np.zeros((2, 3)), {"weight_decay": -1}, "weight_decay must be a finite number >= 0, got -1"),
+        (np.zeros((2, 3)), {"initial_weights": "zero"}, "initial_weights must be one of 'normal', 'uniform'"),
         (np.zeros((2, 3)), {"weight_scale": -1}, "weight_scale must be a finite number >= 0, got -1"),
         (np.zeros((2, 3)), {"seed": -1}, "seed must be an integer >= 0, got -1"),
         (np.zeros((2, 3)), {"dtype": "int8"}, "dtype must be one of 'float32', 'float64', got 'int8'"),

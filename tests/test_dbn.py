@@ -4,10 +4,12 @@ import time
 import numpy as np
 import pytest
 
+from leamvd.networks import dbn, objective, rbm
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed, pretrain, propagate, reconstruct, train
-from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, pretrain, reconstruct, train
+from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
 from leamvd.networks.rbm import RBM
+from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
 
@@ -29,8 +31,12 @@ def last(steps):
 
 def test_contrastive_divergence_is_its_trainer_epoch_by_epoch():
     V = images()
-    training = Training(cd_steps=2, batch_size=7, learning_rate=0.3, momentum=0.2, weight_decay=0.01)
-    cd = ContrastiveDivergence(V, 5, k=2, batch_size=7, learning_rate=0.3, momentum=0.2, weight_decay=0.01, seed=4)
+    settings = {
+        "batch_size": 7, "learning_rate": 0.3, "momentum": 0.2, "weight_decay": 0.01, "momentum_epochs": 1,
+        "final_momentum": 0.7, "persistent": True, "initial_weights": "uniform", "weight_scale": 0.3,
+    }  # fmt: skip
+    training = Training(cd_steps=2, **settings)
+    cd = ContrastiveDivergence(V, 5, k=2, seed=4, **settings)
     steps = list(train("cd", V, 5, training=training, reading=SHORT, seed=4))
     assert equal(steps[0].rbm, cd.rbm)
     for step in steps[1:]:
@@ -54,6 +60,57 @@ def test_optimizer_starts_from_contrastive_divergence_and_keeps_its_best():
         assert np.array_equal(step.rbm.flat(), opt.result.x)
     # the first generation has 8 new individuals and the next ones 6; the epoch before them is charged to the method
     assert [step[2:5] for step in steps] == [(0, 1, 5), (8, 9, 21), (14, 15, 33), (20, 21, 45)]
+
+
+def test_the_start_solution_costs_what_contrastive_divergence_has_cost():
+    # CD-3 makes six products for its chain, and both statistics' two, of which one product makes both: 2 k + 3 = 9
+    for x0, passes in (({"x0_epochs": 2}, 2), ({"x0": "batch"}, 16 / 40), ({"x0": "none"}, 0)):
+        training = dataclasses.replace(TINY, cd_steps=3, **x0)
+        first, second, *_ = train("lea-mvd", images(), 5, training=training, reading=SHORT, seed=4)
+        assert (first.evaluations, first.passes, first.products) == (0, passes, passes * 9)
+        assert (second.evaluations, second.passes, second.products) == (8, passes + 8, passes * 9 + 16)
+    few, _ = train("random", images(10), 5, training=training_of("batch"), reading=Reading(n_gen=1))
+    assert few.passes == 1, "a mini-batch of all images is an epoch"
+
+
+def training_of(x0):
+    return dataclasses.replace(TINY, x0=x0)
+
+
+@pytest.mark.parametrize("method", ["lea-mvd", "cma-es", "random"])
+def test_a_mini_batch_can_be_the_start_solution(method):
+    cd = ContrastiveDivergence(images(), 5, batch_size=16, seed=4)
+    first, *_ = train(method, images(), 5, training=training_of("batch"), reading=SHORT, seed=4)
+    assert equal(first.rbm, cd.mini_batch())
+    assert not equal(first.rbm, cd.epoch())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("method", ["lea-mvd", "cma-es", "sep-cma-es", "random"])
+def test_without_a_start_solution_the_center_is_iteration_0_and_no_candidate(method, dtype, monkeypatch):
+    generations = []
+    evaluate = ReconstructionObjective.__call__
+
+    def seen(self, X):
+        generations.append(np.array(X))
+        return evaluate(self, X)
+
+    monkeypatch.setattr(ReconstructionObjective, "__call__", seen)
+    training = dataclasses.replace(TINY, x0="none", x0_limit=0.3, sigma0=0.01, dtype=dtype)
+    steps = list(train(method, images().astype(dtype), 5, training=training, reading=SHORT, seed=4))
+    assert not steps[0].rbm.flat().any()
+    assert {p.dtype for step in steps for p in step.rbm} == {np.dtype(dtype)}
+    X = generations[0]
+    assert len(X) == 8
+    assert X.any(axis=1).all(), "the center is no start solution, and so not in the population"
+    if "cma" in method:
+        assert 0.008 < X.std() < 0.012, "N(0, sigma0): five standard errors of 472 numbers, and pycma's rounding"
+    else:
+        assert 0.29 < abs(X).max() <= 0.3, "uniform within the limits"
+        assert X.std() == pytest.approx(0.3 / np.sqrt(3), rel=0.15)
+    if method == "lea-mvd":
+        opt = LEAMVD(n_var=59, bounds=(-0.3, 0.3), population_size=8, n_elite=2, n_gen=3, seed=4, dtype=dtype)
+        assert np.array_equal(X, opt.ask())
 
 
 def test_no_x0_epochs_start_from_random_weights():
@@ -121,7 +178,13 @@ def test_seconds_are_the_methods_own():
     [
         ({"n_elite": 0}, "n_elite"),
         ({"sigma0": 0}, "sigma0"),
+        ({"x0": "seed"}, "x0 must be one of 'epochs', 'batch', 'none'"),
         ({"x0_epochs": -1}, "x0_epochs"),
+        ({"x0_limit": 0}, "x0_limit"),
+        ({"x0": "batch", "x0_epochs": 2}, "x0_epochs=2 clashes with x0='batch': it belongs to x0='epochs'"),
+        ({"x0_limit": 0.5}, "x0_limit=0.5 clashes with x0='epochs': it belongs to x0='none'"),
+        ({"initial_weights": "zero"}, "initial_weights"),
+        ({"weight_scale": -1}, "weight_scale"),
         ({"dtype": "float16"}, "dtype"),
         ({"cd_steps": 0}, "k must"),
         ({"batch_size": 0}, "batch_size"),
@@ -142,18 +205,50 @@ def test_unknown_method():
 def test_features():
     model = RBM(*(np.random.default_rng(5).normal(0, 2, shape) for shape in ((9, 4), 9, 4)))
     V = np.repeat(images(1), 20_000, axis=0)
-    P = propagate(model, V)
+    assert layer_input([], V) is V
+    P = layer_input([model], V)
     assert np.array_equal(P, model.hidden_given_visible(V))
-    bits = propagate(model, V, features="bits", seed=3)
+    assert np.array_equal(layer_input([model, RBM(model.W.T, model.c, model.b)], V), model.visible_given_hidden(P))
+    bits = layer_input([model], V, features="bits", seed=3)
     assert set(np.unique(bits)) == {0.0, 1.0}
     # five standard errors for each of four units: one false alarm in 400,000 seeds
     assert (abs(bits.mean(axis=0) - P[0]) < 5 * np.sqrt(P[0] * (1 - P[0]) / len(V))).all()
-    assert np.array_equal(bits, propagate(model, V, features="bits", seed=3))
-    assert not np.array_equal(bits, propagate(model, V, features="bits", seed=4))
-    # not the uniforms that the trainer with this seed begins with
-    assert not np.array_equal(bits, np.random.default_rng(3).random(P.shape) < P)
+    assert np.array_equal(bits, layer_input([model], V, features="bits", seed=3))
+    assert not np.array_equal(bits, layer_input([model], V, features="bits", seed=4))
     with pytest.raises(ValueError, match="features"):
-        propagate(model, V, features="both")  # type: ignore[arg-type]
+        layer_input([model], V, features="both")  # type: ignore[arg-type]
+
+
+def test_no_two_consumers_of_one_seed_draw_from_one_stream(monkeypatch):
+    # 4,000 normals of each: |z| < 5 for 15 pairs fails by chance once in 100,000 seeds
+    seed, V = 11, images(80, 50)
+    drawn = {}
+    for name, module in (("features", rbm), ("errors", objective)):
+        monkeypatch.setattr(module, "sample_bits", lambda P, rng, name=name: drawn.setdefault(name, rng) and P)
+    model = RBM(np.zeros((50, 3)), np.zeros(50), np.zeros(3))
+    monkeypatch.setattr(dbn, "layer_seed", lambda seed, layer: seed)
+    layer_input([model], V, features="bits", seed=seed)
+    reconstruction_errors(model, V, seed=seed, n_threads=1)
+    for name in ("features", "errors"):
+        drawn[f"test {name}"] = drawn.pop(name)
+    layer_input([model], V, features="bits", seed=seed, test=True)
+    reconstruction_errors(model, V, seed=seed, train_mean=V.mean(axis=0), n_threads=1)
+    normals = [rng.standard_normal(4000) for rng in drawn.values()]
+    normals.append(ContrastiveDivergence(V, 80, weight_scale=1, seed=seed).rbm.W.ravel())
+    normals.append(CMAES(np.zeros(50), sigma0=1, population_size=80, x0_in_population=False, seed=seed).ask().ravel())
+    correlations = np.corrcoef(normals)
+    assert len(correlations) == 6
+    assert abs(correlations - np.eye(6)).max() < 5 / np.sqrt(4000)
+
+
+def test_bits_of_two_layers_and_of_test_images_are_independent():
+    # P(h) = 1/2 everywhere, so that the bits of a layer say nothing about those of the next: |z| < 5 for 3 pairs
+    model = RBM(np.zeros((9, 9)), np.zeros(9), np.zeros(9))
+    V = images(20_000)
+    one, two = (layer_input([model] * n, V, features="bits", seed=3) for n in (1, 2))
+    test = layer_input([model], V, features="bits", seed=3, test=True)
+    for a, b in ((one, two), (one, test), (two, test)):
+        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 5 / np.sqrt(a.size)
 
 
 def test_layer_seeds_differ():
@@ -167,27 +262,28 @@ def test_layer_seeds_differ():
 def test_own_chain_trains_each_layer_on_what_the_one_below_makes_of_its_input(features):
     V = images()
     stack = pretrain(V, (5, 4, 3), method="lea-mvd", training=TINY, reading=SHORT, features=features, seed=7)
-    X = V
-    for layer, rbm in enumerate(stack, start=1):
-        seed = layer_seed(7, layer)
-        assert equal(rbm, last(train("lea-mvd", X, len(rbm.c), training=TINY, reading=SHORT, seed=seed)))
-        X = propagate(rbm, X, features=features, seed=seed)
-    assert [rbm.W.shape for rbm in stack] == [(9, 5), (5, 4), (4, 3)]
+    for layer, model in enumerate(stack, start=1):
+        X = layer_input(stack[: layer - 1], V, features=features, seed=7)
+        steps = train("lea-mvd", X, len(model.c), training=TINY, reading=SHORT, seed=layer_seed(7, layer))
+        assert equal(model, last(steps))
+    assert [model.W.shape for model in stack] == [(9, 5), (5, 4), (4, 3)]
 
 
 def test_shared_input_trains_each_layer_on_another_stacks_features():
     V = images()
     cd = pretrain(V, (5, 4), method="cd", training=TINY, reading=SHORT, seed=7)
-    inputs = [V, propagate(cd[0], V)]
-    shared = pretrain(V, (5, 4), method="lea-mvd", training=TINY, reading=SHORT, inputs=inputs, seed=7)
-    own = pretrain(V, (5, 4), method="lea-mvd", training=TINY, reading=SHORT, seed=7)
+    settings = {"training": TINY, "reading": SHORT, "seed": 7}
+    shared = pretrain(V, (5, 4), method="lea-mvd", below=cd, **settings)
+    own = pretrain(V, (5, 4), method="lea-mvd", **settings)
     assert equal(shared[0], own[0])
-    assert equal(shared[1], last(train("lea-mvd", inputs[1], 4, training=TINY, reading=SHORT, seed=layer_seed(7, 2))))
+    X = cd[0].hidden_given_visible(V)
+    assert equal(shared[1], last(train("lea-mvd", X, 4, training=TINY, reading=SHORT, seed=layer_seed(7, 2))))
     assert not equal(shared[1], own[1])
     # a stack on its own features is its own chain
-    assert all(map(equal, cd, pretrain(V, (5, 4), training=TINY, reading=SHORT, inputs=inputs, seed=7)))
-    with pytest.raises(ValueError, match="one array a layer, 2, got 1"):
-        pretrain(V, (5, 4), inputs=inputs[:1])
+    assert all(map(equal, cd, pretrain(V, (5, 4), below=cd, **settings)))
+    assert all(map(equal, cd, pretrain(V, (5, 4), below=cd[:1], **settings)))
+    with pytest.raises(ValueError, match="below must have 1 layers or more, got 0"):
+        pretrain(V, (5, 4), below=[])
 
 
 def test_reconstruction_goes_up_and_down_again():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
-from leamvd.networks import rbm
+from leamvd.networks import objective, rbm
 from leamvd.networks.logistic import sigmoid, sigmoid_columns, squared_error
 from leamvd.networks.objective import BLOCK_SIZE, ReconstructionObjective, constant_baseline, reconstruction_errors
 from leamvd.networks.rbm import RBM, n_parameters
@@ -349,6 +349,74 @@ def test_errors_depend_on_the_seed_alone():
     block = images(BLOCK_SIZE, 6)
     once = reconstruction_errors(model, block, seed=3).sampled
     assert reconstruction_errors(model, np.concatenate([block, block]), seed=3).sampled != 2 * once
+
+
+def test_of_test_images_the_ratios_compare_with_the_training_mean_and_the_bits_are_others():
+    V, T, model = images(2500, 6), images(2500, 6, seed=5), small(6, 4)
+    mean = V.mean(axis=0)
+    errors = reconstruction_errors(model, T, seed=3, train_mean=mean)
+    assert errors.mean_field == pytest.approx(direct_error(model, T), rel=1e-12)
+    constant = ((T - mean) ** 2).sum()
+    assert constant > constant_baseline(T)
+    assert constant_baseline(T, mean) == pytest.approx(constant, rel=1e-12)
+    assert errors.mean_field_ratio == pytest.approx(errors.mean_field / constant, rel=1e-12)
+    assert errors.sampled_ratio == pytest.approx(errors.sampled / constant, rel=1e-12)
+    as_training = reconstruction_errors(model, T, seed=3)
+    assert as_training.mean_field == errors.mean_field
+    assert as_training.sampled != errors.sampled
+
+
+def test_bits_are_drawn_from_a_child_of_the_seed_for_each_purpose_and_block(monkeypatch):
+    drawn = []
+    original = objective.sample_bits
+
+    def seen(P, rng):
+        drawn.append(rng.bit_generator.state["state"]["state"])
+        return original(P, rng)
+
+    monkeypatch.setattr(objective, "sample_bits", seen)
+    V, model = images(2500, 6), small(6, 4)
+    reconstruction_errors(model, V, seed=3, n_threads=1)
+    reconstruction_errors(model, V, seed=3, train_mean=V.mean(axis=0), n_threads=1)
+    keys = [(purpose, block) for purpose in (4, 5) for block in range(3)]
+    children = [np.random.PCG64(np.random.SeedSequence(3, spawn_key=key)) for key in keys]
+    assert drawn == [child.state["state"]["state"] for child in children]
+    # PCG64([3, 0]) would be PCG64(3), the stream of the trainer with this seed
+    assert np.random.PCG64(3).state["state"]["state"] not in drawn
+    assert np.random.PCG64([3, 0]).state == np.random.PCG64(3).state
+
+
+def test_parameters_that_are_no_rbm():
+    W, b, c = small()
+    V, H, rng = images(5, 4), images(5, 3), np.random.default_rng(0)
+    for model, error, message in (
+        (RBM(W.astype(int), b, c), TypeError, "W must be float32 or float64, got int64"),
+        (RBM(W.astype(complex), b, c), TypeError, "W must be float32 or float64, got complex128"),
+        (RBM(W, b.astype(np.float32), c), TypeError, "b must be float64 as W is, got float32"),
+        (RBM(W, b, c.astype(int)), TypeError, "c must be float64 as W is, got int64"),
+        (RBM(np.ma.masked_less(W, 0), b, c), TypeError, "W must be a plain NumPy array"),
+        (RBM(W, b, np.ma.masked_less(c, 0)), TypeError, "c must be a plain NumPy array"),
+        (RBM(W.tolist(), b, c), TypeError, "W must be a plain NumPy array"),
+        (RBM(b, b, c), ValueError, r"W must have shape \(n_visible, n_hidden\), got \(4,\)"),
+        (RBM(W, b, c[:2]), ValueError, r"c must have shape \(3,\) for W of shape \(4, 3\), got \(2,\)"),
+        (RBM(W, c, b), ValueError, r"b must have shape \(4,\) for W of shape \(4, 3\), got \(3,\)"),
+        (RBM(W, b[:, None], c), ValueError, r"b must have shape \(4,\)"),
+    ):
+        for call in (
+            model.check,
+            lambda m=model: m.hidden_given_visible(V),
+            lambda m=model: m.visible_given_hidden(H),
+            lambda m=model: m.sample_hidden(V, rng),
+            lambda m=model: m.sample_visible(H, rng),
+            lambda m=model: m.reconstruct(V),
+            lambda m=model: m.free_energy(V),
+            lambda m=model: m.log_partition(),
+            lambda m=model: m.log_likelihood(V),
+            lambda m=model: reconstruction_errors(m, V, seed=0),
+        ):
+            with pytest.raises(error, match=message):
+                call()
+    RBM(W.T, c, b).check()  # not contiguous
 
 
 def test_errors_check_arguments():

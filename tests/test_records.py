@@ -1,3 +1,4 @@
+import ast
 import dataclasses
 import json
 import os
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.networks.dbn import Training, layer_seed, pretrain, propagate, train
+from leamvd.networks.dbn import Training, layer_input, layer_seed, pretrain, train
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import records, studies
@@ -26,10 +27,18 @@ TINY = Study(
     layers=(6, 5),
     methods=("lea-mvd", "cd", "cma-es", "lea-mvd:x0-excluded"),
     seeds=(3, 5),
+    features="bits",
+    training=Training(n_elite=2, dtype="float64", cd_steps=3, batch_size=16, x0_epochs=2, learning_rate=0.3),
+    reading=Reading(n_gen=2, population_size=8, exponent=2.0),
+)
+SMALL = Study(
+    n_images=40,
+    layers=(6, 5),
+    methods=("cd", "lea-mvd"),
+    seeds=(3,),
     training=Training(n_elite=2, dtype="float64"),
     reading=Reading(n_gen=2, population_size=8),
 )
-SMALL = dataclasses.replace(TINY, methods=("cd", "lea-mvd"), seeds=(3,))
 
 # The study in a process of its own; {hook} may make it kill itself.
 PROGRAM = """
@@ -101,8 +110,11 @@ def test_a_record_for_each_iteration_of_each_cell(table: pd.DataFrame) -> None:
     assert list(table["inputs"].unique()) == ["own", "shared"]
     pd.testing.assert_frame_equal(table, table.sort_values("layer", kind="stable").sort_values("inputs", kind="stable"))
     assert not table.isna().any().any()
-    sizes = table.groupby("layer")[["n_visible", "n_hidden", "n_var", "n_images"]].first()
-    assert sizes.to_numpy().tolist() == [[49, 6, 49 * 6 + 49 + 6, 40], [6, 5, 6 * 5 + 6 + 5, 40]]
+    sizes = table.groupby("layer")[["n_visible", "n_hidden", "n_var", "n_images", "n_test_images"]].first()
+    assert sizes.to_numpy().tolist() == [[49, 6, 49 * 6 + 49 + 6, 40, 360], [6, 5, 6 * 5 + 6 + 5, 40, 360]]
+    first = table[(table["iteration"] == 0) & (table["method"] != "cd")]
+    assert set(first["passes"]) == {2}
+    assert set(first["products"]) == {2 * (2 * 3 + 3)}, "two epochs of CD-3"
 
 
 def test_cells_that_are_the_same_in_both_chains_are_listed_in_both(table: pd.DataFrame) -> None:
@@ -118,28 +130,35 @@ def test_cells_that_are_the_same_in_both_chains_are_listed_in_both(table: pd.Dat
 @pytest.mark.parametrize("method", TINY.methods)
 def test_own_chain_is_pretraining(table: pd.DataFrame, output: Path, method: str) -> None:
     name, reading = method.partition(":")[0], TINY.reading_of(method)
-    V = images(TINY).train
-    own = pretrain(V, TINY.layers, method=name, training=TINY.training, reading=reading, seed=5)
+    data = images(TINY)
+    settings = {"training": TINY.training, "reading": reading, "features": "bits"}
+    own = pretrain(data.train, TINY.layers, method=name, seed=5, **settings)
     saved = stack(TINY, output, method, 5, 2)
     for layer, (a, b) in enumerate(zip(own, saved, strict=True), start=1):
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
         row = table.query(
             f"inputs == 'own' and layer == {layer} and method == @method and seed == 5 and iteration == 2"
         )
-        errors = reconstruction_errors(a, V, seed=5)
+        V = layer_input(own[: layer - 1], data.train, features="bits", seed=5)
+        T = layer_input(own[: layer - 1], data.test, features="bits", seed=5, test=True)
+        errors = reconstruction_errors(a, V, seed=layer_seed(5, layer))
         assert row[list(errors._fields)].to_numpy().tolist() == [list(errors)]
+        assert row["test_mean_field"].item() == pytest.approx(((T - a.reconstruct(T)) ** 2).sum(), rel=1e-12)
+        constant = ((T - V.mean(axis=0)) ** 2).sum()
+        for measure in ("mean_field", "sampled"):
+            ratio = row[f"test_{measure}"].item() / constant
+            assert row[f"test_{measure}_ratio"].item() == pytest.approx(ratio, rel=1e-12)
         assert row["input_std"].item() == pytest.approx(V.std(axis=0).mean(), rel=1e-12)
-        V = propagate(a, V)
     (first,) = stack(TINY, output, method, 5, 1)
     assert np.array_equal(first.W, own[0].W)
 
 
 def test_shared_chain_sees_the_features_of_contrastive_divergence(table: pd.DataFrame, output: Path) -> None:
     (cd,) = stack(TINY, output, "cd", 3, 1)
-    V = propagate(cd, images(TINY).train)
+    V = layer_input([cd], images(TINY).train, features="bits", seed=3)
     steps = list(train("lea-mvd", V, 5, training=TINY.training, reading=TINY.reading, seed=layer_seed(3, 2)))
     rows = table.query("inputs == 'shared' and layer == 2 and method == 'lea-mvd' and seed == 3")
-    errors = [reconstruction_errors(step.rbm, V, seed=3).mean_field for step in steps]
+    errors = [reconstruction_errors(step.rbm, V, seed=layer_seed(3, 2)).mean_field for step in steps]
     assert rows["mean_field"].tolist() == errors
     assert rows["evaluations"].tolist() == [step.evaluations for step in steps]
 
@@ -287,6 +306,9 @@ def test_provenance_says_what_a_record_must_be_read_with(output: Path, table: pd
     assert known["methods"]["cd"] == {"n_gen": 2}
     cma_es = {"population_size": 8, "n_gen": 2, "sigma0": 0.1, "x0_in_population": True}
     assert known["methods"]["cma-es"] == cma_es
+    absent = records.provenance(dataclasses.replace(TINY, training=Training(x0="none", x0_limit=0.2)), load("digits"))
+    assert absent["methods"]["lea-mvd"]["bounds"] == (-0.2, 0.2)
+    assert absent["methods"]["cma-es"]["x0_in_population"] is False
     assert known["versions"]["numpy"] == np.__version__
     assert set(known) == {
         "study", "methods", "data", "checksum", "code", "commit", "versions", "python", "machine",
@@ -300,7 +322,7 @@ def test_folder_is_named_after_everything_that_matters(monkeypatch: pytest.Monke
         TINY,
         dataclasses.replace(TINY, seeds=(3, 6)),
         dataclasses.replace(TINY, training=training),
-        dataclasses.replace(TINY, features="bits"),
+        dataclasses.replace(TINY, features="probabilities"),
         dataclasses.replace(TINY, methods=("lea-mvd", "cd")),
     ]
     names = [fingerprint(study, data) for study in studies]
@@ -324,40 +346,159 @@ def test_a_readings_content_matters_and_not_only_its_name(tmp_path: Path, monkey
     assert names[0] != names[1]
 
 
-def test_code_digest_leaves_out_what_only_shows(tmp_path: Path) -> None:
+def imported(path: Path) -> set[Path]:
+    """Return the package's files that a file of it imports, inside functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names = [f"{node.module}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "leamvd":
+                stems = (records.PACKAGE.parent.joinpath(*parts[:n]) for n in range(1, len(parts) + 1))
+                files = (file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py"))
+                found |= {file for file in files if file.exists()}
+    return found
+
+
+def test_computing_code_is_all_that_the_records_import() -> None:
+    needed: set[Path] = set()
+    new = {records.PACKAGE / "paper" / "records.py"}
+    while new:
+        needed |= new
+        new = set().union(*map(imported, new)) - needed
+    assert len(needed) > 20
+    # leamvd/__init__.py and leamvd/paper/__init__.py hand out names and compute nothing
+    shells = {records.PACKAGE / "__init__.py", records.PACKAGE / "paper" / "__init__.py"}
+    computing = set(records.computing(records.PACKAGE))
+    assert needed - shells <= computing
+    assert {path.name for path in computing - needed} <= {"__init__.py"}
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
     package = tmp_path / "leamvd"
-    shutil.copytree(Path(records.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(records.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    return package
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_records_outlive_edits_of_figures_docstrings_and_comments(copied: Path) -> None:
     code = records._code.__wrapped__
-    before = code(package)
-    for name in ("findings.py", "verdicts.py", "book.py", "figures/publish.py"):
-        (package / name).write_text("# changed\n")
-    assert code(package) == before
-    for name in ("baselines/cma_es.py", "streams.py", "dbn.py"):
-        (package / name).write_text("# changed\n")
-        assert code(package) != before
-        before = code(package)
+    before = code(copied)
+    assert before == code(records.PACKAGE)
+    for path in (copied / "paper" / "figures").glob("*.py"):
+        path.write_text("changed = True\n", encoding="utf-8")
+    for name in ("paper/claims.py", "paper/comparison.py", "cli.py", "bench/timing.py", "book/render.py"):
+        (copied / name).write_text("changed = True\n", encoding="utf-8")
+    edit(copied / "_support" / "checks.py", "Argument checks", "Checks")
+    edit(copied / "_support" / "checks.py", '    """Return `value` as an int', '    """Return it as an int')
+    edit(copied / "networks" / "dbn.py", '"""What can train a layer."""', "")
+    edit(copied / "networks" / "objective.py", "# OpenBLAS multiplies", "# It multiplies")
+    assert code(copied) == before
 
 
-def test_code_edited_during_a_run_is_not_the_code_that_runs(tmp_path: Path) -> None:
-    (tmp_path / "streams.py").write_text("1")
-    before = records._code(tmp_path)
-    (tmp_path / "streams.py").write_text("2")
-    assert records._code(tmp_path) == before
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("networks/logistic.py", "np.float32(87)", "np.float32(86)"),
+        ("networks/contrastive_divergence.py", "momentum * step[i]", "step[i]"),
+        ("networks/torch_backend.py", "sigmoid_()", "tanh_()"),
+        ("optimizers/cma_es.py", "warnings.simplefilter", "warnings.filterwarnings"),
+        ("optimizers/minimize.py", "METHODS = (", "METHODS = (*(), "),
+        ("_support/compile.py", "nogil=True", "nogil=False"),
+        ("paper/datasets.py", "subset_rng, bits_rng = rng", "bits_rng, subset_rng = rng"),
+        ("paper/studies.py", "side: int = 7", "side: int = 8"),
+        ("paper/records.py", "seed=seed", "seed=0"),
+    ],
+)
+def test_an_edit_of_what_computes_voids_the_records(copied: Path, name: str, old: str, new: str) -> None:
+    code = records._code.__wrapped__
+    before = code(copied)
+    edit(copied / name, old, new)
+    assert code(copied) != before
+
+
+def test_code_edited_during_a_run_is_not_the_code_that_runs(copied: Path) -> None:
+    before = records._code(copied)
+    edit(copied / "networks" / "logistic.py", "np.float32(87)", "np.float32(86)")
+    assert records._code(copied) == before
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_commit_is_the_clones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "__file__", str(tmp_path / "experiments.py"))
-    assert records._commit() is None  # not a clone
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e"]
-    (tmp_path / "experiments.py").write_text("1")
-    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "m"]):
-        subprocess.run([*git, *command], check=True)
+    package = tmp_path / "clone" / "leamvd"
+    source = package / "paper" / "records.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("1")
+    monkeypatch.setattr(records, "__file__", str(source))
+    monkeypatch.setattr(records, "PACKAGE", package)
+    assert records._commit() is None, "not a clone"
+    git(package.parent, "init", "-q")
+    (package.parent / "other").write_text("1")
+    git(package.parent, "add", "other")
+    git(package.parent, "commit", "-q", "-m", "m")
+    assert records._commit() is None, "a repository that does not hold the library"
+    git(package.parent, "add", ".")
+    git(package.parent, "commit", "-q", "-m", "m")
     commit = records._commit()
     assert commit
-    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
-    assert head.startswith(commit)
-    (tmp_path / "experiments.py").write_text("2")
+    assert git(package, "rev-parse", "HEAD").startswith(commit)
+    source.write_text("2")
     assert records._commit() == f"{commit}+"
+
+
+def test_commit_is_not_that_of_a_repository_that_encloses_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / ".venv" / "lib" / "site-packages" / "leamvd"
+    source = package / "paper" / "records.py"
+    source.parent.mkdir(parents=True)
+    source.write_text("1")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")  # even where somebody keeps the environment in the repository
+    git(tmp_path, "commit", "-q", "-m", "m")
+    monkeypatch.setattr(records, "__file__", str(source))
+    monkeypatch.setattr(records, "PACKAGE", package)
+    assert records._commit() is None
+
+
+# ---- files
+
+
+def test_tables_are_read_back_to_the_bit(tmp_path: Path) -> None:
+    words = np.random.default_rng(0).integers(0, 2**64, 100_000, dtype=np.uint64)
+    values = words.view(np.float64)
+    small = (words >> np.uint64(12)).view(np.float64)  # denormals
+    special = [np.inf, -np.inf, np.nan, 0.0, -0.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 1 / 3]
+    numbers = np.concatenate([values, small, special])
+    assert (abs(small) < np.finfo(np.float64).tiny).all()
+    table = pd.DataFrame({"number": numbers, "count": np.arange(len(numbers)), "method": "lea-mvd:printed"})
+    records.write_table(tmp_path / "t.csv", table)
+    read = records.read_table(tmp_path / "t.csv")
+    pd.testing.assert_frame_equal(read, table, check_exact=True)
+    ours, nan = read["number"].to_numpy(), np.isnan(numbers)
+    assert np.array_equal(np.isnan(ours), nan)
+    assert np.array_equal(ours.view(np.uint64)[~nan], numbers.view(np.uint64)[~nan]), "-0.0 is not 0.0"
+
+
+def test_recorded_tables_ship_with_the_notebooks() -> None:
+    folder = records.recorded_folder("backend_agreement")
+    assert folder == records.PACKAGE.parent / "notebooks" / "recorded" / "backend_agreement"
+    table = records.recorded("backend_agreement")
+    assert table.to_csv(index=False) == (folder / "runs.csv").read_text(encoding="utf-8")
+    assert not records.recorded("linear_cost", "training").empty
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        records.recorded("nothing")
 
 
 # ---- studies

@@ -1,31 +1,39 @@
-"""The one numba decorator: every compiler flag of the library is decided here."""
+"""The one numba decorator: every compiler flag is decided here, how many threads a kernel takes, where it is stored."""
 
 import functools
 import glob
 import hashlib
+import os
 import sys
+import threading
+import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import config, event
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba import threading_layer  # type: ignore[attr-defined]
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numpy.typing import NDArray
+
+from leamvd._support.interrupts import uninterrupted
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
-# Arrays of any kind; and what kernels take: real arrays of either precision, row numbers, the random streams' words.
 Array = NDArray[Any]
+
+# What kernels take: real arrays of either precision, row numbers, and the random streams' 64-bit words.
 Floats = NDArray[np.floating]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 
 def kernel(
-    *, parallel: bool = False, reassociate: bool = False, contract: bool = False, inline: bool = False
+    *, parallel: int | None = None, reassociate: bool = False, contract: bool = False, inline: bool = False
 ) -> Callable[[_F], _F]:
     """Compile a function in nopython mode, cached on disk and free of the interpreter lock.
 
@@ -36,8 +44,9 @@ def kernel(
 
     Parameters
     ----------
-    parallel : bool
-        Run `numba.prange` loops on all of numba's threads.
+    parallel : int, optional
+        Columns of the first argument that are worth a thread: `numba.prange` loops run on so many of numba's threads as
+        have that many, without one where the calling thread is enough. Such a kernel is called from Python only.
     reassociate : bool
         Allow the order of a sum to change; never set where NaN must survive or where bits must agree between
         processors.
@@ -56,52 +65,129 @@ def kernel(
     Run with ``NUMBA_DISABLE_JIT=1`` to step through, or to measure the coverage of, the same code uncompiled.
     """
     flags = {"reassoc", "contract", "nsz"} if reassociate else {"contract"} if contract else False
-    compiled = numba.njit(nogil=True, error_model="numpy", parallel=parallel, fastmath=flags, forceinline=inline)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": inline}
 
     def decorator(function: _F) -> _F:
-        dispatcher = compiled(function)
-        if not config.DISABLE_JIT:  # type: ignore[attr-defined]
-            _keep(dispatcher)
-        return cast("_F", dispatcher)
+        if config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return function
+        if parallel is None:
+            return cast("_F", _compiled(function, options))
+        return cast("_F", _on_threads(function, parallel, options))
 
     return decorator
+
+
+def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
+    """Return a function that numba compiles when it is first called, and stores on disk if it can."""
+    dispatcher = numba.njit(**options)(function)
+    dispatcher.compile = uninterrupted()(
+        dispatcher.compile
+    )  # within, numba would swallow Ctrl-C, or keep half a kernel
+    try:
+        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    except (RuntimeError, OSError):  # numba finds no folder that it can write to
+        _warn_of_no_cache()
+    return dispatcher
+
+
+# ---- threads
+
+
+def _on_threads(function: Callable[..., object], columns: int, options: dict[str, Any]) -> Callable[..., object]:
+    """Return a kernel that runs on the calling thread, or on one of numba's threads for each so many columns.
+
+    It is compiled for either when first needed, to the same bits: numba's threads, once started, do not survive a fork,
+    and idle ones spin, which delays the busy one.
+    """
+    parallel = _compiled(function, options | {"parallel": True})
+    alone = types.FunctionType(function.__code__, function.__globals__, closure=function.__closure__)
+    alone.__qualname__ = f"{function.__qualname__}_alone"  # numba names the compiled code and its file on disk after it
+    serial = _compiled(alone, options)
+
+    @functools.wraps(function)
+    def call(X: Array, *arguments: Any) -> object:
+        tasks = -(-X.shape[1] // columns)
+        if tasks == 1 or _threads_are_lost or config.NUMBA_NUM_THREADS == 1:  # type: ignore[attr-defined]
+            return serial(X, *arguments)
+        allowed = numba.get_num_threads()  # starts them
+        if allowed == 1:
+            return serial(X, *arguments)
+        with _limited(min(tasks, allowed), allowed):
+            return parallel(X, *arguments)
+
+    return call
+
+
+@contextmanager
+def _limited(count: int, allowed: int) -> Iterator[None]:
+    """Let parallel kernels of this thread use `count` of numba's threads, which are started, not all that it allows."""
+    numba.set_num_threads(count)
+    try:
+        # numba's own scheduler ends the process when two threads of Python call it at once
+        with _one_at_a_time if threading_layer() == "workqueue" else nullcontext():
+            yield
+    finally:
+        numba.set_num_threads(allowed)
+
+
+_one_at_a_time = threading.RLock()
+_threads_are_lost = False  # in the child of a fork, where the parent had started them
+
+
+def _after_fork() -> None:
+    global _threads_are_lost
+    with suppress(ValueError):  # they had not been started
+        threading_layer()
+        _threads_are_lost = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---- compiled code on disk
 
 
 @functools.cache
 def _sources() -> str:
     """Return a digest of every source file that holds or calls kernels: what any compiled kernel depends on."""
     package = Path(__file__).parent.parent
-    texts = (path.read_bytes() for path in sorted(package.rglob("*.py")))
-    digest = hashlib.sha256(b"\0".join(text for text in texts if b"_support.compile" in text))
-    return digest.hexdigest()[:16]
+    texts = [text for path in sorted(package.rglob("*.py")) if b"_support.compile" in (text := path.read_bytes())]
+    if not texts:
+        raise OSError(f"there are no sources below {package}")  # in an archive, say: nothing tells versions apart
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+
+
+class _Files(CompileResultCacheImpl):
+    """Numba's way to store a compiled function, in files that are named after the sources of all kernels."""
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        return f"{super().get_filename_base(fullname, abiflags)}-{_sources()}"  # type: ignore[no-untyped-call]
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of one function, in files that are named after the sources of all kernels.
+    """Numba's cache of one function: numba itself compiles anew when its file changes, not when what it calls does."""
 
-    Numba itself compiles a function anew when its own file changes, but not when a kernel that it calls does.
-    """
+    _impl_class = _Files
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        self._base = self._impl.filename_base
-        name = f"{self._base}-{_sources()}"
-        self._cache_file = IndexDataCacheFile(self._cache_path, name, _sources())  # type: ignore[no-untyped-call]
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a compiled kernel, or say that it is going to be compiled."""
+        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            _announce()
+        return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled kernel, and delete what other versions of the sources have left of it."""
-        for path in Path(self._cache_path).glob(f"{glob.escape(self._base)}-*.nb[ic]"):
-            if not path.name.startswith(f"{self._base}-{_sources()}"):
-                path.unlink(missing_ok=True)
-        super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-
-
-def _keep(dispatcher: Any) -> None:
-    """Let compiled code be stored on disk; where nothing can be written, warn once and do without."""
-    try:
-        dispatcher._cache = _Cache(dispatcher.py_func)
-    except (RuntimeError, OSError):  # numba finds no folder that it can write to
-        _warn_of_no_cache()
+        name = self._impl.filename_base.rsplit("-", 2)[0]  # without the line and the sources
+        with suppress(OSError):
+            for path in Path(self._cache_path).glob(f"{glob.escape(name)}-*.nb[ic]"):
+                if _sources() not in path.name:
+                    path.unlink()
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except OSError:  # the folder has gone, or the disk is full
+            _warn_of_no_cache()
 
 
 @functools.cache
@@ -115,21 +201,8 @@ def _warn_of_no_cache() -> None:
     )
 
 
-class _Announcement(event.Listener):
-    """Say on a terminal why the first call takes long."""
-
-    def on_start(self, happening: event.Event) -> None:
-        dispatcher = happening.data["dispatcher"]
-        if dispatcher.py_func.__module__.startswith("leamvd.") and sys.stderr.isatty():
-            _announce()
-
-    def on_end(self, happening: event.Event) -> None:
-        pass
-
-
 @functools.cache
 def _announce() -> None:
-    print("leamvd: compiling for this processor; this takes up to a minute, once", file=sys.stderr, flush=True)
-
-
-event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
+    """Say on a terminal why the first call takes long."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print("leamvd: compiling for this processor; this takes up to a minute, once", file=sys.stderr, flush=True)

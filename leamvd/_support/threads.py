@@ -2,12 +2,12 @@
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
-import numba
 from threadpoolctl import ThreadpoolController
 
 from leamvd._support import checks
@@ -15,25 +15,37 @@ from leamvd._support import checks
 _T = TypeVar("_T")
 
 
-def kernel_threads(tasks: int) -> AbstractContextManager[None]:
-    """Let parallel kernels use no more threads than there are tasks: idle ones would spin, and delay the busy one."""
-    before = numba.get_num_threads()
-    return nullcontext() if before <= tasks else _fewer_kernel_threads(max(1, tasks), before)
+class Shared:
+    """A setting of the whole process as a context: the first one in makes it, the last one out puts back what was.
 
+    Parameters
+    ----------
+    setting : callable
+        Returns the context that makes the setting, and puts back at its end what it has found at its start. Contexts
+        that overlap in several threads would each put back what another one has set.
+    """
 
-@contextmanager
-def _fewer_kernel_threads(count: int, before: int) -> Iterator[None]:
-    numba.set_num_threads(count)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+    def __init__(self, setting: Callable[[], AbstractContextManager[object]]) -> None:
+        self._setting = setting
+        self._lock = threading.Lock()
+        self._inside = 0
+        if hasattr(os, "register_at_fork"):  # a child would wait for a thread that it does not have
+            os.register_at_fork(
+                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
+            )
 
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._made = self._setting()
+                self._made.__enter__()
+            self._inside += 1
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which a matrix product runs on the thread that asks for it: its bits are then fixed."""
-    context: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
-    return context
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._made.__exit__(None, None, None)
 
 
 @functools.cache
@@ -43,11 +55,24 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds
 
 
+_one_blas_thread = Shared(lambda: _blas().limit(limits=1, user_api="blas"))
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which a matrix product runs on the thread that asks for it: its bits are then fixed."""
+    return _one_blas_thread
+
+
 def thread_count(n_threads: int | None) -> int:
-    """Return `n_threads`, checked to be at least 1, or the number of processors that this process may use."""
+    """Return `n_threads`, checked to be at least 1, or the number of processors that this process may use.
+
+    A container's share of processor time counts too: two processors' worth of it on 64 of them are 2.
+    """
     if n_threads is not None:
         return checks.integer("n_threads", n_threads, at_least=1)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from joblib import cpu_count  # as late as this, since it takes a while to import
+
+    return int(cpu_count())
 
 
 def in_threads(work: Callable[[Any], _T], items: Iterable[Any], n_threads: int | None) -> list[_T]:

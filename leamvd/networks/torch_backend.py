@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd._support.threads import in_threads, thread_count
+from leamvd._support.threads import Shared, in_threads, thread_count
 
 BACKENDS = ("numpy", "torch")
 """What can compute the objective."""
@@ -152,7 +152,7 @@ class TorchErrors:
     def __call__(self, X: Array) -> NDArray[np.float64]:
         """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
         torch, (n_visible, n_hidden) = _torch(), self._shape
-        with _own_settings(torch):
+        with _own_settings:
             population = torch.tensor(X, device=self._device)
             W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
             W = W.unflatten(1, self._shape).to(self._factor)
@@ -178,8 +178,9 @@ class TorchErrors:
 
 
 @contextlib.contextmanager
-def _own_settings(torch: Any) -> Iterator[None]:
+def _settings() -> Iterator[None]:
     """Let products be of the numbers that they are given, and sums be float32; put back what was set before."""
+    torch = _torch()
     cuda, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     settings = (
         (cuda, "fp32_precision", "ieee"),
@@ -196,3 +197,6 @@ def _own_settings(torch: Any) -> Iterator[None]:
         for (place, name, _), value in zip(settings, before, strict=True):
             setattr(place, name, value)
         torch.set_num_threads(n_threads)
+
+
+_own_settings = Shared(_settings)

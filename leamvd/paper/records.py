@@ -45,6 +45,9 @@ COMPUTING = ("_support", "optimizers", "networks", "paper/datasets.py", "paper/s
 
 PACKAGE = Path(__file__).parents[1]
 
+# How pandas reads decimals to the last bit; from 3.1 it always does.
+_EXACT: Any = {"float_precision": "round_trip"} if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
+
 TERMINAL = "LEAMVD_TERMINAL"
 """Environment variable that names the terminal where a notebook's studies show their progress."""
 
@@ -272,7 +275,8 @@ def recorded_folder(name: str) -> Path:
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read what `write_table` has written: the same numbers, to the last bit."""
-    return pd.read_csv(path, float_precision="round_trip")
+    table: pd.DataFrame = pd.read_csv(path, **_EXACT)
+    return table
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

@@ -11,8 +11,9 @@ from scipy import stats
 
 from leamvd._support import checks
 from leamvd.optimizers.directions import RATE
-from leamvd.optimizers.lea_mvd import LEAMVD, State
+from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.state import State
 
 FALSE_ALARMS = 0.01
 """Rate of false alarms of all tests in one table together (Bonferroni)."""
