@@ -24,9 +24,8 @@ from leamvd._support.interrupts import uninterrupted
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
+# Arrays of any kind; and what kernels take: real arrays of either precision, row numbers, the random streams' words.
 Array = NDArray[Any]
-
-# What kernels take: real arrays of either precision, row numbers, and the random streams' 64-bit words.
 Floats = NDArray[np.floating]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
