@@ -91,7 +91,7 @@ def reproduce(
 )  # fmt: skip
 @click.pass_context
 def bench_(context: click.Context, profile: str, output: Path) -> None:
-    """Measure what everything costs on this machine, and print it beside the targets.
+    """Measure what everything costs on this machine, and print time and memory of LEA-MVD beside its baselines'.
 
     The same as `leamvd reproduce linear-cost -p source=measured`. Baselines are measured where they are installed
     (leamvd[bench]).
@@ -100,10 +100,12 @@ def bench_(context: click.Context, profile: str, output: Path) -> None:
         reproduce, names=(BENCH,), profile=profile, settings=("source=measured",), dataset=None, output=output
     )
     from leamvd import bench  # brings pandas, which takes long to import
-    from leamvd.bench import report
+    from leamvd.bench import summary
+    from leamvd.paper.comparison import format_table
 
     (section,) = choose(load(), [BENCH])
-    click.echo(report.targets(bench.read(output / section.stem)).to_string(index=False))
+    optimizers = bench.read(output / section.stem).optimizers
+    click.echo(format_table(summary.baselines(optimizers)).to_string(index=False))
 
 
 @main.group()

@@ -1,16 +1,18 @@
 """The objective and contrastive divergence beside their references, on networks that take milliseconds."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from leamvd._support.threads import thread_count
-from leamvd.bench import networks
+from leamvd.bench import baselines, networks
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.paper import datasets
 
 
@@ -22,7 +24,7 @@ def test_the_direct_expression_is_the_objective() -> None:
 
 
 def test_row_of_an_objective() -> None:
-    (row,) = networks.objective(20, 30, 400, "numpy", "float32", threads=1, rounds=3)
+    (row,) = networks.objectives(20, 30, 400, "numpy", "float32", threads=1, rounds=3)
     assert row["flop"] == 4 * 20 * 30 * 400 * 24
     assert row["device"] == "cpu"
     for name in ("seconds", "product_seconds", "direct_seconds"):
@@ -31,18 +33,54 @@ def test_row_of_an_objective() -> None:
     assert row["direct_seconds"] > row["product_seconds"], "the expression contains the products"
 
 
-def test_references_on_some_individuals_are_scaled_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock ticks once a call of the expression, so its seconds say how many individuals it stands for."""
-    monkeypatch.setattr(networks, "clocked", lambda work: lambda: float(len(work() or [])))
-    monkeypatch.setattr(ReconstructionObjective, "__call__", lambda self, X: [None] * 2 * len(X))
-    for flop, individuals in ((5 * 4 * 20 * 30 * 400, 5), (1.0, 2), (1e12, 24)):
-        monkeypatch.setattr(networks, "_REFERENCE_FLOP", flop)
-        calls: list[int] = []
-        monkeypatch.setattr(networks, "direct", lambda rbm, V, calls=calls: calls.append(1))
-        (row,) = networks.objective(20, 30, 400, "numpy", "float32", threads=1, rounds=1)
-        assert len(calls) == 2 * individuals
-        assert row["direct_seconds"] == pytest.approx(24)
-        assert row["speedup_over_direct"] == pytest.approx(0.5)
+def test_what_is_computed_of_some_individuals_is_scaled_to_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes for each individual, so that seconds say how many of them a row stands for: always 24."""
+    counts: dict[str, list[int]] = {"objective": [], "direct": [], "products": []}
+
+    def evaluate(_: object, X: np.ndarray) -> None:
+        counts["objective"].append(len(X))
+
+    def clocked(work: Callable[[], object]) -> Callable[[], float]:
+        def seconds() -> float:
+            for count in counts.values():
+                count.clear()
+            work()
+            return float(sum(counts["objective"]) + len(counts["direct"]) + len(counts["products"]) / 2)
+
+        return seconds
+
+    monkeypatch.setattr(networks, "clocked", clocked)
+    monkeypatch.setattr(ReconstructionObjective, "__call__", evaluate)
+    monkeypatch.setattr(networks, "direct", lambda rbm, V: counts["direct"].append(1))
+    monkeypatch.setattr(networks.np, "matmul", lambda a, b, out: counts["products"].append(1))
+    each = 4 * 20 * 30 * 400
+    for limit, reference in ((each, 5 * each), (1e18, 1.0), (each * 24, 1e12)):
+        monkeypatch.setattr(networks, "_FLOP", limit)
+        monkeypatch.setattr(networks, "_REFERENCE_FLOP", reference)
+        (row,) = networks.objectives(20, 30, 400, "numpy", "float32", threads=1, rounds=1)
+        assert sum(counts["objective"]) in (0, 4, 24)
+        assert [row[name] for name in ("seconds", "product_seconds", "direct_seconds")] == [24, 24, 24]
+        assert (row["fraction_of_products"], row["speedup_over_direct"]) == (1, 1)
+
+
+def test_everything_that_is_timed_is_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+
+    def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+        seen.update(array.dtype.name for array in (a, b, out))
+
+    def direct(rbm: RBM, V: np.ndarray) -> None:
+        seen.update(array.dtype.name for array in (*rbm, V))
+
+    def evaluate(self: ReconstructionObjective, X: np.ndarray) -> None:
+        seen.add(X.dtype.name)
+
+    monkeypatch.setattr(networks.np, "matmul", matmul)
+    monkeypatch.setattr(networks, "direct", direct)
+    monkeypatch.setattr(ReconstructionObjective, "__call__", evaluate)
+    networks.objectives(20, 30, 400, "numpy", "float32", threads=1, rounds=1)
+    networks._five_products(networks._random(40, 6), 3, 10)
+    assert seen == {"float32"}
 
 
 def test_five_products_take_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,26 +168,56 @@ def test_row_of_a_generation(layer: int, n_visible: int, n_hidden: int) -> None:
     assert row["objective_seconds"] > 0
 
 
-def test_rows_of_the_paper_profile_cover_what_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_generation_is_the_median_of_rounds_without_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first generation, which may compile, takes a hundred times as long as the others."""
+    now = [0.0]
+
+    def ask(self: LEAMVD) -> np.ndarray:
+        calls.append("ask")
+        now[0] += 100.0 if len(calls) == 1 else 1.0
+        return np.zeros((2, 3), np.float32)
+
+    def tell(self: LEAMVD, X: np.ndarray, F: np.ndarray) -> None:
+        now[0] += 2.0
+
+    def evaluate(self: ReconstructionObjective, X: np.ndarray) -> np.ndarray:
+        now[0] += 900.0 if len(calls) == 1 else 7.0
+        return np.zeros(2)
+
+    calls: list[str] = []
+    monkeypatch.setattr(baselines, "_clock", lambda: now[0])
+    monkeypatch.setattr(LEAMVD, "ask", ask)
+    monkeypatch.setattr(LEAMVD, "tell", tell)
+    monkeypatch.setattr(ReconstructionObjective, "__call__", evaluate)
+    (row,) = networks.split("mnist-7x7", "quick", 1, "digits", 50, threads=1, rounds=2)
+    assert (row["optimizer_seconds"], row["objective_seconds"]) == (3, 7)
+
+
+def test_jobs_of_the_paper_profile_cover_what_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LEAMVD_DATA_DIR", str(tmp_path))
-    rows = networks.rows("paper")
-    shapes = {(r.arguments["n_visible"], r.arguments["n_hidden"]) for r in rows if r.table == "objectives"}
+    jobs = networks.jobs("paper")
+    assert {job.table for job in jobs} == set(networks.COLUMNS)
+    shapes = {(job.arguments["n_visible"], job.arguments["n_hidden"]) for job in jobs if job.table == "objectives"}
     assert shapes == {(784, 500), (500, 500), (500, 2000), (49, 30), (30, 30), (30, 120)}
-    numpy = [r for r in rows if r.arguments.get("backend") == "numpy"]
-    assert {r.threads for r in numpy} == {1, min(2, thread_count(None))}
-    assert {(r.arguments["n_images"], r.arguments["rounds"]) for r in numpy} == {(10_000, 7)}
-    assert sum(r.table == "probe" for r in rows) == 5
-    assert sum(r.table == "split" for r in rows) == 6
-    (training,) = (r.arguments for r in rows if r.table == "training")
+    numpy = [job for job in jobs if job.arguments.get("backend") == "numpy"]
+    assert {job.threads for job in numpy} == {1, min(2, thread_count(None))}
+    assert {(job.arguments["n_images"], job.arguments["rounds"]) for job in numpy} == {(10_000, 7)}
+    assert sum(job.table == "probe" for job in jobs) == 5
+    assert sum(job.table == "split" for job in jobs) == 6
+    (training,) = (job.arguments for job in jobs if job.table == "training")
     assert (training["n_images"], training["n_visible"], training["n_hidden"]) == (60_000, 784, 500)
-    assert all(math.isfinite(r.limit) for r in rows)
+    assert all(math.isfinite(job.limit) for job in jobs)
 
 
 def test_mnist_is_taken_where_it_is_and_never_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def probed(profile: str) -> set[tuple[str, int]]:
+        jobs = [job.arguments for job in networks.jobs(profile) if job.table == "probe"]
+        return {(arguments["dataset"], arguments["side"]) for arguments in jobs}
+
     monkeypatch.setenv("LEAMVD_DATA_DIR", str(tmp_path))
-    assert networks._dataset("paper") == "digits"
+    assert probed("paper") == {("digits", 8)}
     for name in datasets.MNIST_SHA256:
-        assert networks._dataset("paper") == "digits", "a part is not enough"
+        assert probed("paper") == {("digits", 8)}, "a part is not enough"
         (tmp_path / name).touch()
-    assert networks._dataset("paper") == "mnist"
-    assert networks._dataset("quick") == "digits"
+    assert probed("paper") == {("mnist", 28)}
+    assert probed("quick") == {("digits", 8)}

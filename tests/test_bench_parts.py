@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.bench import parts
+from leamvd.bench import parts, summary
 from leamvd.optimizers import random_streams, sampling
 
 
@@ -33,16 +33,10 @@ def test_what_is_timed_draws_every_number_of_a_generation(monkeypatch: pytest.Mo
 
 
 def test_shares_add_up_to_a_generation() -> None:
-    seconds = {
-        "generation": 10.0,
-        "first_pass": 3.0,
-        "second_pass": 6.0,
-        "words": 1.0,
-        "normals": 2.5,
-        "perturbation": 0.5,
-    }
+    names = ("generation", "first_pass", "second_pass", "words", "normals", "perturbation")
+    seconds = dict(zip(names, (10.0, 3.0, 6.0, 1.0, 2.5, 0.5), strict=True))
     table = pd.DataFrame([{"n": 1000, "dtype": "float32"} | {f"{name}_seconds": x for name, x in seconds.items()}])
-    shares = parts.shares(table)
+    shares = summary.parts(table)
     assert shares.index.tolist() == ["n = 1,000, float32"]
     assert shares.iloc[0].to_dict() == pytest.approx(
         {

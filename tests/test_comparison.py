@@ -213,10 +213,10 @@ def test_a_method_can_have_any_name():
 
 
 def test_format_table_rounds_for_reading():
-    table = pd.DataFrame({"x": [1234.567, 0.0123456, np.nan], "n": [1, 2, 3]})
+    table = pd.DataFrame({"x": [1234.567, 0.0123456, np.nan], "n": [1, 2, 3000]})
     shown = comparison.format_table(table)
     assert shown["x"].tolist() == ["1,230", "0.0123", "–"]
-    assert shown["n"].tolist() == [1, 2, 3]
+    assert shown["n"].tolist() == ["1", "2", "3,000"]
     assert table["x"][0] == 1234.567
     assert [comparison.number(x) for x in (1_002_500.0, 0.0, 50.0, 1e-7, -2.0)] == [
         "1,000,000",

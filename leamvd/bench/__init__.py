@@ -1,10 +1,9 @@
 """The bench: what the optimizer, the objective and its trainers cost on this machine, beside references and baselines.
 
-Every number is measured by a process of its own (`leamvd.bench.worker`), which imports this module too: what takes long
-to import is imported where it is used.
+Every number is measured by a process of its own, see `leamvd.bench.jobs`.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # a job's process imports this module, and pandas takes long
 
 import json
 from collections.abc import Sequence
@@ -16,28 +15,15 @@ if TYPE_CHECKING:
 
 
 class Tables(NamedTuple):
-    """What a run of the bench found.
+    """What a run of the bench found; the columns are those of ``COLUMNS`` in the modules that measure."""
 
-    Attributes
-    ----------
-    optimizers : DataFrame
-        Time and memory of a generation, see `leamvd.bench.optimizers`.
-    parts : DataFrame
-        LEA-MVD's generation taken apart, see `leamvd.bench.parts`.
-    objectives, training, probe, split : DataFrame
-        The objective, contrastive divergence, its features, and a generation of the two experiments taken apart, see
-        `leamvd.bench.networks`.
-    machine : dict
-        What it was measured on.
-    """
-
-    optimizers: pd.DataFrame
-    parts: pd.DataFrame
-    objectives: pd.DataFrame
-    training: pd.DataFrame
-    probe: pd.DataFrame
-    split: pd.DataFrame
-    machine: dict[str, Any]
+    optimizers: pd.DataFrame  # time and memory of a generation
+    parts: pd.DataFrame  # LEA-MVD's generation taken apart
+    objectives: pd.DataFrame  # the reconstruction error of a population
+    training: pd.DataFrame  # an epoch of contrastive divergence
+    probe: pd.DataFrame  # the features that it learns
+    split: pd.DataFrame  # a generation of the two experiments: optimizer and objective
+    machine: dict[str, Any]  # what it was measured on
 
 
 def run(
@@ -50,8 +36,8 @@ def run(
 ) -> Tables:
     """Measure what has not been measured yet, write the tables as CSV files and ``machine.json``, and return them.
 
-    Each row is saved at once, in a folder of `output` that is named after what the numbers depend on: this machine, the
-    code and the versions of all packages. A run that was killed continues with the first row that is not there.
+    Each job is saved at once, in a folder of `output` that is named after what the numbers depend on: this machine, the
+    code and the versions of all packages. A run that was killed continues with the first job that is not there.
 
     Parameters
     ----------
@@ -60,9 +46,9 @@ def run(
     output : path
         Folder of the tables.
     methods, sizes
-        Of the optimizers, see `leamvd.bench.optimizers.rows`.
+        Of the optimizers, see `leamvd.bench.optimizers.jobs`.
     progress : bool
-        Show a bar, one tick a row.
+        Show a bar, one tick a job.
 
     Raises
     ------
@@ -70,42 +56,35 @@ def run(
         If there is no such profile or method, or a size is below 1.
     """
     from leamvd.bench import baselines, networks, optimizers, parts
+    from leamvd.bench.jobs import measure, saved, tabulate
     from leamvd.bench.machine import fingerprint, machine
-    from leamvd.bench.records import measure, saved, tabulate
-    from leamvd.paper.records import write
+    from leamvd.paper.records import write, write_table
 
-    rows = optimizers.rows(profile, methods, sizes) + parts.rows(profile) + networks.rows(profile)
+    jobs = optimizers.jobs(profile, methods, sizes) + parts.jobs(profile) + networks.jobs(profile)
     found = machine()
     output = Path(output)
     folder = output / f"bench-{fingerprint(profile, found)}"
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "machine.json").exists():  # the load that counts is the one before the first row
+    if not (folder / "machine.json").exists():  # the load that counts is the one before the first job
         write(folder / "machine.json", json.dumps(found, indent=2))
-    measure(rows, folder, progress=progress)
-    records = saved(rows, folder)
+    measure(jobs, folder, progress=progress)
+    measured = saved(jobs, folder)
     for name, columns in (optimizers.COLUMNS | parts.COLUMNS | networks.COLUMNS).items():
-        write(output / f"{name}.csv", tabulate(records, name, columns).to_csv(index=False))
+        write_table(output / f"{name}.csv", tabulate(measured, name, columns))
     about = json.loads((folder / "machine.json").read_text(encoding="utf-8")) | {
         "profile": profile,
-        "seconds": round(sum(record["seconds"] for _, record in records), 1),
+        "seconds": round(sum(record["seconds"] for _, record in measured), 1),
         "left_out": [method for method in methods or baselines.METHODS if baselines.version(method) is None],
-        "failures": {row.name: record["status"] for row, record in records if record["status"] != "ok"},
+        "failures": {job.name: record["status"] for job, record in measured if record["status"] != "ok"},
     }
     write(output / "machine.json", json.dumps(about, indent=2))
     return read(output)
 
 
 def read(folder: str | Path) -> Tables:
-    """Return the tables that `run` wrote to `folder`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If one of them is not there.
-    """
-    import pandas as pd
+    """Return the tables that `run` wrote to `folder`; a FileNotFoundError if one of them is not there."""
+    from leamvd.paper.records import read_table
 
     folder = Path(folder)
-    names = [name for name in Tables._fields if name != "machine"]
-    tables = {name: pd.read_csv(folder / f"{name}.csv") for name in names}
+    tables = {name: read_table(folder / f"{name}.csv") for name in Tables._fields if name != "machine"}
     return Tables(**tables, machine=json.loads((folder / "machine.json").read_text(encoding="utf-8")))

@@ -10,18 +10,20 @@ LEA-MVD keeps 4 of its 24 individuals, with their values: a generation after the
 """
 
 import functools
+import importlib
 import importlib.metadata
-import importlib.util
 import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from leamvd.bench.jobs import RefusalError
+from leamvd.bench.timing import alternate, clocked, median
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.lea_mvd import LEAMVD
 
@@ -31,20 +33,19 @@ STEP = 0.1
 _clock = time.perf_counter
 
 
-class RefusalError(RuntimeError):
-    """A method that says by itself that it cannot do so many variables."""
-
-
-class Peer(ABC):
+class Search(ABC):
     """An optimizer at work.
 
     Attributes
     ----------
     best : float
         Best value of the last generation.
+    objective_seconds : float
+        What the last generation spent on the objective; NaN where nobody clocks it.
     """
 
     best = math.inf
+    objective_seconds = math.nan
 
     @abstractmethod
     def generation(self) -> float:
@@ -54,26 +55,34 @@ class Peer(ABC):
         """End what it has running."""
 
 
-class AskTell(Peer):
-    """An optimizer that hands out candidates, one a row, and takes their values."""
+def sphere(X: Any) -> Any:
+    """Return the sum of squares of each row."""
+    X = np.asarray(X)
+    return np.einsum("ij,ij->i", X, X)
 
-    def __init__(self, ask: Callable[[], Any], tell: Callable[[Any, Any], object]) -> None:
-        self._ask, self._tell = ask, tell
+
+class AskTell(Search):
+    """An optimizer that hands out candidates, one a row, and takes what an objective makes of them."""
+
+    def __init__(
+        self, ask: Callable[[], Any], tell: Callable[[Any, Any], object], objective: Callable[[Any], Any] | None = None
+    ) -> None:
+        self._ask, self._tell, self._objective = ask, tell, objective or sphere
 
     def generation(self) -> float:
-        """Ask, and tell what NumPy makes of the candidates."""
+        """Ask and tell, with the clock standing still in between."""
         start = _clock()
         X = self._ask()
-        asked = _clock() - start
-        F = sphere(np.asarray(X))
-        start = _clock()
+        asked = _clock()
+        F = self._objective(X)
+        evaluated = _clock()
         self._tell(X, F)
-        told = _clock() - start
-        self.best = float(F.min())
-        return asked + told
+        told = _clock()
+        self.best, self.objective_seconds = float(F.min()), evaluated - asked
+        return asked - start + told - evaluated
 
 
-class Calling(Peer):
+class Calling(Search):
     """An optimizer that calls the objective itself, with one point at a time, for as long as it is let.
 
     It runs on a thread of its own, which waits, inside the objective and so with the clock standing still, at the end
@@ -83,7 +92,7 @@ class Calling(Peer):
     def __init__(self, optimize: Callable[[Callable[[Any], float]], object]) -> None:
         self._go: SimpleQueue[bool] = SimpleQueue()
         self._done: SimpleQueue[float | BaseException] = SimpleQueue()
-        self._calls, self._lowest = 0, math.inf
+        self._values: list[float] = []
         self._spent = self._returned = 0.0
         self._thread = Thread(target=self._run, args=(optimize,), daemon=True)
         self._thread.start()
@@ -113,11 +122,10 @@ class Calling(Peer):
 
     def _objective(self, x: Any) -> float:
         self._spent += _clock() - self._returned
-        value = float(sphere(x[None])[0])
-        self._calls += 1
-        self._lowest = min(self._lowest, value)
-        if self._calls % POPULATION_SIZE == 0:
-            self.best, self._lowest = self._lowest, math.inf
+        self._values.append(float(sphere(x[None])[0]))
+        value = self._values[-1]
+        if len(self._values) == POPULATION_SIZE:
+            self.best = min(self._values)
             self._done.put(self._spent)
             self._wait()
         self._returned = _clock()
@@ -126,27 +134,22 @@ class Calling(Peer):
     def _wait(self) -> None:
         if not self._go.get():
             raise _Closed
-        self._spent, self._returned = 0.0, _clock()
+        self._values, self._spent, self._returned = [], 0.0, _clock()
 
 
 class _Closed(Exception):  # noqa: N818  # not an error: how a thread is told to end
     pass
 
 
-def sphere(X: Any) -> Any:
-    """Return the sum of squares of each row."""
-    return np.einsum("ij,ij->i", X, X)
-
-
 # ---- packages that hand out candidates
 
 
-def _leamvd(_: str, n: int, dtype: str, seed: int) -> Peer:
+def _leamvd(_: str, n: int, dtype: str, seed: int) -> Search:
     opt = LEAMVD(np.ones(n, dtype), sigma0=STEP, population_size=POPULATION_SIZE, seed=seed, dtype=dtype)
     return AskTell(opt.ask, opt.tell)
 
 
-def _pycma(name: str, n: int, _: str, seed: int) -> Peer:
+def _pycma(name: str, n: int, _: str, seed: int) -> Search:
     """Return pycma itself; with the full matrix, where copies of the population are nothing, through our own class.
 
     pycma decomposes its matrix once in many generations, so the median generation is without it, and so is the peak.
@@ -167,57 +170,57 @@ def _pycma(name: str, n: int, _: str, seed: int) -> Peer:
 # ---- evosax: compiled by JAX, float32
 
 
-class _Evosax(Peer):
-    """Random keys are split with the clock standing still."""
-
-    def __init__(self, name: str, n: int, seed: int) -> None:
-        self._strategy, self._params = _strategy(name, n)
-        jax = self._jax = importlib.import_module("jax")
-        self._key, key = jax.random.split(jax.random.key(seed))
-        self._state = self._strategy.init(key, jax.numpy.ones(n), self._params)
-
-    def generation(self) -> float:
-        """Ask, and tell what JAX makes of the candidates; each is waited for."""
-        wait = self._jax.block_until_ready
-        self._key, ask, tell = wait(tuple(self._jax.random.split(self._key, 3)))
-        start = _clock()
-        X, self._state = wait(self._strategy.ask(ask, self._state, self._params))
-        asked = _clock() - start
-        F = wait(_jax_sphere()(X))
-        start = _clock()
-        self._state, _ = wait(self._strategy.tell(tell, X, F, self._state, self._params))
-        told = _clock() - start
-        self.best = float(F.min())
-        return asked + told
+def _evosax(name: str, n: int, _: str, seed: int) -> Search:
+    strategy, bracket, _ = name.partition(" (compiled loop)")
+    return _CompiledLoop(strategy, n, seed) if bracket else _evosax_by_calls(strategy, n, seed)
 
 
-class _CompiledLoop(Peer):
+def _evosax_by_calls(name: str, n: int, seed: int) -> Search:
+    """Return a strategy that is asked and told; random keys are split, as the objective, with the clock stopped."""
+    import jax
+
+    strategy, params = _strategy(name, n)
+    keys = jax.random.split(jax.random.key(seed), 4)
+    state = strategy.init(keys[3], jax.numpy.ones(n), params)
+
+    def ask() -> Any:
+        nonlocal state
+        X, state = jax.block_until_ready(strategy.ask(keys[1], state, params))
+        return X
+
+    def objective(X: Any) -> Any:
+        nonlocal keys
+        F, keys = jax.block_until_ready((_jax_sphere()(X), tuple(jax.random.split(keys[0], 3))))
+        return F
+
+    def tell(X: Any, F: Any) -> None:
+        nonlocal state
+        state, _ = jax.block_until_ready(strategy.tell(keys[2], X, F, state, params))
+
+    return AskTell(ask, tell, objective)
+
+
+class _CompiledLoop(Search):
     """Many generations compiled into one loop; the objective alone, on ones, is subtracted."""
 
     def __init__(self, name: str, n: int, seed: int) -> None:
-        jax = self._jax = importlib.import_module("jax")
+        import jax
+
         self._length = max(2, min(100, 1_000_000 // n))
         self._loop, strategy, params = _loop(name, n, self._length)
         start, key = jax.random.split(jax.random.key(seed))
         self._carry = key, strategy.init(start, jax.numpy.ones(n), params)
-        self._objective = self._objective_seconds(n)
+        self._wait, X = jax.block_until_ready, jax.block_until_ready(jax.numpy.ones((POPULATION_SIZE, n)))
+        alone = alternate({"objective": clocked(lambda: self._wait(_jax_sphere()(X)))})
+        self.objective_seconds = median(alone["objective"])
 
     def generation(self) -> float:
         """Run the loop once, and return its seconds for each of its generations."""
         start = _clock()
-        self._carry, lowest = self._jax.block_until_ready(self._loop(self._carry))
+        self._carry, lowest = self._wait(self._loop(self._carry))
         seconds = _clock() - start
         self.best = float(lowest[-1])
-        return max(0.0, seconds / self._length - self._objective)
-
-    def _objective_seconds(self, n: int) -> float:
-        X = self._jax.block_until_ready(self._jax.numpy.ones((POPULATION_SIZE, n)))
-        seconds = []
-        for _ in range(8):
-            start = _clock()
-            self._jax.block_until_ready(_jax_sphere()(X))
-            seconds.append(_clock() - start)
-        return float(np.median(seconds[1:]))  # the first one compiles
+        return max(0.0, seconds / self._length - self.objective_seconds)
 
 
 @functools.cache  # one object, so that a second optimizer of the same shape finds its code compiled
@@ -258,39 +261,29 @@ def _jax_sphere() -> Any:
     return jax.jit(lambda X: jax.numpy.einsum("ij,ij->i", X, X))
 
 
-def _evosax(name: str, n: int, _: str, seed: int) -> Peer:
-    strategy, bracket, _ = name.partition(" (compiled loop)")
-    return _CompiledLoop(strategy, n, seed) if bracket else _Evosax(strategy, n, seed)
-
-
 # ---- packages that call the objective themselves
 
 
-class _Evotorch(Peer):
+class _Evotorch(Search):
     def __init__(self, name: str, n: int, dtype: str, seed: int) -> None:
         import torch
         from evotorch import Problem, algorithms
 
-        self._objective_seconds = 0.0
+        real = getattr(torch, dtype)
         problem = Problem(
             "min", self._objective, solution_length=n, initial_bounds=(1 - STEP, 1 + STEP), vectorized=True,
-            dtype=getattr(torch, dtype), seed=seed,
+            dtype=real, seed=seed,
         )  # fmt: skip
         algorithm, separable = name.partition(" (separable)")[:2]
-        self._search = getattr(algorithms, algorithm)(
-            problem,
-            popsize=POPULATION_SIZE,
-            center_init=torch.ones(n, dtype=getattr(torch, dtype)),
-            stdev_init=STEP,
-            **({"separable": True} if separable else {}),
-        )
+        start = {"center_init": torch.ones(n, dtype=real), "stdev_init": STEP, "popsize": POPULATION_SIZE}
+        self._search = getattr(algorithms, algorithm)(problem, **start, **({"separable": True} if separable else {}))
 
     def generation(self) -> float:
         """Run one step of the search; the objective's seconds are clocked, and subtracted."""
-        self._objective_seconds = 0.0
+        self.objective_seconds = 0.0
         start = _clock()
         self._search.step()
-        return _clock() - start - self._objective_seconds
+        return _clock() - start - self.objective_seconds
 
     def _objective(self, X: Any) -> Any:
         import torch
@@ -298,11 +291,11 @@ class _Evotorch(Peer):
         start = _clock()
         F = torch.einsum("ij,ij->i", X, X)
         self.best = float(F.min())
-        self._objective_seconds += _clock() - start
+        self.objective_seconds += _clock() - start
         return F
 
 
-def _pypop7(name: str, n: int, _: str, seed: int) -> Peer:
+def _pypop7(name: str, n: int, _: str, seed: int) -> Search:
     """Return one of pypop7's optimizers; its differential evolution starts uniformly in 1 +- `STEP`."""
     package = {"CDE": "de", "SNES": "nes"}.get(name, "es")
     optimizer = getattr(importlib.import_module(f"pypop7.optimizers.{package}.{name.lower()}"), name)
@@ -315,19 +308,10 @@ def _pypop7(name: str, n: int, _: str, seed: int) -> Peer:
 # ---- what is there
 
 
-class _Package(NamedTuple):
-    make: Callable[[str, int, str, int], Peer]
-    module: str
-    distribution: str
-
-
-_PACKAGES = {
-    "leamvd": _Package(_leamvd, "leamvd", "leamvd"),
-    "pycma": _Package(_pycma, "cma", "cma"),
-    "evosax": _Package(_evosax, "evosax", "evosax"),
-    "evotorch": _Package(_Evotorch, "evotorch", "evotorch"),
-    "pypop7": _Package(_pypop7, "pypop7", "pypop7"),
-}
+_MAKE: dict[str, Callable[[str, int, str, int], Search]] = {
+    "leamvd": _leamvd, "pycma": _pycma, "evosax": _evosax, "evotorch": _Evotorch, "pypop7": _pypop7,
+}  # fmt: skip
+"""What makes a package's methods at work: of the method's name, n, dtype and seed."""
 
 METHODS: dict[str, tuple[str, ...]] = {
     "leamvd": ("float32", "float64"),
@@ -352,27 +336,21 @@ def package(method: str) -> str:
     return method.split()[0]
 
 
+def installed(distribution: str) -> str | None:
+    """Return the version of a distribution, None where it is not installed."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def version(method: str) -> str | None:
     """Return the version of a method's package, None where it is not installed."""
-    found = _PACKAGES[package(method)]
-    if importlib.util.find_spec(found.module) is None:
-        return None
-    return importlib.metadata.version(found.distribution)
+    return installed("cma" if package(method) == "pycma" else package(method))
 
 
-def make(method: str, n: int, dtype: str, seed: int = 0) -> Peer:
-    """Return one of `METHODS` at work on the sphere.
-
-    Parameters
-    ----------
-    method : str
-        Of `METHODS`; its package must be installed.
-    n : int
-        Number of variables.
-    dtype : {"float32", "float64"}
-        Of those of the method.
-    seed : int
-        One seed, one run.
+def make(method: str, n: int, dtype: str, seed: int = 0) -> Search:
+    """Return one of `METHODS`, whose package is installed, at work on the sphere.
 
     Raises
     ------
@@ -380,4 +358,4 @@ def make(method: str, n: int, dtype: str, seed: int = 0) -> Peer:
         If the method itself says that it cannot do so many variables.
     """
     name, _, variant = method.partition(" ")
-    return _PACKAGES[name].make(variant, n, dtype, seed)
+    return _MAKE[name](variant, n, dtype, seed)

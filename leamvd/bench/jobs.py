@@ -1,54 +1,48 @@
-"""Rows of the bench's tables, each measured by a process of its own."""
+"""Jobs: what the bench measures in one process each, which is stored at once and put together as tables.
+
+A process of its own has a memory peak of its own, and its end costs one job, whatever ended it.
+"""
 
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
 import time
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from leamvd.bench.worker import ANSWER
+if TYPE_CHECKING:  # a job's process imports this module: what takes long to import is imported where it is used
+    import pandas as pd
 
+ANSWER = "leamvd bench: "
+"""What the line with a process's answer begins with: packages print lines of their own."""
+
+# How many threads libraries start, which they read when they are imported
 _THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMBA_NUM_THREADS",
-)
-"""Environment variables by which libraries are told how many threads to start."""
+)  # fmt: skip
 
 # JAX on the processor, as the rest; and one heap of glibc's, or what compiling has freed is used again or not by chance
 _ALIKE = {"JAX_PLATFORMS": "cpu", "MALLOC_ARENA_MAX": "1"}
 
 
-class Row(NamedTuple):
-    """What one process measures: a row of a table, or a few that must be measured in turn.
+class RefusalError(RuntimeError):
+    """A method that says by itself that it cannot do so many variables."""
 
-    Attributes
-    ----------
-    table : str
-        Where it belongs.
-    function : str
-        What measures it, as "module:name"; returns a list of dicts.
-    arguments : dict
-        Of the function; what tells this row from the table's others.
-    known : dict
-        Columns that need no measurement.
-    threads : int
-        Processors and threads that it has.
-    limit : float
-        Seconds after which it is stopped.
-    """
 
-    table: str
-    function: str
-    arguments: dict[str, Any]
-    known: dict[str, Any]
-    threads: int = 1
-    limit: float = 60.0
+class Job(NamedTuple):
+    """What one process measures: one row of a table, or a few that must be measured in turn."""
+
+    table: str  # where its rows belong
+    function: str  # what measures it, as "module:name"; returns a list of dicts
+    arguments: dict[str, Any]  # of the function; what tells this job from the table's others
+    known: dict[str, Any]  # columns that need no measurement
+    threads: int = 1  # processors and threads that it has
+    limit: float = 60.0  # seconds after which it is stopped
 
     @property
     def name(self) -> str:
@@ -57,10 +51,10 @@ class Row(NamedTuple):
         return "-".join(re.sub(r"[^\w.]+", "-", value).strip("-") for value in values)
 
     def measure(self) -> dict[str, Any]:
-        """Return status, rows and seconds of the measurement; without rows where the status is not "ok"."""
+        """Return status, rows and seconds of the measurement; no rows where the status is not "ok"."""
         request = {"function": self.function, "arguments": self.arguments, "threads": self.threads}
-        # -P: modules of any name may lie in the current folder
-        command = [sys.executable, "-P", "-m", "leamvd.bench.worker", json.dumps(request)]
+        program = f"from {__name__} import answer; answer()"
+        command = [sys.executable, "-P", "-c", program, json.dumps(request)]  # -P: any module may lie in this folder
         environment = os.environ | dict.fromkeys(_THREADS, str(self.threads)) | _ALIKE
         start = time.monotonic()
         found: dict[str, Any] = {"status": "", "rows": []}
@@ -81,3 +75,55 @@ def _death(run: subprocess.CompletedProcess[str]) -> str:
         return f"died (signal {-run.returncode})"
     last = (run.stderr.strip().splitlines() or ["it said nothing"])[-1]
     return f"died (exit status {run.returncode}): {last}"
+
+
+def answer() -> None:
+    """Call the function that the command line asks for, on its processors; print status and rows in one line."""
+    request = json.loads(sys.argv[1])
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-request["threads"] :])
+    rows: list[dict[str, Any]] = []
+    try:
+        rows, status = pkgutil.resolve_name(request["function"])(**request["arguments"]), "ok"
+    except RefusalError as error:
+        status = f"refused: {error}"
+    except Exception as error:
+        status = f"failed: {type(error).__name__}: {error}"
+    print("\n" + ANSWER + json.dumps({"status": " ".join(status.split()), "rows": rows}), flush=True)
+
+
+# ---- stored, and put together
+
+
+def measure(jobs: Sequence[Job], folder: Path, *, progress: bool = False) -> None:
+    """Measure the jobs that `folder` does not hold yet; each is saved, atomically, once it is there."""
+    from leamvd.paper.records import progress_bar, write
+
+    with progress_bar(len(jobs), progress, "bench", "job") as bar:
+        for job in jobs:
+            bar.set_postfix_str(job.name)
+            path = folder / f"{job.name}.json"
+            if not path.exists():
+                write(path, json.dumps(job.measure(), indent=1))
+            bar.update()
+
+
+def saved(jobs: Iterable[Job], folder: Path) -> list[tuple[Job, dict[str, Any]]]:
+    """Return the jobs, all measured, and what was found of each."""
+    return [(job, json.loads((folder / f"{job.name}.json").read_text(encoding="utf-8"))) for job in jobs]
+
+
+def tabulate(found: Iterable[tuple[Job, dict[str, Any]]], table: str, columns: Sequence[str]) -> "pd.DataFrame":
+    """Return one of the tables.
+
+    A job that could not be measured has no numbers, and is there if the table has a column for its status.
+    """
+    import pandas as pd
+
+    rows = []
+    for job, record in found:
+        if job.table == table:
+            base = {"threads": job.threads} | job.arguments | job.known | {"status": record["status"]}
+            nothing: list[dict[str, Any]] = [{}] if "status" in columns else []
+            rows += [base | numbers for numbers in record["rows"] or nothing]
+    return pd.DataFrame(rows).reindex(columns=list(columns))

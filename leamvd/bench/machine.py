@@ -2,16 +2,16 @@
 
 import datetime
 import hashlib
-import importlib.metadata
 import json
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-import leamvd
 from leamvd._support.threads import thread_count
+from leamvd.bench.baselines import installed
 from leamvd.paper import records
 
 _PACKAGES = (
@@ -28,11 +28,11 @@ def machine() -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
+        "versions": {name: found for name in _PACKAGES if (found := installed(name)) is not None},
         "date": datetime.date.today().isoformat(),
         "commit": records._commit(),
-        "code": records._code(Path(leamvd.__file__).parent),
-        "bench_code": records._code(Path(__file__).parent),
+        "code": records._code(records.PACKAGE),
+        "bench_code": _measuring_code(),
         "load": round(psutil.getloadavg()[0], 2),
     }
 
@@ -44,18 +44,14 @@ def fingerprint(profile: str, found: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _measuring_code() -> str:
+    """Return a digest of the bench's source files, without the one that only shows results."""
+    paths = sorted(path for path in Path(__file__).parent.glob("*.py") if path.name != "summary.py")
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
 def _processor() -> str:
     """Return the processor's name: Linux says it in a file only."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
+    path = Path("/proc/cpuinfo")
+    named = re.search(r"model name\s*: (.+)", path.read_text(encoding="utf-8") if path.exists() else "")
+    return named[1] if named else platform.processor() or platform.machine()

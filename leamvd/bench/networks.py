@@ -4,25 +4,22 @@ import dataclasses
 import functools
 import importlib.util
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leamvd._support.compile import Array
 from leamvd._support.threads import in_threads, one_blas_thread, thread_count
-from leamvd.bench.baselines import POPULATION_SIZE
-from leamvd.bench.jobs import Row
-from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, paired_ratio, summary
+from leamvd.bench.baselines import POPULATION_SIZE, AskTell
+from leamvd.bench.jobs import Job
+from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, paired_ratio
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBM, n_parameters
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import datasets, studies
-
-Array = NDArray[Any]
 
 COLUMNS = {
     "objectives": (
@@ -43,7 +40,7 @@ COLUMNS = {
 }  # fmt: skip
 """Of the tables: seconds are those of a population, of an epoch, and of a generation."""
 
-SPREAD = 0.1  # standard deviation of random weights, the studies' own
+WEIGHT_STD = 0.1  # of random networks, the studies' own
 _REST = 0.1  # seconds: threads of BLAS look for more work for some 30 ms after their last, and so take it from the next
 _FLOP = 2e11  # from which on a population is large
 _REFERENCE_FLOP = 3e10  # the references' share of a population: theirs are the same for every individual
@@ -52,7 +49,7 @@ _REFERENCE_FLOP = 3e10  # the references' share of a population: theirs are the 
 # ---- the objective
 
 
-def objective(
+def objectives(
     n_visible: int,
     n_hidden: int,
     n_images: int,
@@ -73,7 +70,6 @@ def objective(
     some = population[: max(2, min(POPULATION_SIZE, int(_REFERENCE_FLOP / flop)))]
     own = population if flop * POPULATION_SIZE < _FLOP else population[:4]
     X = np.stack([rbm.flat() for rbm in own])
-    own_scale, scale = POPULATION_SIZE / len(own), POPULATION_SIZE / len(some)
     H, V_hat = np.empty((n_images, n_hidden), V.dtype), np.empty_like(V)
 
     def products() -> None:
@@ -81,21 +77,18 @@ def objective(
             np.matmul(V, W, out=H)
             np.matmul(H, W.T, out=V_hat)
 
-    works = {"seconds": lambda: error(X), "product": products, "direct": lambda: [direct(rbm, V) for rbm in some]}
+    works = {"own": lambda: error(X), "product": products, "direct": lambda: [direct(rbm, V) for rbm in some]}
     timed = alternate({name: clocked(work) for name, work in works.items()}, rounds, rest=_REST)
-    seconds, product_seconds, direct_seconds = (
-        own_scale * timed["seconds"],
-        scale * timed["product"],
-        scale * timed["direct"],
-    )
+    seconds = timed["own"] * POPULATION_SIZE / len(own)
+    product, plain = (timed[name] * POPULATION_SIZE / len(some) for name in ("product", "direct"))
     return [
         {
             "device": error.computation.device,
-            "seconds": summary(seconds).median,
-            "product_seconds": summary(product_seconds).median,
-            "direct_seconds": summary(direct_seconds).median,
-            "fraction_of_products": paired_ratio(product_seconds, seconds),
-            "speedup_over_direct": paired_ratio(direct_seconds, seconds),
+            "seconds": median(seconds),
+            "product_seconds": median(product),
+            "direct_seconds": median(plain),
+            "fraction_of_products": paired_ratio(product, seconds),
+            "speedup_over_direct": paired_ratio(plain, seconds),
             "flop": flop * POPULATION_SIZE,
         }
     ]
@@ -119,7 +112,7 @@ def _random(n_images: int, n_visible: int) -> Array:
 def _population(n_visible: int, n_hidden: int) -> list[RBM]:
     """Return random networks in float32."""
     rng, n = np.random.default_rng(1), n_parameters(n_visible, n_hidden)
-    flat = np.float32(SPREAD) * rng.standard_normal((POPULATION_SIZE, n), dtype=np.float32)
+    flat = np.float32(WEIGHT_STD) * rng.standard_normal((POPULATION_SIZE, n), dtype=np.float32)
     return [RBM.from_flat(theta, n_visible, n_hidden) for theta in flat]
 
 
@@ -132,17 +125,15 @@ def training(
     """Measure an epoch of `as_scikit_learn`, of scikit-learn's own, and of their matrix products alone.
 
     The images are random, in float32. All run on one thread and on `threads`; for scikit-learn and the products these
-    are BLAS threads. The five products of a batch: hidden from data, data from hidden, hidden again, and twice the
-    statistic that W learns from.
+    are BLAS threads.
     """
     from sklearn.neural_network import BernoulliRBM
 
     V = _random(n_images, n_visible)
     other = BernoulliRBM(n_hidden, learning_rate=0.1, batch_size=batch_size, n_iter=1, random_state=0)
     products = functools.partial(_five_products, V, n_hidden, batch_size)
-    counts = sorted({1, threads})
     works: dict[tuple[str, int], Work] = {}
-    for count in counts:
+    for count in sorted({1, threads}):
         same = as_scikit_learn(V, n_hidden, batch_size, seed=0, n_threads=count)
         works["leamvd", count] = clocked(same.epoch)
         works["scikit-learn", count] = clocked(_limited(lambda: other.fit(V), count))
@@ -152,8 +143,8 @@ def training(
         {
             "trainer": trainer,
             "threads": count,
-            "seconds": summary(seconds).median,
-            "product_seconds": summary(timed["products", count]).median,
+            "seconds": median(seconds),
+            "product_seconds": median(timed["products", count]),
             "fraction_of_products": paired_ratio(timed["products", count], seconds),
             "ratio_to_sklearn": paired_ratio(timed["scikit-learn", count], seconds),
         }
@@ -167,17 +158,9 @@ def as_scikit_learn(
 ) -> ContrastiveDivergence:
     """Return a trainer of scikit-learn's algorithm and settings: persistent CD without momentum or decay."""
     return ContrastiveDivergence(
-        V,
-        n_hidden,
-        persistent=True,
-        batch_size=batch_size,
-        momentum=0.0,
-        final_momentum=0.0,
-        weight_decay=0.0,
-        weight_scale=0.01,
-        seed=seed,
-        n_threads=n_threads,
-    )
+        V, n_hidden, persistent=True, batch_size=batch_size, momentum=0.0, final_momentum=0.0, weight_decay=0.0,
+        weight_scale=0.01, seed=seed, n_threads=n_threads,
+    )  # fmt: skip
 
 
 def _limited(work: Callable[[], object], threads: int) -> Callable[[], None]:
@@ -194,6 +177,7 @@ def _limited(work: Callable[[], object], threads: int) -> Callable[[], None]:
 
 
 def _five_products(V: Array, n_hidden: int, batch_size: int) -> None:
+    """Compute, batch by batch, hidden from data, data from hidden, hidden again, and both statistics of W."""
     W = np.ones((V.shape[1], n_hidden), V.dtype)
     hidden, visible, statistic = np.empty((batch_size, n_hidden), V.dtype), np.empty_like(V[:batch_size]), W.copy()
     for start in range(0, len(V) - batch_size + 1, batch_size):
@@ -220,15 +204,15 @@ def _probe(data: datasets.Dataset, n_hidden: int, epochs: int, seed: int, traine
     from sklearn.linear_model import RidgeClassifier
     from sklearn.neural_network import BernoulliRBM
 
-    if trainer != "scikit-learn":
+    if trainer == "scikit-learn":
+        other = BernoulliRBM(n_hidden, learning_rate=0.1, batch_size=100, n_iter=epochs, random_state=seed)
+        train, test = map(other.fit(data.train).transform, (data.train, data.test))
+    else:
         same = as_scikit_learn(data.train, n_hidden, 100, seed=seed, n_threads=1)
         own = same if trainer == "leamvd" else ContrastiveDivergence(data.train, n_hidden, seed=seed, n_threads=1)
         for _ in range(epochs):
             own.epoch()
         train, test = map(own.rbm.hidden_given_visible, (data.train, data.test))
-    else:
-        other = BernoulliRBM(n_hidden, learning_rate=0.1, batch_size=100, n_iter=epochs, random_state=seed)
-        train, test = map(other.fit(data.train).transform, (data.train, data.test))
     classifier = RidgeClassifier().fit(train, data.train_labels)
     return {
         "trainer": trainer,
@@ -258,30 +242,13 @@ def split(
     settings = dataclasses.replace(study.training, dtype="float32")
     x0 = _population(V.shape[1], n_hidden)[0].flat()
     opt = settings.optimizer("lea-mvd", x0, reading=Reading(), seed=0)
-    error = ReconstructionObjective(V, n_hidden, n_threads=threads)
-    optimizer, objective = [], []
-    for _ in range(rounds + 1):
-        start = time.perf_counter()
-        X = opt.ask()
-        asked = time.perf_counter()
-        F = error(X)
-        evaluated = time.perf_counter()
-        opt.tell(X, F)
-        optimizer.append(time.perf_counter() - evaluated + asked - start)
-        objective.append(evaluated - asked)
-    return [
-        {
-            "dataset": data.name,
-            "n": len(x0),
-            "n_images": len(V),
-            "optimizer_seconds": float(np.median(optimizer[1:])),
-            "objective_seconds": float(np.median(objective[1:])),
-        }
-    ]
+    search = AskTell(opt.ask, opt.tell, ReconstructionObjective(V, n_hidden, n_threads=threads))
+    timed = alternate({"optimizer": search.generation, "objective": lambda: search.objective_seconds}, rounds)
+    seconds = {f"{name}_seconds": median(found) for name, found in timed.items()}
+    return [{"dataset": data.name, "n": len(x0), "n_images": len(V)} | seconds]
 
 
-# ---- which rows
-
+# ---- which jobs
 
 SHAPES = {
     "quick": ((49, 30), (30, 30), (30, 120)),
@@ -293,74 +260,56 @@ _IMAGES = {"quick": 1_000, "paper": 10_000}
 _EPOCH = {"quick": (2_000, 64, 50), "paper": (60_000, 784, 500)}  # images, visible, hidden units
 _PROBE = {"quick": (100, 20, 2), "paper": (500, 2, 5)}  # hidden units, epochs, seeds
 _SPLIT_ROUNDS = 3
-_LIMIT = 300.0
 
 
-def rows(profile: str) -> list[Row]:
+def jobs(profile: str) -> list[Job]:
     """Return what is measured: "quick" in seconds on small networks, "paper" on the paper's.
 
     PyTorch is measured where it is installed, on all threads. The images are MNIST's where it is on this machine and
     the profile is the paper's; otherwise scikit-learn's digits, and random ones for contrastive divergence's seconds.
     """
-    return [*_objectives(profile), _training(profile), *_probes(profile), *_splits(profile)]
-
-
-def _objectives(profile: str) -> list[Row]:
-    both = sorted({1, _threads(profile)})
-    numpy = [("numpy", "float32", threads) for threads in both]
-    torch = [("torch", precision, both[-1]) for precision in ("float32", "bfloat16")]
-    has_torch = profile == "paper" and importlib.util.find_spec("torch") is not None
-    rows = []
-    for v, h in SHAPES[profile]:
-        for backend, precision, threads in numpy + (torch if has_torch and (v, h) == SHAPES[profile][0] else []):
-            arguments: dict[str, Any] = {"n_visible": v, "n_hidden": h, "n_images": _IMAGES[profile]}
-            arguments |= {"backend": backend, "precision": precision, "threads": threads, "rounds": ROUNDS}
-            known = {"dtype": "float32", "population_size": POPULATION_SIZE}
-            rows.append(Row("objectives", f"{__name__}:objective", arguments, known, threads, _LIMIT))
-    return rows
-
-
-def _training(profile: str) -> Row:
-    threads = _threads(profile)
-    arguments = dict(zip(("n_images", "n_visible", "n_hidden"), _EPOCH[profile], strict=True))
-    arguments |= {"batch_size": 100, "threads": threads, "rounds": ROUNDS}
-    return Row("training", f"{__name__}:training", arguments, {"dtype": "float32"}, threads, _LIMIT)
-
-
-def _probes(profile: str) -> list[Row]:
+    cores = thread_count(None)
+    some = 1 if profile == "quick" else min(2, cores)
+    dataset, side = ("mnist", 28) if profile == "paper" and _has_mnist() else ("digits", 8)
+    n_images = _IMAGES[profile] if dataset == "mnist" else 300
     n_hidden, epochs, seeds = _PROBE[profile]
-    dataset = _dataset(profile)
-    side = 28 if dataset == "mnist" else 8
-    arguments = {"dataset": dataset, "side": side, "n_hidden": n_hidden, "epochs": epochs}
+    epoch = dict(zip(("n_images", "n_visible", "n_hidden"), _EPOCH[profile], strict=True))
+    sections = {section: studies.study(section, profile).layers for section in ("mnist-7x7", "mnist-28x28")}
     return [
-        Row("probe", f"{__name__}:probe", arguments | {"seed": seed}, {}, thread_count(None), _LIMIT)
-        for seed in range(seeds)
+        *_objectives(profile, some),
+        _job(training, epoch | {"batch_size": 100, "threads": some, "rounds": ROUNDS}, some),
+        *(
+            _job(probe, {"dataset": dataset, "side": side, "n_hidden": n_hidden, "epochs": epochs, "seed": seed}, cores)
+            for seed in range(seeds)
+        ),
+        *(
+            _job(split, {"section": section, "profile": profile, "layer": layer, "dataset": dataset,
+                         "n_images": n_images, "threads": cores, "rounds": _SPLIT_ROUNDS}, cores)
+            for section, layers in sections.items() for layer in range(1, len(layers) + 1)
+        ),
     ]  # fmt: skip
 
 
-def _splits(profile: str) -> list[Row]:
-    threads = thread_count(None)
-    dataset = _dataset(profile)
-    n_images = _IMAGES[profile] if dataset == "mnist" else 300
-    rows = []
-    for section in ("mnist-7x7", "mnist-28x28"):
-        for layer, _ in enumerate(studies.study(section, profile).layers, start=1):
-            arguments = {"section": section, "profile": profile, "layer": layer, "dataset": dataset}
-            arguments |= {"n_images": n_images, "threads": threads, "rounds": _SPLIT_ROUNDS}
-            rows.append(Row("split", f"{__name__}:split", arguments, {}, threads, _LIMIT))
-    return rows
+def _objectives(profile: str, threads: int) -> Iterator[Job]:
+    """Yield all shapes by NumPy, on one thread and on `threads`, and the first one by PyTorch."""
+    has_torch = profile == "paper" and importlib.util.find_spec("torch") is not None
+    numpy = [("numpy", "float32", count) for count in sorted({1, threads})]
+    torch = [("torch", precision, threads) for precision in ("float32", "bfloat16") if has_torch]
+    for i, (v, h) in enumerate(SHAPES[profile]):
+        for backend, precision, count in numpy + torch * (i == 0):
+            shape = {"n_visible": v, "n_hidden": h, "n_images": _IMAGES[profile]}
+            how = {"backend": backend, "precision": precision, "threads": count, "rounds": ROUNDS}
+            yield _job(objectives, shape | how, count)
 
 
-def _threads(profile: str) -> int:
-    """Return how many threads are measured beside one."""
-    return 1 if profile == "quick" else min(2, thread_count(None))
+def _job(function: Callable[..., object], arguments: dict[str, Any], threads: int) -> Job:
+    known = {"dtype": "float32", "population_size": POPULATION_SIZE}
+    return Job(function.__name__, f"{__name__}:{function.__name__}", arguments, known, threads, limit=300.0)
 
 
-def _dataset(profile: str) -> str:
-    """Return the data set of a profile; MNIST only where it has been fetched: a bench waits for no download."""
-    if profile == "quick":
-        return "digits"
+def _has_mnist() -> bool:
+    """Return whether MNIST has been fetched: a bench waits for no download."""
     import pooch
 
     folder = Path(os.environ.get("LEAMVD_DATA_DIR") or Path(pooch.os_cache("leamvd")) / "mnist")
-    return "mnist" if all((folder / name).is_file() for name in datasets.MNIST_SHA256) else "digits"
+    return all((folder / name).is_file() for name in datasets.MNIST_SHA256)

@@ -1,8 +1,8 @@
 """What a generation of each optimizer costs, in seconds and in bytes, beside drawing and copying as many numbers."""
 
-import itertools
 import time
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +11,9 @@ import psutil
 from leamvd._support import checks
 from leamvd.bench import baselines
 from leamvd.bench.baselines import POPULATION_SIZE
-from leamvd.bench.jobs import Row
+from leamvd.bench.jobs import Job
 from leamvd.bench.memory import peak_bytes
-from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, paired_ratio, summary
+from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, paired_ratio
 from leamvd.optimizers.cma_es import SQUARE_MATRICES
 
 COLUMNS = {
@@ -33,28 +33,12 @@ _FILL = 0.01  # seconds of one work in a round, at least
 def measure(method: str, n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     """Measure one method in this process, which should be a fresh one.
 
-    The references are NumPy's generator filling an array of the population's shape and dtype with normals, on one
-    thread, and a copy of such an array. For large n they have fewer rows, and their seconds are scaled: a whole one
+    The references are NumPy's generator filling an array of the population's shape and dtype with normal samples, on
+    one thread, and a copy of such an array. For large n they have fewer rows, and their seconds are scaled: a whole one
     would take long, and two would not fit beside the largest population.
-
-    Parameters
-    ----------
-    method : str
-        Of `leamvd.bench.baselines.METHODS`.
-    n : int
-        Number of variables.
-    dtype : {"float32", "float64"}
-        One of the method's.
-    rounds : int
-        In which generation and references take turns.
-
-    Returns
-    -------
-    list of one dict
-        The columns that are measured.
     """
     compile_seconds = _compile(method, min(n, _WARM), dtype)
-    started: list[baselines.Peer] = []
+    started: list[baselines.Search] = []
 
     def start() -> None:
         started.append(baselines.make(method, n, dtype))
@@ -65,15 +49,15 @@ def measure(method: str, n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[
     references, scale = _references(n, dtype)
     seconds = alternate({"generation": started[0].generation} | references, rounds, at_least=_FILL)
     generation, normal, copy = seconds["generation"], scale * seconds["normal"], scale * seconds["copy"]
-    median, low, high = summary(generation)
+    low, high = np.quantile(generation, (0.25, 0.75)).tolist()
     return [
         {
             "compile_seconds": compile_seconds,
-            "generation_seconds": median,
+            "generation_seconds": median(generation),
             "generation_low": low,
             "generation_high": high,
-            "normal_seconds": summary(normal).median,
-            "copy_seconds": summary(copy).median,
+            "normal_seconds": median(normal),
+            "copy_seconds": median(copy),
             "ratio_to_normal": paired_ratio(generation, normal),
             "ratio_to_copy": paired_ratio(generation, copy),
             "peak_bytes": peak,
@@ -87,12 +71,12 @@ def _compile(method: str, n: int, dtype: str) -> float:
     The second generation is the first that the values of another precede, and runs code of its own.
     """
     start = time.perf_counter()
-    peer = baselines.make(method, n, dtype)
-    peer.generation()
-    peer.generation()
+    search = baselines.make(method, n, dtype)
+    search.generation()
+    search.generation()
     first = time.perf_counter() - start
-    later = peer.generation()
-    peer.close()
+    later = search.generation()
+    search.close()
     return max(0.0, first - 2 * later)
 
 
@@ -108,47 +92,35 @@ def _references(n: int, dtype: str) -> tuple[dict[str, Work], float]:
     return {"normal": clocked(draw), "copy": clocked(lambda: np.copyto(target, numbers))}, POPULATION_SIZE / rows
 
 
-# ---- which rows
+# ---- which jobs
 
 
 class Profile(NamedTuple):
-    """Numbers of variables of the table: LEA-MVD's by dtype, the full matrix's, everyone else's."""
+    """Numbers of variables: LEA-MVD's, those beyond its baselines', the full matrix's, everyone else's; threads."""
 
     own: tuple[int, ...]
-    large: tuple[int, ...]  # LEA-MVD's beyond its baselines', with less than `ROUNDS` rounds
+    large: tuple[int, ...]
     full: tuple[int, ...]
     others: tuple[int, ...]
     threads: tuple[int, ...]
 
 
+_POWERS = tuple(10**k for k in range(3, 9))
 PROFILES = {
-    "quick": Profile((1_000, 10_000), (), (100, 300, 1_000), (1_000, 10_000), (1,)),
-    "paper": Profile(
-        (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
-        (100_000_000,),
-        (100, 300, 1_000, 2_000, 4_000),
-        (1_000, 10_000, 100_000, 1_000_000),
-        (1, 2),
-    ),
+    "quick": Profile(_POWERS[:2], (), (100, 300, 1_000), _POWERS[:2], (1,)),
+    "paper": Profile(_POWERS[:5], _POWERS[5:], (100, 300, 1_000, 2_000, 4_000), _POWERS[:4], (1, 2)),
 }
 
 LARGE_ROUNDS = 5
 _LARGE_BYTES = 14 * 2**30  # that the largest run takes
 _REFUSALS = tuple(m * 10**k for k in (4, 5, 6) for m in (1, 2, 3, 5))  # where the full matrix is asked to refuse
-_LIMIT, _OWN_LIMIT = 60.0, 300.0  # seconds; LEA-MVD's first row may have to compile its kernels
+_LIMIT, _OWN_LIMIT = 60.0, 300.0  # seconds; LEA-MVD's first job may have to compile its kernels
 
 
-def rows(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Row]:
-    """Return what is measured.
+def jobs(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Job]:
+    """Return what is measured: `methods` of `METHODS`, all by default, at `sizes`, by default the profile's.
 
-    Parameters
-    ----------
-    profile : {"quick", "paper"}
-        A few sizes in seconds, or all.
-    methods : sequence of str, optional
-        Of `leamvd.bench.baselines.METHODS`; by default all. Those whose package is not installed are left out.
-    sizes : sequence of int, optional
-        Numbers of variables; by default the profile's.
+    Methods whose package is not installed are left out.
 
     Raises
     ------
@@ -161,25 +133,24 @@ def rows(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int
     for n in sizes or ():
         checks.integer("sizes", n, at_least=1)
     chosen = [method for method in methods or baselines.METHODS if baselines.version(method) is not None]
-    return [row for method in chosen for row in _rows(method, PROFILES[profile], sizes)]
+    return [job for method in chosen for job in _jobs(method, PROFILES[profile], sizes)]
 
 
-def _rows(method: str, profile: Profile, sizes: Sequence[int] | None) -> Iterator[Row]:
+def _jobs(method: str, profile: Profile, sizes: Sequence[int] | None) -> Iterator[Job]:
+    dtypes = baselines.METHODS[method]
     if method == "leamvd":
-        for dtype, n, threads in itertools.product(baselines.METHODS[method], sizes or profile.own, profile.threads):
-            yield _row(method, n, dtype, threads, limit=_OWN_LIMIT)
+        for dtype, n, threads in product(dtypes, sizes or profile.own, profile.threads):
+            yield _job(method, n, dtype, threads, limit=_OWN_LIMIT)
         if not sizes and psutil.virtual_memory().available >= _LARGE_BYTES:
             for n in profile.large:
-                yield _row(method, n, "float32", rounds=LARGE_ROUNDS, limit=_OWN_LIMIT)
-    elif method == "pycma full":
-        for n in sizes or (*profile.full, _refusal()):
-            yield _row(method, n, "float64")
+                yield _job(method, n, "float32", rounds=LARGE_ROUNDS, limit=_OWN_LIMIT)
     else:
-        for dtype, n in itertools.product(baselines.METHODS[method], sizes or profile.others):
-            yield _row(method, n, dtype)
+        own = (*profile.full, _refusal()) if method == "pycma full" else profile.others
+        for dtype, n in product(dtypes, sizes or own):
+            yield _job(method, n, dtype)
 
 
-def _row(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROUNDS, limit: float = _LIMIT) -> Row:
+def _job(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROUNDS, limit: float = _LIMIT) -> Job:
     arguments = {"method": method, "n": n, "dtype": dtype, "rounds": rounds}
     known = {
         "package": baselines.package(method),
@@ -187,10 +158,10 @@ def _row(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROU
         "population_size": POPULATION_SIZE,
         "population_bytes": POPULATION_SIZE * n * np.dtype(dtype).itemsize,
     }
-    return Row("optimizers", f"{__name__}:measure", arguments, known, threads, limit)
+    return Job("optimizers", f"{__name__}:measure", arguments, known, threads, limit)
 
 
 def _refusal() -> int:
-    """Return the first number of variables of a grid at which CMA-ES with a full matrix will refuse."""
+    """Return the first of `_REFUSALS` at which CMA-ES with a full matrix will refuse."""
     available = psutil.virtual_memory().available
     return next(n for n in _REFUSALS if SQUARE_MATRICES * 8 * n**2 > available)

@@ -3,12 +3,11 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from leamvd._support.compile import Floats, kernel
 from leamvd.bench.baselines import POPULATION_SIZE, make
-from leamvd.bench.jobs import Row
-from leamvd.bench.timing import ROUNDS, alternate, clocked, summary
+from leamvd.bench.jobs import Job
+from leamvd.bench.timing import ROUNDS, alternate, clocked, median
 from leamvd.optimizers import directions, random_streams, sampling
 from leamvd.optimizers.random_streams import TILE, Scratch
 from leamvd.optimizers.sampling import Place
@@ -51,7 +50,7 @@ def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     }
     clocks = {"generation": make("leamvd", n, dtype).generation} | {name: clocked(work) for name, work in works.items()}
     timed = alternate(clocks, rounds, at_least=_FILL)
-    return [{f"{name}_seconds": summary(seconds).median for name, seconds in timed.items()}]
+    return [{f"{name}_seconds": median(seconds) for name, seconds in timed.items()}]
 
 
 @kernel()
@@ -76,33 +75,13 @@ def _perturbation(x: Floats, place: Place, rows: int, tiles: int) -> None:
             sampling.perturb(x, place, row, tile, hits)
 
 
-PROFILES = {"quick": (10_000,), "paper": (1_000_000,)}
-"""Numbers of variables."""
+SIZES = {"quick": 10_000, "paper": 1_000_000}
+"""Number of variables, by profile."""
 
 
-def rows(profile: str) -> list[Row]:
+def jobs(profile: str) -> list[Job]:
     """Return what is measured, on one thread."""
     return [
-        Row("parts", f"{__name__}:measure", {"n": n, "dtype": dtype, "rounds": ROUNDS}, {}, limit=300.0)
-        for n in PROFILES[profile]
+        Job("parts", f"{__name__}:measure", {"n": SIZES[profile], "dtype": dtype, "rounds": ROUNDS}, {}, limit=300.0)
         for dtype in ("float32", "float64")
     ]
-
-
-def shares(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what part of a generation each of its parts takes, in percent: a row for each n and dtype.
-
-    Calls are what is left beside the two passes: the interpreter, the ranking, the power method on 4 x 4 numbers.
-    """
-    seconds = table.set_index("n = " + table["n"].map("{:,}".format) + ", " + table["dtype"]).rename_axis("generation")
-    words, normals = seconds["words_seconds"], seconds["normals_seconds"]
-    first, second, perturbation = (seconds[f"{name}_seconds"] for name in ("first_pass", "second_pass", "perturbation"))
-    found = {
-        "first pass": first,
-        "random words": words,
-        "normals from them": normals - words,
-        "perturbation": perturbation,
-        "rest of the second pass": second - normals - perturbation,
-        "calls": seconds["generation_seconds"] - first - second,
-    }
-    return 100 * pd.DataFrame(found).div(seconds["generation_seconds"], axis=0)

@@ -3,12 +3,10 @@
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from leamvd._support import checks
 
 ROUNDS = 7
 """Rounds of a measurement; its median and quartiles are recorded."""
@@ -19,14 +17,6 @@ Work = Callable[[], float]
 Seconds = NDArray[np.float64]
 
 _Name = TypeVar("_Name", bound=Hashable)
-
-
-class Summary(NamedTuple):
-    """Median and quartiles of the rounds, in seconds."""
-
-    median: float
-    low: float
-    high: float
 
 
 def clocked(function: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Work:
@@ -45,30 +35,14 @@ def alternate(
 ) -> dict[_Name, Seconds]:
     """Time works in turn: in each round each of them once, or as often as it takes to fill some time.
 
-    Parameters
-    ----------
-    works : mapping of hashable to Work
-        What is timed, by name.
-    rounds : int
-        Rounds that count. One more goes before them.
-    at_least : float
-        Seconds that a work is repeated for in each round; how often, its call in the round that does not count tells.
-    rest : float
-        Seconds to wait before a work.
+    One round, the warm-up, goes before the `rounds` that count; a work's call in it tells how often it has to be
+    repeated in each round to take `at_least` so many seconds. Before each work there is a `rest` of some seconds.
 
     Returns
     -------
     dict of ndarray, shape (rounds,)
         Seconds of one call, the mean of the round's calls.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an argument is out of range.
     """
-    checks.integer("rounds", rounds, at_least=1)
-    checks.real("at_least", at_least, at_least=0)
-    checks.real("rest", rest, at_least=0)
     calls = {name: max(1, math.ceil(at_least / max(work(), 1e-9))) for name, work in works.items()}
     seconds = {name: np.empty(rounds) for name in works}
     for i in range(rounds):
@@ -78,10 +52,9 @@ def alternate(
     return seconds
 
 
-def summary(seconds: Seconds) -> Summary:
-    """Return median and quartiles of the rounds."""
-    low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
-    return Summary(float(median), float(low), float(high))
+def median(seconds: Seconds) -> float:
+    """Return the median over the rounds."""
+    return float(np.median(seconds))
 
 
 def paired_ratio(above: Seconds, below: Seconds) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leamvd.paper.comparison import MEASURES, final, gains, versus
+from leamvd.paper.comparison import MEASURES, final, gains, slopes, versus
 
 MATERIAL = 1.0
 """Percent: a smaller change of an error counts as none (C3, C10)."""
@@ -209,3 +209,57 @@ def _from_views(claim: str, evidence: pd.DataFrame) -> Claim:
     if len(views) == 1:
         return Claim(claim, views.pop(), evidence)
     return Claim(claim, "depends on the view" if "does not hold" in views else "open", evidence)
+
+
+# ---- what a generation costs (C1, C2)
+
+COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
+"""What grows with the number of variables, and its column in the bench's table of optimizers."""
+
+LARGE = 10_000
+"""Variables from which growth is fitted: with fewer, what a call costs at any size tells."""
+
+QUADRATIC_FROM = 1_000
+"""Variables from which square matrices outweigh the rest of what CMA-ES holds."""
+
+LINEAR, QUADRATIC = (0.95, 1.05), (1.8, 2.2)
+"""Slopes in double logarithmic scale that count as O(n) and as O(n^2)."""
+
+SIZES = 3
+"""Numbers of variables on which a slope must rest to settle a claim."""
+
+
+def c1(optimizers: pd.DataFrame) -> Claim:
+    """LEA-MVD needs O(n) operations and memory: both slopes are `LINEAR` in every dtype, from n = `LARGE` on.
+
+    Parameters
+    ----------
+    optimizers : DataFrame
+        Of the bench: method, dtype, threads, n, status, and the columns of `COSTS`.
+    """
+    rows = growth(optimizers[optimizers["method"] == "leamvd"], LARGE)
+    return _from_slopes("C1", rows, COSTS, LINEAR)
+
+
+def c2(optimizers: pd.DataFrame) -> Claim:
+    """CMA-ES needs O(n^2) memory: with a full matrix its slope is `QUADRATIC`, from n = `QUADRATIC_FROM` on.
+
+    Time decides nothing: pycma decomposes its matrix once in many generations. Parameters as for `c1`.
+    """
+    rows = growth(optimizers[optimizers["method"] == "pycma full"], QUADRATIC_FROM)
+    return _from_slopes("C2", rows[rows["cost"] == "memory"], ["memory"], QUADRATIC)
+
+
+def growth(optimizers: pd.DataFrame, at_least: int = LARGE) -> pd.DataFrame:
+    """Return the slopes of time and memory of each method and dtype on one thread, of sizes from `at_least` on."""
+    rows = optimizers[(optimizers["status"] == "ok") & (optimizers["threads"] == 1) & (optimizers["n"] >= at_least)]
+    fits = {name: slopes(rows, ["method", "dtype"], column) for name, column in COSTS.items()}
+    found = pd.concat(fits, names=["cost", None]).reset_index("cost")
+    return found[["method", "dtype", "cost", "sizes", "from n", "to n", "slope"]]
+
+
+def _from_slopes(claim: str, rows: pd.DataFrame, costs: Iterable[str], within: tuple[float, float]) -> Claim:
+    """Return the claim that all slopes lie `within` two; it is open where one of the costs was not measured."""
+    answers = np.where(rows["sizes"] < SIZES, "open", _holds(rows["slope"].between(*within)))
+    complete = set(costs) <= set(rows["cost"])
+    return Claim(claim, _every(answers) if complete else "open", rows.assign(answer=answers))

@@ -219,8 +219,10 @@ def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table to be shown: real numbers as text of three significant digits."""
-    return table.assign(**{str(name): table[name].map(number) for name in table.select_dtypes("float")})
+    """Return the table to be shown: real numbers as text of three significant digits, thousands separated."""
+    real = {str(name): table[name].map(number) for name in table.select_dtypes("float")}
+    whole = {str(name): table[name].map("{:,}".format) for name in table.select_dtypes("integer")}
+    return table.assign(**real, **whole)
 
 
 def number(value: float) -> str:
@@ -333,3 +335,32 @@ def filters(study: studies.Study, output: str | Path, data: Dataset) -> dict[str
         W = rbm.W[:, :10].T
         rows[method] = (W / np.abs(W).max()).reshape(-1, data.side, data.side)
     return rows
+
+
+# ---- how costs grow
+
+
+def slopes(table: pd.DataFrame, by: Sequence[str], cost: str) -> pd.DataFrame:
+    """Fit how a cost grows with the number of variables: least squares of their logarithms.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With the columns n, `by` and `cost`.
+    by : sequence of str
+        Columns that tell one line from another.
+    cost : str
+        What grows; a row in which it is not positive is no point of its line.
+
+    Returns
+    -------
+    DataFrame
+        A row for each line: `by`; sizes, the numbers of variables that it rests on; the smallest and the largest of
+        them; and its slope (1: linear, 2: quadratic), NaN where there are fewer than two.
+    """
+    rows = []
+    for names, line in table[table[cost] > 0].groupby(list(by), sort=False):
+        n, sizes = line["n"].to_numpy(dtype=float), line["n"].nunique()
+        slope = np.polyfit(np.log(n), np.log(line[cost].to_numpy(dtype=float)), 1)[0] if sizes > 1 else np.nan
+        rows.append((*names, sizes, int(n.min()), int(n.max()), float(slope)))
+    return pd.DataFrame(rows, columns=[*by, "sizes", "from n", "to n", "slope"])

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.comparison import number
 from leamvd.paper.figures.style import COLORS, new
 
 PACKAGES = {
@@ -47,7 +46,7 @@ def growth(
     Parameters
     ----------
     rows : DataFrame
-        Of `leamvd.bench.report.costs`.
+        With columns method, dtype, n, the cost and the references.
     column : str
         The cost.
     ylabel : str
@@ -55,7 +54,7 @@ def growth(
     references : mapping of str to str
         Columns to draw as thin lines, of the rows of LEA-MVD, and their names.
     beyond : DataFrame, optional
-        Of `leamvd.bench.report.full_matrix`: a line to where CMA-ES with a full matrix is refused.
+        With columns n and bytes: a line to where CMA-ES with a full matrix is refused.
     """
     dtypes, looks = sorted(rows["dtype"].unique()) or ["nothing measured"], _looks(rows["method"])
     figure, axes = new(1, len(dtypes), width=9.0, height=5.2, sharex=True, sharey=True)
@@ -99,12 +98,12 @@ def _legend(figure: Figure, axes: Iterable[Axes], first: Sequence[str] = ()) -> 
 
 
 def ratios(rows: pd.DataFrame) -> Figure:
-    """Plot each method's time over that of NumPy's normals: a panel for each n, a line for each method and dtype.
+    """Plot each method's time over that of NumPy's normal samples: a panel for each n, a line for each label.
 
     Parameters
     ----------
     rows : DataFrame
-        Of `leamvd.bench.report.ratios`.
+        With columns label, method, dtype, n and ratio_to_normal, in the order of the lines.
     """
     sizes, labels = sorted(rows["n"].unique()) or [0], list(rows["label"].unique())
     looks = _looks(rows["method"])
@@ -124,7 +123,7 @@ def ratios(rows: pd.DataFrame) -> Figure:
     axes[0, 0].invert_yaxis()
     for tick, label in zip(axes[0, 0].get_yticklabels(), labels, strict=True):
         tick.set_fontweight("bold" if label.startswith("leamvd") else "normal")
-    figure.supxlabel("time of a generation / time of NumPy's normals", fontsize="medium")
+    figure.supxlabel("time of a generation / time of NumPy's normal samples", fontsize="medium")
     return figure
 
 
@@ -134,7 +133,7 @@ def parts(shares: pd.DataFrame) -> Figure:
     Parameters
     ----------
     shares : DataFrame
-        Of `leamvd.bench.parts.shares`; a part that was measured as less than nothing is drawn as nothing.
+        A row for each bar, a column for each part; one that was measured as less than nothing is drawn as nothing.
     """
     figure, axes = new(height=1.4 + 0.45 * max(1, len(shares)))
     ax, left = axes[0, 0], np.zeros(len(shares))
@@ -154,7 +153,7 @@ def split(rows: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows : DataFrame
-        Of `leamvd.bench.report.shares`.
+        With columns section, layer, n, total_seconds and percent, that of the optimizer.
     """
     sections = list(rows["section"].unique()) or ["nothing measured"]
     figure, axes = new(len(sections), 1, height=1.2 + 0.42 * len(rows) + 0.4 * len(sections), sharex=True)
@@ -164,7 +163,7 @@ def split(rows: pd.DataFrame) -> Figure:
         ax.barh(names, own["percent"], color=PACKAGES["leamvd"], label="optimizer")
         ax.barh(names, 100 - own["percent"], left=own["percent"], color="0.85", label="objective")
         for y, (percent, total) in enumerate(zip(own["percent"], own["total_seconds"], strict=True)):
-            text = f"optimizer {percent:.2g} % of {number(1e3 * total)} ms"
+            text = f"optimizer {percent:.2g} % of {total:.2g} s"
             ax.text(50, y, text, ha="center", va="center", fontsize="small")
         ax.invert_yaxis()
         ax.set(title=section, xlim=(0, 100))
@@ -180,18 +179,16 @@ def objective(rows: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows : DataFrame
-        Of `leamvd.bench.report.rates`; its limits are drawn as dashes.
+        With columns n_visible, n_hidden, backend, label, fraction_of_products and rate, operations a second.
     """
-    shapes = rows[["n_visible", "n_hidden", "limit"]].drop_duplicates()
+    shapes = rows[["n_visible", "n_hidden"]].drop_duplicates()
     figure, ((left, right),) = new(1, 2, width=9.5, height=4.0)
     _bars(left, rows[rows["backend"] == "numpy"].assign(height=100 * rows["fraction_of_products"]), shapes)
-    places = np.arange(len(shapes))
-    left.hlines(100 * shapes["limit"], places - 0.45, places + 0.45, color="black", linestyle="--", label="target")
     left.axhline(100, color="black", linewidth=0.8)
     left.set_ylabel("percent of the products' rate")
     _bars(right, rows.assign(height=rows["rate"] / 1e9), shapes)
     right.set_ylabel("GFLOP/s")
-    _legend(figure, [right, left])
+    _legend(figure, [right])
     return figure
 
 
@@ -217,9 +214,9 @@ def training(rows: pd.DataFrame, accuracies: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows : DataFrame
-        Of `leamvd.bench.report.epochs`.
+        With columns trainer, place, seconds and product_seconds.
     accuracies : DataFrame
-        Of `leamvd.bench.report.accuracies`.
+        In percent of test images: a row for each seed, a column for each trainer.
     """
     figure, ((left, right),) = new(1, 2, width=9.0, height=3.6)
     names = rows["trainer"] + "\n" + rows["place"]
@@ -228,7 +225,7 @@ def training(rows: pd.DataFrame, accuracies: pd.DataFrame) -> Figure:
         rows["product_seconds"], np.arange(len(rows)) - 0.3, np.arange(len(rows)) + 0.3, color="black", linestyle="--",
         label="its five matrix products alone",
     )  # fmt: skip
-    left.set_ylabel("seconds an epoch")
+    left.set_ylabel("seconds per epoch")
     left.grid(visible=False, axis="x")
     left.set_axisbelow(True)
     for marker, trainer in zip("osD", accuracies, strict=False):
