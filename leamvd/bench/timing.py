@@ -43,7 +43,7 @@ def alternate(
         Seconds of one call, the mean of the round's calls.
     """
     calls = {name: max(1, math.ceil(at_least / max(work(), 1e-9))) for name, work in works.items()}
-    seconds = {name: np.empty(rounds) for name in works}
+    seconds: dict[_Name, Floats] = {name: np.empty(rounds) for name in works}
     for i in range(rounds):
         for name, work in works.items():
             time.sleep(rest)

@@ -11,8 +11,9 @@ from scipy import stats
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers.directions import RATE
-from leamvd.optimizers.lea_mvd import LEAMVD, State
+from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.state import State
 
 Objective = Callable[[Array], Array]
 """Takes points (m, n), returns their values (m,); lower is better."""
