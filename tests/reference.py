@@ -1,6 +1,7 @@
 """Algorithm 1 from the paper's text, one obvious step at a time, on a population that is kept best first.
 
-Nothing here shares code with the library except its public random streams and the names of a reading's options.
+Nothing here shares code with the library but the names of a reading's options: the random streams are written down
+once more, from the cipher's publication and the layout of `leamvd.optimizers.random_streams`.
 """
 
 import math
@@ -9,9 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leamvd import Reading
-from leamvd.optimizers import random_streams
 
 Array = NDArray[np.float64]
+
+# The streams: what a number is drawn for is the upper byte of the counter's third word.
+NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = 0, 1, 2, 3, 4, 5
+TILE = 1024
+
+
+def philox(counter: tuple[object, ...], key: tuple[int, int]) -> list[NDArray[np.uint64]]:
+    """Philox4x32-10 (Salmon et al. 2011): four words of the counter, of which the first two may be arrays."""
+    c = [np.asarray(word, np.uint64) for word in counter]
+    k = [np.uint64(word) for word in key]
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    for _ in range(10):
+        p, q = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
+        c = [(q >> half) ^ c[1] ^ k[0], q & low, (p >> half) ^ c[3] ^ k[1], p & low]
+        k = [(k[0] + np.uint64(0x9E3779B9)) & low, (k[1] + np.uint64(0xBB67AE85)) & low]
+    return c
+
+
+def words(seed: int, purpose: int, generation: int, row: int, block: object) -> list[NDArray[np.uint64]]:
+    """Return the four words of each block: the key is the seed, the counter is (block, row | purpose, generation)."""
+    at = np.asarray(block, np.uint64)
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    return philox((at & low, at >> half, row + (purpose << 24), generation), (seed & 0xFFFFFFFF, seed >> 32))
 
 
 def esd(size: int, exponent: float) -> Array:
@@ -35,9 +58,9 @@ def without(c: Array, P: Array) -> Array:
     return c - P * (P @ c) / (P @ P) if P.any() else c
 
 
-def power_method(U: Array, P: Array) -> Array:
+def power_method(U: Array, P: Array, start: Array | None = None) -> Array:
     """Sec. 3.3: the vector of maximum projection on the columns of U, without P at each iteration."""
-    c = without(U @ np.sin(np.arange(1.0, U.shape[1] + 1)), P)
+    c = without(U @ (np.sin(np.arange(1.0, U.shape[1] + 1)) if start is None else start), P)
     c /= np.linalg.norm(c)
     for _ in range(100_000):
         image = without(U @ (U.T @ c), P)
@@ -62,44 +85,68 @@ def beta_rules(beta1: float, beta2: float, success: bool, mirrored: bool = False
     return 0.5 * beta1, beta2
 
 
-def normals(
-    seed: int, generation: int, row: int, n: int, purpose: int = random_streams.NORMAL, dtype: str = "float64"
-) -> Array:
-    """Return the stream's normals of one row."""
-    s = random_streams.scratch(np.empty(1, dtype))
+def box_muller(radius: Array, angle: Array) -> tuple[Array, Array]:
+    """Return sqrt(-2 log u) (cos, sin)(2 pi q) of u in (0, 1] and q in [0, 1)."""
+    r = np.sqrt(-2 * np.log(radius))
+    return r * np.cos(2 * np.pi * angle), r * np.sin(2 * np.pi * angle)
+
+
+def double_pair(w: list[NDArray[np.uint64]]) -> tuple[Array, Array]:
+    """Two normals from the four words of a block: 53 bits of radius, 54 of angle."""
+    radius, angle = w[0] << np.uint64(32) | w[1], w[2] << np.uint64(32) | w[3]
+    return box_muller(((radius >> np.uint64(11)) + 1.0) / 2.0**53, (angle >> np.uint64(10)) / 2.0**54)
+
+
+def normals(seed: int, generation: int, row: int, n: int, dtype: str = "float64") -> Array:
+    """Return the normals of one row: number j of block b of a tile belongs to column j * (blocks a tile) + b of it."""
+    blocks = TILE // (2 if dtype == "float64" else 4)
     tiles = []
-    for tile in range(-(-n // random_streams.TILE)):
-        random_streams.normal_tile(np.uint64(seed), purpose, generation, row, tile, s)
-        tiles.append(s.numbers.astype(np.float64))
+    for tile in range(-(-n // TILE)):
+        w = words(seed, NORMAL, generation, row, tile * blocks + np.arange(blocks))
+        if dtype == "float64":
+            tiles += double_pair(w)
+            continue
+        for radius, angle in ((w[0], w[1]), (w[2], w[3])):
+            u = (np.float32(radius >> np.uint64(1)) + np.float32(1)).astype(np.float64) / 2.0**31
+            tiles += box_muller(u, angle / 2.0**32)
     return np.concatenate(tiles)[:n]
 
 
+def row_normals(seed: int, purpose: int, generation: int, count: int) -> Array:
+    """Return one normal for each row: the first one of its block 0."""
+    return np.array([double_pair(words(seed, purpose, generation, row, 0))[0] for row in range(count)])
+
+
+def ranks(seed: int, generation: int, count: int, size: int) -> NDArray[np.int64]:
+    """Return ir: the first `count` of the ranks 1..size - 1 after as many exchanges of a shuffle, a block for each."""
+    pool = list(range(1, size))
+    for i in range(count):
+        word = int(words(seed, DESCENT_ROWS, generation, 0, i)[0])
+        j = i + word * (len(pool) - i) // 2**32
+        pool[i], pool[j] = pool[j], pool[i]
+    return np.array(pool[:count])
+
+
 def uniforms(seed: int, generation: int, row: int, n: int) -> Array:
-    """Return the stream's uniform numbers of one row in double precision."""
-    s = random_streams.scratch(np.empty(1))
+    """Return the uniform numbers of one row in double precision, 53 bits each, laid out as normals are."""
     tiles = []
-    for tile in range(-(-n // random_streams.TILE)):
-        random_streams.uniform_tile(np.uint64(seed), random_streams.UNIFORM, generation, row, tile, s)
-        tiles.append(s.numbers.copy())
+    for tile in range(-(-n // TILE)):
+        w = words(seed, UNIFORM, generation, row, tile * TILE // 2 + np.arange(TILE // 2))
+        tiles += [(high << np.uint64(32) | low) // 2**11 / 2.0**53 for high, low in ((w[0], w[1]), (w[2], w[3]))]
     return np.concatenate(tiles)[:n]
 
 
 def factors(seed: int, generation: int, row: int, n: int) -> Array:
     """Sec. 3.4, item 4: gaps between perturbed columns are geometric; a block of words holds two (gap, factor)."""
     result = np.ones(n)
-    for first in range(0, n, random_streams.TILE):
-        column, block = first - 1, first
-        while column < min(n, first + random_streams.TILE):
-            w = [
-                int(word)
-                for word in random_streams.words(np.uint64(seed), random_streams.PERTURBATION, generation, row, block)
-            ]
-            for gap, factor in ((w[0], w[1]), (w[2], w[3])):
-                column += 1 + math.floor(math.log((gap + 1) / 2**32) / math.log(0.98))
-                if column >= min(n, first + random_streams.TILE):
-                    break
-                result[column] = 0.5 + factor / 2**32
-            block += 1
+    for first in range(0, n, TILE):
+        drawn = np.array(words(seed, PERTURBATION, generation, row, first + np.arange(TILE))).T.reshape(-1, 2)
+        column = first - 1
+        for gap, factor in drawn.tolist():
+            column += 1 + math.floor(math.log((gap + 1) / 2**32) / math.log(0.98))
+            if column >= min(n, first + TILE):
+                break
+            result[column] = 0.5 + factor / 2**32
     return result
 
 
@@ -127,8 +174,8 @@ class Reference:
         self.X, self.F = np.empty((0, n)), np.empty(0)
         self.low, self.high = np.zeros(n), np.zeros(n)
 
-    def tell(self, candidates: Array, values: Array, ir: NDArray[np.int64], sign_like: Array) -> None:
-        """Run lines 4-5 or 15-30, then 7-11; `ir` is given, and so is C where item R6 leaves its sign free."""
+    def tell(self, candidates: Array, values: Array) -> None:
+        """Run lines 4-5 or 15-30, then 7-11."""
         reading, first = self.reading, self.t == 0
         old = [] if first or reading.elites == "reevaluate" else [(f, x) for f, x in zip(self.F, self.X, strict=True)]
         new = [(np.inf if np.isnan(f) else f, x.astype(float)) for f, x in zip(values, candidates, strict=True)]
@@ -143,20 +190,19 @@ class Reference:
             self.beta1, self.beta2 = beta_rules(self.beta1, self.beta2, success, reading.beta1_at_one == "mirrored")
         self.mean, self.std = mean_std(self.X, self.G)
         self.P = 0.1 * (self.X[0] - (self.X[0] if before is None else before)) + 0.9 * self.P
-        self._directions(ir, sign_like, first)
+        self._directions(first)
         if first:
             self.first_std = self.std
         if self.count == 10 and reading.reset != "off":
             self.std = self.first_std if reading.reset == "initial" else np.full(self.n, float(reading.reset))
             self.count, self.beta1 = 0, 0.1
 
-    def _directions(self, ir: NDArray[np.int64], sign_like: Array, first: bool) -> None:
-        U = np.array([self.X[0] - self.X[r] for r in ir]).T
-        c_hat = power_method(U, self.P)
+    def _directions(self, first: bool) -> None:
+        self.ir = ranks(self.seed, self.t, self.reading.n_descent_rows, self.size)
+        U = np.array([self.X[0] - self.X[r] for r in self.ir]).T
+        c_hat = power_method(U, self.P, row_normals(self.seed, DESCENT_START, self.t, len(self.ir)))
         if self.reading.orientation == "oriented":
             c_hat *= np.sign(sum(float(u @ c_hat) for u in U.T))
-        else:
-            c_hat *= np.sign((sign_like - 0.9 * self.C) @ c_hat)
         fresh = 1.0 if first and self.reading.first_direction == "full" else 0.1
         self.C = fresh * c_hat + 0.9 * self.C
         on = self.C / np.linalg.norm(self.C) if self.reading.descent_scale == "normalized" else self.C
@@ -170,13 +216,11 @@ class Reference:
     def ask(self) -> Array:
         """Line 12: the rows that are regenerated (Sec. 3.4), after the elites where they are evaluated again."""
         rows = []
+        z = row_normals(self.seed, DESCENT_STEP, self.t + 1, self.size - self.n_elite)
         for row in range(self.n_elite, self.size):
             step = self.mu_ani if self.reading.shift == "printed" else abs(self.mu_ani)
             if self.reading.step == "sampled":
-                step += (
-                    self.sigma_ani
-                    * normals(self.seed, self.t + 1, row - self.n_elite, 1, random_streams.DESCENT_STEP)[0]
-                )
+                step += self.sigma_ani * z[row - self.n_elite]
             v = self.beta2 * self.P + (1 - self.beta2) * step * self.shift_along
             x = self.std * normals(self.seed, self.t + 1, row, self.n) + self.mean + self.beta1 * v
             by_column = self.reading.perturbation == "column"

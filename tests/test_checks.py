@@ -1,5 +1,7 @@
 """Every error names the argument, the rule and the value."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,49 @@ def test_array() -> None:
         checks.array("X", given, shape=(2, 3), dtype=np.float64)
     with pytest.raises(TypeError, match=r"^X must be an array of numbers"):
         checks.array("X", "word", shape=(None,), dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "error", "message"),
+    [
+        (
+            np.ma.masked_array([1.0, 2.0], [False, True]),
+            "float64",
+            TypeError,
+            r"x must not be masked, got masked_array",
+        ),
+        (np.array([1.0, 2.0j]), "float64", TypeError, r"x must be an array of real numbers, got array\("),
+        ([1.0, 2.0j], "float64", TypeError, r"x must be an array of real numbers"),
+        (["1", "2"], "float64", TypeError, r"x must be an array of numbers, got array\("),
+        ([1.0, None], "float64", TypeError, r"x must be an array of numbers, got array\("),
+        ([1.0, [2.0]], "float64", TypeError, r"x must be an array of numbers, got \[1.0, \[2.0\]\]"),
+        ([1.5, 2.0], "int64", TypeError, r"x must be an array of integers, got array\(\[1.5, 2. \]\)"),
+        ([True, False], "int64", TypeError, r"x must be an array of integers"),
+        (
+            [0, 2**53 + 1],
+            "float64",
+            ValueError,
+            r"x must hold integers that float64 tells apart, up to 9007199254740992",
+        ),
+        (
+            [-(2**24) - 1, 0],
+            "float32",
+            ValueError,
+            r"x must hold integers that float32 tells apart, up to 16777216, got",
+        ),
+        (np.array([1, 2**63], np.uint64), "int64", ValueError, r"x must hold integers that int64 tells apart"),
+        ([1e39, 0], "float32", ValueError, r"x must be finite, got inf at index \(0,\)"),
+    ],
+)
+def test_what_an_array_cannot_hold_is_refused(value: Any, dtype: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        checks.array("x", value, shape=(2,), dtype=dtype)
+
+
+def test_what_an_array_can_hold_is_taken() -> None:
+    for value in (np.ma.masked_array([1.0, 2.0]), [1, 2], np.array([1, 2], np.uint8)):
+        result = checks.array("x", value, shape=(2,), dtype=np.float32)
+        np.testing.assert_array_equal(result, [1, 2])
+        assert type(result) is np.ndarray
+    assert np.isnan(checks.numbers("x", [np.nan, np.inf], shape=(2,), dtype=np.float64)[0])
+    assert checks.array("x", np.array([1, 2], np.int32), shape=(2,), dtype=np.int64).dtype == np.int64

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import reference
@@ -5,59 +7,93 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from leamvd.optimizers import directions, selection
-from leamvd.optimizers.directions import Products
+from leamvd.optimizers.directions import Products, Vectors
 
 Array = NDArray[np.floating]
 IR = np.array([3, 1, 7, 5])
 
 
-def population(n: int, dtype: str = "float64", scale: float = 1.0) -> dict[str, Array]:
+def population(n: int, dtype: str = "float64") -> dict[str, Any]:
     """Return what `scan` takes: a population in mixed order, and the vectors of the generation before."""
     rng = np.random.default_rng(n)
-    X = (rng.normal(size=(9, n)) * scale).astype(dtype)
-    vectors = {name: (rng.normal(size=n) * scale).astype(dtype) for name in ("previous_best", "descent", "path")}
     return {
-        "X": X,
+        "X": rng.normal(size=(9, n)).astype(dtype),
         "order": rng.permutation(9),
         "weights": selection.fractional_tournament(9).astype(dtype),
         "ir": IR,
-        "mean": np.empty(n, dtype),
-        "std": np.empty(n, dtype),
-        **vectors,
+        "vectors": Vectors(*rng.normal(size=(5, n)).astype(dtype)),
     }
 
 
-def expected_products(X: Array, best_first: Array, P: Array, C: Array, std: Array) -> Products:
-    d = best_first - best_first[0]
-    columns = np.vstack([d[IR], P, C])
-    return Products(d @ columns.T, P @ P, P @ C, C @ C, std @ std, std.max())
-
-
-@pytest.mark.parametrize("n", [1, 5, 1023, 1025, pytest.param(20_000, marks=pytest.mark.compiled)])
+@pytest.mark.parametrize(
+    "n", [1, 5, 1023, 1025, *(pytest.param(n, marks=pytest.mark.compiled) for n in (20_000, 600_001))]
+)
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-12), ("float32", 3e-5)])
-def test_one_scan_yields_the_model_the_path_and_every_inner_product(n: int, dtype: str, tolerance: float) -> None:
+def test_one_scan_yields_the_model_and_every_inner_product(n: int, dtype: str, tolerance: float) -> None:
+    """Of few columns and of more than 64 chunks; what is handed on is left as it is, so that a scan can be repeated."""
     a = population(n, dtype)
-    old_path = a["path"].astype(np.float64)
+    before = [vector.copy() for vector in a["vectors"]]
     products = directions.scan(**a)
     best_first = a["X"][a["order"]].astype(np.float64)
-    P = 0.1 * (best_first[0] - a["previous_best"].astype(np.float64)) + 0.9 * old_path
-    np.testing.assert_allclose(a["path"], P, rtol=tolerance, atol=tolerance)
+    path, C, previous = (vector.astype(np.float64) for vector in before[2:])
+    P = 0.1 * (best_first[0] - previous) + 0.9 * path
     weights = reference.esd(9, 1.5)
     mean = weights @ best_first
     std = np.sqrt(weights @ (best_first - mean) ** 2)
-    np.testing.assert_allclose(a["mean"], mean, rtol=tolerance, atol=tolerance)
-    np.testing.assert_allclose(a["std"], std, rtol=tolerance)
-    want = expected_products(a["X"], best_first, P, a["descent"].astype(np.float64), std)
+    np.testing.assert_allclose(a["vectors"].mean, mean, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(a["vectors"].std, std, rtol=tolerance)
+    np.testing.assert_array_equal(a["vectors"][2:], before[2:])
+    d = best_first - best_first[0]
+    rows = d @ np.vstack([d[IR], P, C]).T
+    want = Products(rows, P @ P, P @ C, C @ C, std @ std, std.max(), directions.RESOLUTION[np.dtype(dtype)])
     for field in Products._fields:
-        size = np.abs(getattr(want, field)).max()
-        np.testing.assert_allclose(getattr(products, field), getattr(want, field), rtol=0, atol=tolerance * size)
+        unit = np.sqrt(P @ P * (C @ C)) if field == "path_descent" else np.abs(getattr(want, field)).max()
+        np.testing.assert_allclose(getattr(products, field), getattr(want, field), rtol=0, atol=tolerance * unit)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_path_is_an_average_of_steps_and_never_a_number_that_slows_arithmetic_down(dtype: str) -> None:
+    """A thousand generations without a new best: in single precision its squares stay normal numbers, or are zero."""
+    best, previous, path = np.random.default_rng(1).normal(size=(3, 200)).astype(dtype)
+    expected, out = path.astype(np.float64), np.empty_like(path)
+    for generation in range(1000):
+        step = best.astype(np.float64) - (previous if generation == 0 else best)
+        expected = 0.1 * step + 0.9 * expected
+        directions.path_columns(best, previous if generation == 0 else best, path, out)
+        path = out.copy()
+        if dtype == "float32":
+            assert not np.any((path != 0) & (np.square(path) < np.finfo(np.float32).tiny))
+        tolerance = 1e-12 if dtype == "float64" else 1e-4
+        large = np.abs(expected) > (0 if dtype == "float64" else 2.0**-62)
+        np.testing.assert_allclose(path[large], expected[large], rtol=tolerance)
+    assert np.any(path) == (dtype == "float64")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rounding_alone_makes_no_direction(dtype: str) -> None:
+    """All columns of U are parallel to P, but for rounding: C_ani only fades."""
+    n, rng = 5000, np.random.default_rng(3)
+    P = rng.normal(size=n)
+    X = np.vstack([np.zeros(n), np.outer([1.0, -2.0, 3.0, 0.7], P / 3)]).astype(dtype)
+    zero = np.zeros(n, dtype)
+    vectors = Vectors(zero.copy(), zero.copy(), (P / 7).astype(dtype), zero, X[0].copy())
+    weights, ir = np.full(5, 0.2, dtype), np.arange(1, 5)
+    d = directions.descent(
+        directions.scan(X, np.arange(5), weights, ir, vectors), ir, rng.normal(size=4), oriented=True, fresh=0.1
+    )
+    np.testing.assert_array_equal(d.row_weights, 0)
+    X[1:] += (1e-2 * rng.normal(size=(4, n))).astype(dtype)  # another direction of one per cent is one
+    d = directions.descent(
+        directions.scan(X, np.arange(5), weights, ir, vectors), ir, rng.normal(size=4), oriented=True, fresh=0.1
+    )
+    assert d.row_weights.any()
 
 
 def products_of(U: Array, P: Array, C: Array) -> Products:
     """Return the products of a population whose best is zero: the columns of U are minus the rows of X."""
     X = np.vstack([np.zeros(len(P)), -U.T])
     columns = np.vstack([X[1:], P, C])
-    return Products(X @ columns.T, P @ P, P @ C, C @ C, 0.0, 0.0)
+    return Products(X @ columns.T, P @ P, P @ C, C @ C, 0.0, 0.0, 1e-14)
 
 
 def vector(d: directions.Descent, U: Array, P: Array, C: Array) -> Array:

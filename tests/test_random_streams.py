@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import reference
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -50,11 +51,47 @@ def test_the_cipher_gives_the_known_answers_of_random123(
     assert " ".join(f"{int(w):08x}" for w in random_streams.philox(*map(np.uint64, counter + key))) == words
 
 
-def test_a_place_is_one_counter_and_the_seed_is_the_key() -> None:
+@pytest.mark.parametrize(
+    ("purpose", "number"),
+    [
+        (random_streams.NORMAL, 0),
+        (random_streams.UNIFORM, 1),
+        (random_streams.PERTURBATION, 2),
+        (random_streams.DESCENT_ROWS, 3),
+        (random_streams.DESCENT_START, 4),
+        (random_streams.DESCENT_STEP, 5),
+    ],
+)
+def test_a_place_is_one_counter_and_the_seed_is_the_key(purpose: int, number: int) -> None:
     seed, block = 0x123456789ABCDEF0, 0x5_0000_0007
-    counter = (7, 5, 9 | random_streams.PERTURBATION << 24, 3)
+    counter = (7, 5, 9 + number * 2**24, 3)
     expected = random_streams.philox(*map(np.uint64, (*counter, 0x9ABCDEF0, 0x12345678)))
-    assert random_streams.words(np.uint64(seed), random_streams.PERTURBATION, 3, 9, block) == expected
+    assert random_streams.words(np.uint64(seed), purpose, 3, 9, block) == expected
+    assert [int(word) for word in expected] == [int(word) for word in reference.words(seed, number, 3, 9, block)]
+
+
+def test_every_stream_gives_its_known_answers() -> None:
+    """Written down once more in `reference`, with numbers for names: no two purposes share a word."""
+    seed = np.uint64(SEED)
+    s = random_streams.scratch(np.empty(1))
+    random_streams.uniform_tile(seed, random_streams.UNIFORM, 3, 2, 1, s)
+    np.testing.assert_array_equal(s.numbers, reference.uniforms(SEED, 3, 2, 2048)[1024:])
+    for dtype, tolerance in (("float64", 1e-14), ("float32", 4e-6)):
+        np.testing.assert_allclose(
+            tiles(2, dtype, generation=3, row=2), reference.normals(SEED, 3, 2, 2048, dtype), rtol=0, atol=tolerance
+        )
+    for purpose, number in ((random_streams.DESCENT_START, 4), (random_streams.DESCENT_STEP, 5)):
+        ours, theirs = random_streams.row_normals(seed, purpose, 3, 6), reference.row_normals(SEED, number, 3, 6)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-14)
+    for t in range(1, 20):
+        ours = random_streams.distinct(seed, random_streams.DESCENT_ROWS, t, 4, 9)
+        np.testing.assert_array_equal(ours, reference.ranks(SEED, t, 4, 9))
+
+
+def test_the_children_of_a_seed_are_as_many_as_their_consumers() -> None:
+    consumers = (random_streams.BITS, random_streams.CMA_ES, random_streams.RANDOM_SEARCH)
+    states = {tuple(random_streams.child(5, consumer).generate_state(4)) for consumer in consumers}
+    assert len(states | {tuple(np.random.SeedSequence(5).generate_state(4))}) == 4
 
 
 def test_a_run_of_blocks_is_the_blocks_one_by_one() -> None:

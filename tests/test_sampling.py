@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from leamvd.optimizers import sampling
-from leamvd.optimizers.sampling import LIMITS, Place
+from leamvd.optimizers.directions import Vectors
+from leamvd.optimizers.sampling import LIMITS, Combination, Place, Shift
 
 Array = NDArray[np.floating]
 SEED = 7
@@ -23,27 +24,24 @@ def place(limits: str = "first", *, by_column: bool = False, generation: int = 2
 
 def regenerated(n: int, rows: int = 20, n_elite: int = 4, limits: str = "first", **given: Any) -> dict[str, Any]:
     """Return what `regenerate` was called with, after it; by default it samples standard normals, perturbed."""
-    by_column = given.pop("by_column", False)
-    arguments = {
+    zero = np.zeros(n)
+    a: dict[str, Any] = {
         "X": np.full((n_elite + rows, n), np.nan),
         "order": np.arange(n_elite + rows),
-        "ir": np.array([1, 2]),
-        "row_weights": np.zeros(2),
-        "path_weight": 0.0,
-        "fresh": 0.0,
-        "shift_path": 0.0,
-        "steps": np.zeros(rows),
-        "mean": np.zeros(n),
+        "combination": Combination(np.array([1, 2]), np.zeros(2), np.float64(0), np.float64(0)),
+        "shift": Shift(np.float64(0), np.zeros(rows)),
+        "mean": zero,
         "std": np.ones(n),
-        "path": np.zeros(n),
-        "descent": np.zeros(n),
-        "previous": np.zeros(n),
-        "low": np.full(n, -1.0),
-        "high": np.full(n, 2.0),
-        "place": place(limits, by_column=by_column),
+        "path": zero.copy(),
+        "descent": zero.copy(),
+        "previous": zero.copy(),
+        "by_column": False,
+        "drawn": np.zeros(1, np.int64),
     } | given
-    sampling.regenerate(*arguments.values())
-    return arguments
+    vectors = Vectors(*(a[name] for name in Vectors._fields))
+    low, high, where = np.full(n, -1.0), np.full(n, 2.0), place(limits, by_column=a["by_column"])
+    sampling.regenerate(a["X"], a["order"], vectors, a["combination"], a["shift"], low, high, where, a["drawn"])
+    return a
 
 
 @pytest.mark.parametrize("n", [1, 1500])
@@ -55,17 +53,23 @@ def test_initialization_a_is_uniform_between_the_limits(n: int) -> None:
         assert np.all((x >= low) & (x <= high))
 
 
-def test_initialization_a_between_equal_limits_is_the_limit() -> None:
-    X = np.empty((2, 9), np.float32)
-    limit = np.full(9, 0.1, np.float32)
-    sampling.uniform(X, limit, limit, place())
-    np.testing.assert_allclose(X, 0.1, rtol=1e-7)
-    assert X.max() <= limit[0]
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_initialization_a_stays_between_limits_however_near_or_far(dtype: str) -> None:
+    """Rounding neither leaves limits that are equal or a rounding apart, nor overflows between the largest numbers."""
+    low = np.random.default_rng(1).uniform(-1, 1, 3000).astype(dtype)
+    largest = np.finfo(dtype).max
+    limits = [(low, low), (low, np.nextafter(low, 2)), (np.full_like(low, -largest), np.full_like(low, largest))]
+    for below, above in limits:
+        X = np.empty((24, 3000), dtype)
+        sampling.uniform(X, below, above, place())
+        assert np.all((below <= X) & (above >= X))
+    assert X.min() < -0.9 * largest
+    assert X.max() > 0.9 * largest
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("n", [1, 1500])
-def test_initialization_b_is_normal_around_the_seed(n: int, dtype: str) -> None:
+def test_initialization_b_is_normal_around_the_start_solution(n: int, dtype: str) -> None:
     X, center = np.empty((3, n), dtype), np.linspace(-2, 2, n).astype(dtype)
     sampling.normal(X, center, X.dtype.type(0.1), center, center, place(generation=1))
     for row, x in enumerate(X):
@@ -84,37 +88,32 @@ def test_a_place_draws_the_same_whatever_else_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("fresh", [0.0, 0.1])
 @pytest.mark.parametrize("n", [3, 1500])
-def test_new_rows_are_mean_plus_sigma_z_plus_shift_times_factor(n: int, by_column: bool) -> None:
+def test_new_rows_are_mean_plus_sigma_z_plus_shift_times_factor(n: int, fresh: float, by_column: bool) -> None:
+    """P and C_ani are brought up to date on the way, unless they are complete (nothing fresh)."""
     rng = np.random.default_rng(n)
-    mean, std, path, descent = rng.normal(size=(4, n))
-    std, steps, old = np.abs(std), rng.normal(size=20), rng.normal(size=(24, n))
-    order = rng.permutation(24)
-    weights, path_weight = np.array([0.5, -2.0]), 0.7
-    c_ani = 0.9 * descent + 0.1 * (
-        0.5 * (old[order[0]] - old[order[1]]) - 2 * (old[order[0]] - old[order[2]]) + 0.7 * path
-    )
-    a = regenerated(
-        n,
-        X=old.copy(),
-        order=order,
-        row_weights=weights,
-        path_weight=path_weight,
-        fresh=0.1,
-        shift_path=0.3,
-        steps=steps,
-        mean=mean,
-        std=std,
-        path=path,
-        descent=descent.copy(),
-        by_column=by_column,
-    )
-    np.testing.assert_allclose(a["descent"], c_ani, atol=1e-13)
-    np.testing.assert_array_equal(a["previous"], old[order[0]])
+    mean, std, path, descent, previous = rng.normal(size=(5, n))
+    std, steps, old, order = np.abs(std), rng.normal(size=20), rng.normal(size=(24, n)), rng.permutation(24)
+    best, second, third = old[order[:3]]
+    P, C = path, descent
+    if fresh:
+        P = 0.1 * (best - previous) + 0.9 * path
+        C = 0.9 * descent + 0.1 * (0.5 * (best - second) - 2 * (best - third) + 0.7 * P)
+    given = {"mean": mean, "std": std, "path": path.copy(), "descent": descent.copy(), "previous": previous}
+    weights = Combination(np.array([1, 2]), np.array([0.5, -2.0]), np.float64(0.7), np.float64(fresh))
+    shift = Shift(np.float64(0.3), steps)
+    given |= {"X": old.copy(), "order": order.copy(), "combination": weights, "shift": shift, "by_column": by_column}
+    a = regenerated(n, **given)
+    np.testing.assert_allclose(a["path"], P, atol=1e-13)
+    np.testing.assert_allclose(a["descent"], C, atol=1e-13)
+    np.testing.assert_array_equal(a["previous"], best)
     np.testing.assert_array_equal(a["X"][:4], old[order[:4]])
+    np.testing.assert_array_equal(a["order"], np.arange(24))
+    assert a["drawn"] == 2
     for r in range(20):
         factors = reference.factors(SEED, 2, 24 if by_column else 4 + r, n)
-        x = (std * reference.normals(SEED, 2, 4 + r, n) + mean + 0.3 * path + steps[r] * c_ani) * factors
+        x = (std * reference.normals(SEED, 2, 4 + r, n) + mean + 0.3 * P + steps[r] * C) * factors
         np.testing.assert_allclose(a["X"][4 + r], x, atol=1e-13)
 
 
@@ -122,9 +121,8 @@ def test_new_rows_are_mean_plus_sigma_z_plus_shift_times_factor(n: int, by_colum
 def test_samples_have_the_models_mean_and_covariance() -> None:
     """Perturbed as the paper says: E factor = 1, E factor^2 = 1 + 0.02 / 12."""
     n = 40_000
-    X = regenerated(n, rows=20, mean=np.full(n, 3.0), std=np.full(n, 0.5), shift_path=1.0, path=np.full(n, 0.25))["X"][
-        4:
-    ]
+    shift = Shift(np.float64(1), np.zeros(20))
+    X = regenerated(n, mean=np.full(n, 3.0), std=np.full(n, 0.5), shift=shift, path=np.full(n, 0.25))["X"][4:]
     variance = (1 + 0.02 / 12) * (0.5**2 + 3.25**2) - 3.25**2
     assert abs(X.mean() - 3.25) * np.sqrt(X.size / variance) < 5
     assert abs(X.var() - variance) * np.sqrt(X.size / 2) / variance < 10  # heavier tails than a normal's

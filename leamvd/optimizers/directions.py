@@ -270,15 +270,17 @@ def descent(products: Products, ir: Integers, start: Array, *, oriented: bool, f
     -------
     Descent
     """
-    a, p, square, projections, mean, std = _combine(products, ir, start, oriented, fresh)
-    return Descent(a, p, fresh, square, projections, mean, std)
+    m, found = len(ir), _combine(products, ir, start, oriented, fresh)
+    p, square, mean, std = found[m : m + 4].tolist()
+    return Descent(found[:m], p, fresh, square, found[m + 4 :], mean, std)
 
 
 @kernel()
-def _combine(
-    products: Products, ir: Integers, start: Array, oriented: bool, fresh: float
-) -> tuple[Array, float, float, Array, float, float]:
-    """Return the fields of `Descent`, `fresh` left out."""
+def _combine(products: Products, ir: Integers, start: Array, oriented: bool, fresh: float) -> Array:
+    """Return the fields of `Descent`, `fresh` left out: row_weights, four numbers, projections.
+
+    One array, for where Ctrl-C comes while numba makes a tuple for Python, SystemError is raised instead.
+    """
     rows, path_path, m, old = products.rows, products.path_path, ir.size, 1 - RATE
     chosen = rows[ir]
     gram, path, before = chosen[:, :m], -chosen[:, m], -chosen[:, m + 1]  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
@@ -297,4 +299,7 @@ def _combine(
     overlap = np.sum(before * a) + p * products.path_descent  # <C_hat, C(t - 1)>
     square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
     projections = fresh * new + old * rows[1:, m + 1]
-    return a, p, square, projections, float(np.mean(projections)), float(np.std(projections))
+    found = np.empty(m + 4 + projections.size)
+    found[:m], found[m + 4 :] = a, projections
+    found[m], found[m + 1], found[m + 2], found[m + 3] = p, square, np.mean(projections), np.std(projections)
+    return found
