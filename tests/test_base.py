@@ -216,7 +216,7 @@ def test_a_generation_of_nans_ends_the_run() -> None:
     assert opt.stop() == {"nan": 2}
     result = opt.result
     assert (result.success, result.status, result.n_nan, result.n_inf) == (False, "nan", 4, 8)
-    assert result.message == "Every value of a generation was not a number."
+    assert result.message == "Every value of a generation was NaN."
     assert np.isfinite(opt.ask()).all()
 
 
