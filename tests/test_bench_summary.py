@@ -232,6 +232,9 @@ def test_numbers_are_those_of_the_tables():
     assert (values["split-least"], values["split-most"]) == (percent.min(), percent.max())
     assert (values["objective-least"], values["objective-most"]) == pytest.approx((63, 95))
     assert (values["probe-leamvd"], values["probe-scikit-learn"]) == pytest.approx((94.3, 94.2))
+    assert (values["c1"], values["c2"]) == ("holds", "holds")
+    assert 0.95 < values["c1-least"] < values["c1-most"] < 1.05
+    assert values["c2-least"] == values["c2-most"] == pytest.approx(2)
 
 
 def test_the_objectives_numbers_are_of_numpy_alone():
@@ -242,7 +245,9 @@ def test_the_objectives_numbers_are_of_numpy_alone():
 
 def test_what_was_not_measured_is_nan_or_no_row():
     empty = tables(**{name: getattr(tables(), name).iloc[:0] for name in Tables._fields if name != "machine"})
-    assert all(map(np.isnan, summary.numbers(empty).values()))
+    values = summary.numbers(empty)
+    assert (values.pop("c1"), values.pop("c2")) == ("open", "open")
+    assert all(map(np.isnan, values.values()))
     for made in (summary.slopes, summary.baselines, summary.gaps, summary.ratios, summary.full_matrix):
         assert made(empty.optimizers).empty
 
@@ -251,7 +256,9 @@ def test_the_recorded_run_can_be_read():
     tables = bench.read(NOTEBOOKS / "recorded" / "linear_cost")
     for name, columns in (run_optimizers.COLUMNS | run_parts.COLUMNS | networks.COLUMNS).items():
         assert tuple(getattr(tables, name)) == columns
-    assert not any(map(np.isnan, summary.numbers(tables).values()))
+    values = summary.numbers(tables)
+    assert (values.pop("c1"), values.pop("c2")) == ("holds", "holds")
+    assert not any(map(np.isnan, values.values()))
     assert len(summary.baselines(tables.optimizers)) == 14
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from leamvd.bench import Tables
-from leamvd.paper.claims import growth
+from leamvd.paper import claims
 
 LEAMVD, FULL = "leamvd", "pycma full"
 """Methods that are looked at alone, as the tables name them."""
@@ -30,7 +30,7 @@ def gaps(optimizers: pd.DataFrame) -> pd.DataFrame:
 def slopes(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return the slopes of `leamvd.paper.claims.growth`, those of time and of memory side by side."""
     keys = ["method", "dtype", "sizes", "from n", "to n"]
-    slope = growth(optimizers).set_index([*keys, "cost"])["slope"]
+    slope = claims.growth(optimizers).set_index([*keys, "cost"])["slope"]
     return slope.unstack(sort=False).rename_axis(columns=None).reset_index()
 
 
@@ -152,8 +152,12 @@ def machine(tables: Tables) -> pd.DataFrame:
 # ---- numbers for pages
 
 
-def numbers(tables: Tables) -> dict[str, float]:
+def numbers(tables: Tables) -> dict[str, float | str]:
     """Return what pages paste, by name; NaN where this run did not measure it."""
+    answers: dict[str, float | str] = {}
+    for claim in (claims.c1(tables.optimizers), claims.c2(tables.optimizers)):
+        name, slopes = claim.claim.lower(), claim.evidence["slope"]
+        answers |= {name: claim.answer, f"{name}-least": float(slopes.min()), f"{name}-most": float(slopes.max())}
     own = rates(tables.objectives).query("backend == 'numpy'")["fraction_of_products"]
     drawn = parts(tables.parts)[["random words", "normals from them"]].sum(axis=1)
     optimizer, scores = shares(tables.split)["percent"], accuracies(tables.probe).mean()
@@ -161,7 +165,8 @@ def numbers(tables: Tables) -> dict[str, float]:
     found |= {"split-least": optimizer.min(), "split-most": optimizer.max()}
     found |= {"objective-least": 100 * own.min(), "objective-most": 100 * own.max()}
     found |= {f"probe-{trainer}": scores.get(trainer) for trainer in (LEAMVD, "scikit-learn")}
-    return {name: float("nan" if value is None else value) for name, value in found.items()} | _scale(tables)
+    measured = {name: float("nan" if value is None else value) for name, value in found.items()}
+    return answers | measured | _scale(tables)
 
 
 def _scale(tables: Tables) -> dict[str, float]:
