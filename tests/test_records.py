@@ -411,7 +411,7 @@ def test_records_outlive_edits_of_figures_docstrings_and_comments(copied: Path) 
         ("networks/torch_backend.py", "sigmoid_()", "tanh_()"),
         ("optimizers/cma_es.py", "warnings.simplefilter", "warnings.filterwarnings"),
         ("optimizers/minimize.py", "METHODS = (", "METHODS = (*(), "),
-        ("_support/compile.py", "nogil=True", "nogil=False"),
+        ("_support/compile.py", "inline: bool = False", "inline: bool = True"),
         ("paper/datasets.py", "subset_rng, bits_rng = rng", "bits_rng, subset_rng = rng"),
         ("paper/studies.py", "side: int = 7", "side: int = 8"),
         ("paper/records.py", "seed=seed", "seed=0"),
