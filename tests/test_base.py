@@ -6,16 +6,17 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from problems import sphere
+from scipy.optimize import Bounds
 from test_lea_mvd import run_states, same
 
 import leamvd.optimizers.lea_mvd
 from leamvd import LEAMVD, Reading
-from leamvd.optimizers import sampling
 from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.random_search import RandomSearch
 
 READINGS = [
     Reading(),
@@ -93,19 +94,64 @@ def test_a_state_is_a_copy() -> None:
     ("change", "message"),
     [
         ({"population": np.zeros((8, 4))}, r"state.population must have shape \(8, 5\), got \(8, 4\)"),
-        ({"fitness": np.arange(8.0)[::-1]}, r"state.fitness must be 8 values, best first"),
-        ({"fitness": np.full(8, np.nan)}, r"state.fitness must be 8 values, best first"),
+        ({"population": np.ma.masked_equal(np.eye(8, 5), 1)}, r"state.population must not be masked"),
+        ({"fitness": np.arange(8.0)[::-1]}, r"state.fitness must be values above -inf, best first"),
+        ({"fitness": np.full(8, np.nan)}, r"state.fitness must be values above -inf, best first"),
+        ({"fitness": np.full(8, -np.inf)}, r"state.fitness must be values above -inf, best first"),
+        ({"fitness": np.zeros(7)}, r"state.fitness must have shape \(8,\), got \(7,\)"),
+        ({"fitness": np.zeros(8, complex)}, r"state.fitness must be an array of real numbers"),
+        ({"mean": np.zeros(4)}, r"state.mean must have shape \(5,\), got \(4,\)"),
         ({"std": np.full(5, np.inf)}, r"state.std must be finite, got inf at index \(0,\)"),
+        ({"std": np.array([1, 1, -1e-9, 1, 1])}, r"state.std must be >= 0, got -1e-09 at index 2"),
+        ({"path": np.full(5, np.nan)}, r"state.path must be finite"),
+        ({"descent": None}, r"state.descent must be an array of numbers"),
         ({"descent_rows": np.arange(3)}, r"state.descent_rows must have shape \(4,\), got \(3,\)"),
+        ({"descent_rows": np.arange(4)}, r"state.descent_rows must be distinct ranks from 1 to 7, got \[0, 1, 2, 3\]"),
+        ({"descent_rows": [1, 2, 3, 8]}, r"state.descent_rows must be distinct ranks from 1 to 7, got \[1, 2, 3, 8\]"),
+        ({"descent_rows": [1, 2, 3, 3]}, r"state.descent_rows must be distinct ranks from 1 to 7, got \[1, 2, 3, 3\]"),
+        ({"descent_rows": [1, 2, 3, 4.5]}, r"state.descent_rows must be an array of integers"),
+        ({"descent_mean": np.inf}, r"state.descent_mean must be a finite number, got inf"),
+        ({"descent_std": -1.0}, r"state.descent_std must be a finite number >= 0, got -1.0"),
+        ({"beta1": 0.0}, r"state.beta1 must be a finite number > 0 and <= 3, got 0.0"),
+        ({"beta1": 3.1}, r"state.beta1 must be a finite number > 0 and <= 3, got 3.1"),
+        ({"beta2": 1.1}, r"state.beta2 must be a finite number >= 0 and <= 1, got 1.1"),
+        ({"beta2": "1"}, r"state.beta2 must be a number, got '1'"),
+        ({"stagnation": None}, r"state.stagnation must be an integer, got None"),
+        ({"stagnation": 10}, r"state.stagnation must be an integer >= 0 and <= 9, got 10"),
+        ({"generation": 2.5}, r"state.generation must be an integer, got 2.5"),
+        ({"generation": 0}, r"state.generation must be an integer >= 1"),
+        ({"nfev": -1}, r"state.nfev must be an integer >= 1"),
+        ({"n_nan": 99}, r"state.n_nan must be an integer >= 0 and <= 12, got 99"),
+        ({"n_inf": 13}, r"state.n_inf must be an integer >= 0 and <= 12, got 13"),
+        ({"initial_std": np.ones(5)}, r"state.initial_std must be None where reading.reset=1.0, got an array"),
+        ({"std_norm": -1.0}, r"state.std_norm must be a finite number >= 0, got -1.0"),
+        ({"descent_norm": None}, r"state.descent_norm must be a number, got None"),
     ],
+    ids=str,
 )
 def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], message: str) -> None:
     opt = optimizer()
     run_states(opt, sphere, 2)
     before = opt.state
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         opt.state = before._replace(**change)
     assert same(before, opt.state)
+
+
+def test_a_state_belongs_to_its_reading() -> None:
+    opt = optimizer(reading=Reading(reset="initial"))
+    run_states(opt, sphere, 2)
+    with pytest.raises(TypeError, match=r"state.initial_std must be an array of numbers, got array\(None"):
+        opt.state = opt.state._replace(initial_std=None)
+    with pytest.raises(ValueError, match=r"state.initial_std must be >= 0, got -1.0 at index 0"):
+        opt.state = opt.state._replace(initial_std=-np.ones(5))
+    with pytest.raises(TypeError, match=r"state must be a leamvd.State, got 3"):
+        opt.state = 3  # type: ignore[assignment]
+    long = optimizer(reading=Reading(reset="off"))
+    run_states(long, lambda X: np.zeros(len(X)), 14)
+    assert long.state.stagnation == 13
+    long.state = long.state
+    assert same(long.state, long.state)
 
 
 def test_state_is_there_after_tell_only() -> None:
@@ -176,7 +222,11 @@ def test_what_is_told_becomes_the_population() -> None:
         (None, 0.0, ValueError, r"F must have shape \(8,\), got \(\)"),
         (np.full((8, 5), np.nan), np.zeros(8), ValueError, r"X must be finite, got nan at index \(0, 0\)"),
         (np.full((8, 5), np.inf), np.zeros(8), ValueError, r"X must be finite, got inf at index \(0, 0\)"),
-        ("candidates", np.zeros(8), TypeError, r"X must be an array of numbers, got 'candidates'"),
+        ("candidates", np.zeros(8), TypeError, r"X must be an array of numbers, got array\('candidates'"),
+        (np.zeros((8, 5), complex), np.zeros(8), TypeError, r"X must be an array of real numbers, got array"),
+        (np.ma.masked_equal(np.eye(8, 5), 1), np.zeros(8), TypeError, r"X must not be masked, got masked_array"),
+        (None, np.zeros(8, complex), TypeError, r"F must be an array of real numbers, got array"),
+        (None, np.ma.masked_equal(np.eye(8)[0], 1), TypeError, r"F must not be masked, got masked_array"),
         (None, [0, 0, -np.inf, 0, 0, 0, 0, 0], ValueError, r"F must be larger than -inf, got -inf at index 2"),
     ],
 )
@@ -267,13 +317,21 @@ def test_later_stop_reasons_speak_for_the_run() -> None:
         ),
         ({"bounds": None}, ValueError, "x0 and bounds are both missing"),
         ({"x0": [1.0, 2.0]}, ValueError, r"n_var=5 and len\(x0\)=2 clash"),
-        ({"bounds": ([0] * 4, 1)}, ValueError, r"n_var=5 and len\(bounds\[0\]\)=4 clash"),
+        ({"bounds": ([0] * 4, 1)}, ValueError, r"n_var=5 and len\(low of bounds\)=4 clash"),
         ({"n_var": None}, ValueError, "n_var must be given where x0 is not, got None"),
         ({"bounds": (1, 0)}, ValueError, r"bounds must have low <= high, got 1.0 > 0.0 at index 0"),
-        ({"bounds": (0, np.inf)}, ValueError, r"bounds\[1\] must be a finite number, got inf"),
-        ({"bounds": (0, [1, 1, np.nan, 1, 1])}, ValueError, r"bounds\[1\] must be finite, got nan at index \(2,\)"),
-        ({"bounds": 3}, ValueError, r"bounds must be a pair \(low, high\) of numbers or arrays, got 3"),
-        ({"bounds": [(0, 1)] * 5}, ValueError, r"bounds must be a pair \(low, high\)"),
+        ({"bounds": (0, np.inf)}, ValueError, r"high of bounds must be a finite number, got inf"),
+        ({"bounds": (0, [1, 1, np.nan, 1, 1])}, ValueError, r"high of bounds must be finite, got nan at index \(2,\)"),
+        ({"bounds": 3}, ValueError, r"bounds must be a pair \(low, high\) of numbers or .*, got 3"),
+        ({"bounds": [(0, 1)] * 4}, ValueError, r"n_var=5 and len\(low of bounds\)=4 and .* clash"),
+        ({"bounds": [(0, 1, 2)] * 5}, ValueError, r"bounds must be a pair \(low, high\)"),
+        ({"bounds": [(0, None)] * 5}, TypeError, r"high of bounds must be an array of numbers"),
+        (
+            {"bounds": [(-5, 5)] * 2, "n_var": 2},
+            ValueError,
+            r"bounds=.* of two variables .*: write scipy.optimize.Bounds",
+        ),
+        ({"bounds": Bounds(0, np.inf)}, ValueError, r"high of bounds must be a finite number, got inf"),
         ({"x0": np.full(5, np.nan)}, ValueError, r"x0 must be finite, got nan at index \(0,\)"),
         ({"x0": np.zeros((5, 1))}, ValueError, r"x0 must have shape \(any,\), got \(5, 1\)"),
         ({"sigma0": 0}, ValueError, "sigma0 must be a finite number > 0, got 0"),
@@ -292,42 +350,50 @@ def test_arguments_that_are_wrong_or_clash_are_named(
         optimizer(**options)
 
 
-@pytest.mark.parametrize("bounds", [(-1, [1] * 5), [[-1.0] * 5, 1], np.array([-1, 1]), (np.full(5, -1), np.ones(5))])
-def test_bounds_may_be_numbers_lists_or_arrays(bounds: Any) -> None:
-    np.testing.assert_array_equal(optimizer(bounds=bounds).ask(), optimizer().ask())
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (-1, [1] * 5),
+        [[-1.0] * 5, 1],
+        np.array([-1, 1]),
+        (np.full(5, -1), np.ones(5)),
+        [(-1, 1)] * 5,
+        np.array([[-1, 1]] * 5),
+        Bounds(-1, 1),
+        Bounds(np.full(5, -1), np.ones(5)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("make", [optimizer, RandomSearch, CMAES])
+def test_bounds_may_be_scipys_or_a_pair_or_one_pair_a_variable(make: Any, bounds: Any) -> None:
+    x0 = {"x0": np.full(5, 0.9)} if make is CMAES else {} if make is optimizer else {"n_var": 5}
+    given, plain = (make(**x0, bounds=form, seed=1).ask() for form in (bounds, (-1, 1)))
+    np.testing.assert_array_equal(given, plain)
+
+
+@pytest.mark.parametrize("bounds", [Bounds([-1, -2], [3, 4]), ([-1, -2], 4), [(-1, 3), (-2, 4), (0, 1)], [(-1, 3)]])
+def test_limits_of_each_variable_reach_it(bounds: Any) -> None:
+    low, high = {2: ([-1, -2], [3, 4]), 3: ([-1, -2, 0], [3, 4, 1]), 1: ([-1], [3])}[
+        n := 2 if isinstance(bounds, Bounds | tuple) else len(bounds)
+    ]
+    high = [4, 4] if isinstance(bounds, tuple) else high
+    opt = RandomSearch(bounds=bounds, n_var=n, seed=1, population_size=400)
+    np.testing.assert_allclose(opt.ask().min(axis=0), low, atol=0.1)
+    np.testing.assert_allclose(opt.ask().max(axis=0), high, atol=0.1)
+    assert opt.n_var == n
 
 
 def test_the_length_of_the_bounds_tells_n() -> None:
     assert optimizer(n_var=None, bounds=([0] * 3, 1)).n_var == 3
+    assert optimizer(n_var=None, bounds=[(0, 1)] * 4).n_var == 4
+    assert optimizer(n_var=None, bounds=Bounds([0] * 6, 1)).n_var == 6
 
 
-def test_ctrl_c_while_sampling_leaves_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal that comes while a kernel runs is raised at its end, when the rows have already moved."""
-    opt = optimizer()
-    run_states(opt, sphere, 4)
-    expected = opt.result.x
-    regenerate = sampling.regenerate
-
-    def interrupted(*arguments: Any) -> None:
-        regenerate(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sampling, "regenerate", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        opt.ask()
-    np.testing.assert_array_equal(opt.result.x, expected)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(("n", "expected"), [(13, 1), (50_000, 2)])
-def test_a_few_columns_keep_one_thread_busy(n: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads without work would spin, and on a busy machine delay the one that has some a hundredfold."""
-    used = []
-    estimate = LEAMVD._estimate
-    monkeypatch.setattr(LEAMVD, "_estimate", lambda opt: (used.append(numba.get_num_threads()), estimate(opt)))
-    run_states(LEAMVD(np.zeros(n), seed=1), sphere, 2)
-    assert used == [expected] * 2
-    assert numba.get_num_threads() == 2
+def test_an_optimizer_prints_where_it_is() -> None:
+    opt = optimizer(dtype="float32")
+    assert repr(opt) == "<LEAMVD: n_var=5, population_size=8, generation=0 of 30, dtype=float32, best_fun=inf>"
+    opt.tell(opt.ask(), np.arange(8) + 0.125)
+    assert repr(opt) == "<LEAMVD: n_var=5, population_size=8, generation=1 of 30, dtype=float32, best_fun=0.125>"
 
 
 def test_methods_without_step_sizes_say_so() -> None:

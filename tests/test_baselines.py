@@ -11,7 +11,7 @@ import psutil
 import pytest
 from problems import PROBLEMS, Problem, sphere
 
-from leamvd import minimize
+from leamvd import LEAMVD, Reading, minimize
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.minimize import METHODS
@@ -33,7 +33,7 @@ def run(opt: Optimizer, generations: int) -> list[Any]:
 @pytest.mark.parametrize("bounds", [None, (-0.5, 1.0)])
 def test_cma_es_is_pycma_driven_directly(diagonal: bool, bounds: Any) -> None:
     opt = CMAES(np.clip(X0, -0.4, 0.9), seed=5, diagonal=diagonal, bounds=bounds, x0_in_population=False)
-    normals = np.random.default_rng(5)
+    normals = np.random.default_rng(np.random.SeedSequence(5).spawn(2)[1])
     options = {"popsize": 24, "CMA_diagonal": diagonal, "verbose": -9, "verb_log": 0, "seed": np.nan}
     options |= {"randn": lambda *shape: normals.standard_normal(shape)}
     options |= {} if bounds is None else {"bounds": [[-0.5] * 6, [1.0] * 6]}
@@ -49,7 +49,7 @@ def test_cma_es_is_pycma_driven_directly(diagonal: bool, bounds: Any) -> None:
     assert opt.result.fun == direct.best.f
 
 
-def test_cma_es_starts_with_the_seed_itself() -> None:
+def test_cma_es_starts_with_the_start_solution_itself() -> None:
     x0 = X0.copy()
     opt = CMAES(x0, seed=5)
     np.testing.assert_array_equal(opt.ask()[0], X0)
@@ -134,6 +134,20 @@ def test_random_search_draws_around_its_center_or_in_its_bounds() -> None:
     assert u.min() >= -1
     assert u.max() <= 2
     assert abs(u.mean() - 0.5) * np.sqrt(u.size * 12 / 9) < 5
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**63 + 5])
+def test_methods_of_one_seed_draw_unrelated_numbers(seed: int) -> None:
+    """Contrastive divergence draws its first weights by PCG64(seed), LEA-MVD its first population by Philox."""
+    n, x0 = 4000, np.zeros(4000)
+    weights = np.random.Generator(np.random.PCG64(seed)).standard_normal(24 * n)
+    bits = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(1)[0])).standard_normal(24 * n)
+    reading = Reading(x0_in_population=False)
+    first = [LEAMVD(x0, seed=seed, reading=reading), RandomSearch(x0, seed=seed, x0_in_population=False)]
+    first.append(CMAES(x0, seed=seed, diagonal=True, x0_in_population=False))
+    draws = np.array([weights, bits, *(opt.ask().ravel() for opt in first)])
+    correlations = np.corrcoef(draws)[np.triu_indices(len(draws), 1)]
+    assert np.abs(correlations).max() * np.sqrt(draws.shape[1]) < 5
 
 
 def test_random_search_keeps_the_best() -> None:

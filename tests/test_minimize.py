@@ -1,7 +1,9 @@
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 from problems import sphere
 from scipy.optimize import OptimizeResult
 
@@ -130,9 +132,122 @@ def test_an_exception_in_the_objective_carries_the_best_so_far() -> None:
         run(failing(ZeroDivisionError("one over nothing"), 30))
     result = caught.value.result  # type: ignore[attr-defined]
     assert (result.nit, result.nfev, result.fun) == (1, 24, point(result.x))
+    np.testing.assert_array_equal(result.history.nfev, [24])
+    np.testing.assert_array_equal(result.history.best, [result.fun])
     assert caught.value.__notes__ == [
         f"the best of 24 evaluations so far, {result.fun:.6g}, is in this error's `result`"
     ]
+
+
+def test_an_exception_that_takes_no_attributes_stays_itself() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class FrozenError(Exception):
+        code: int
+
+    class BareError(FrozenError):
+        __slots__ = ()
+
+    for error in (FrozenError(3), BareError(4)):
+        with pytest.raises(FrozenError) as caught:
+            run(failing(error, 30))
+        assert caught.value is error
+
+
+def test_an_error_after_a_generation_was_told_keeps_its_line_of_the_history() -> None:
+    def callback(x: Any) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        run(callback=callback)
+    result = caught.value.result  # type: ignore[attr-defined]
+    assert (result.nit, len(result.history.best), result.history.best[-1]) == (1, 1, result.fun)
+
+
+def test_a_point_may_be_kept_and_written_to_but_a_generation_is_a_view() -> None:
+    kept, values = [], []
+
+    def fun(x: Any) -> float:
+        kept.append(x)
+        values.append(point(x))
+        return values[-1]
+
+    plain = run()
+    result = run(fun)
+    np.testing.assert_array_equal(result.x, plain.x)
+    assert [point(x) for x in kept] == values
+    np.testing.assert_array_equal(run(lambda x: (point(x), x.fill(0))[0]).x, plain.x)
+    with pytest.raises(ValueError, match="read-only"):
+        run(lambda X: X.fill(0), vectorized=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bounds_are_kept_unless_a_reading_says_otherwise(method: str) -> None:
+    """The best point lies far outside."""
+    seen: list[Any] = []
+
+    def fun(X: Any) -> Any:
+        seen.append(X.copy())
+        return -X.sum(axis=1)
+
+    options: dict[str, Any] = {"bounds": (-1, 1), "vectorized": True, "method": method, "seed": 1, "n_gen": 20}
+    minimize(fun, np.full(6, 0.8), **options)
+    assert np.abs(np.concatenate(seen)).max() <= 1
+    if method == "lea-mvd":
+        for reading, outside in ((leamvd.Reading(), True), (leamvd.Reading(limits="reflect"), False)):
+            seen.clear()
+            minimize(fun, np.full(6, 0.8), **options, reading=reading)
+            assert (np.abs(np.concatenate(seen)).max() > 1) == outside
+
+
+@pytest.mark.parametrize("method", ["lea-mvd", "random"])
+def test_a_start_solution_outside_the_bounds_is_brought_in(method: str) -> None:
+    result: Any = minimize(point, np.full(6, 3.0), bounds=(-1, 1), method=method, seed=1, n_gen=2)
+    assert np.abs(result.x).max() <= 1
+
+
+def test_it_is_a_method_of_scipys_minimize() -> None:
+    options = {"seed": 1, "n_gen": 5, "sigma0": 0.2}
+    own = minimize(lambda x: point(x) + 3, X0, bounds=(-2, 2), **options)
+    seen = []
+    result = scipy.optimize.minimize(
+        lambda x, shift: point(x) + shift,
+        X0,
+        args=3,
+        method=minimize,
+        bounds=[(-2, 2)] * 6,
+        callback=lambda intermediate_result: seen.append(intermediate_result.fun),
+        options=options,
+    )
+    np.testing.assert_array_equal(result.x, own.x)
+    np.testing.assert_array_equal(seen, result.history.best)
+    assert result.success
+    again = scipy.optimize.minimize(point, X0, method=minimize, bounds=scipy.optimize.Bounds(-2, 2), options=options)
+    np.testing.assert_array_equal(again.x, own.x)
+    constraint = {"type": "eq", "fun": point}
+    for given in (constraint, [constraint], scipy.optimize.NonlinearConstraint(point, 0, 1)):
+        with pytest.raises(ValueError, match="constraints must be empty, since no method here keeps any but bounds"):
+            scipy.optimize.minimize(failing(AssertionError(), 0), X0, method=minimize, constraints=given)
+    with pytest.warns(RuntimeWarning, match="jac is not used: no method here takes derivatives"):
+        scipy.optimize.minimize(point, X0, method=minimize, jac=lambda x: x, options=options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_first_step_size_has_one_name(method: str) -> None:
+    """Ten times as large, the first generation lies ten times as far around."""
+    first: dict[float, Any] = {}
+    for sigma0 in (0.01, 0.1):
+        first[sigma0] = []
+        fun = remembering(first[sigma0])
+        run(fun, method=method, sigma0=sigma0, vectorized=True, n_gen=1)
+    np.testing.assert_allclose(first[0.1][0] - X0, 10 * (first[0.01][0] - X0), atol=1e-12)
+
+
+def remembering(seen: list[Any]) -> Any:
+    def fun(X: Any) -> Any:
+        seen.append(X.copy())
+        return sphere(X)
+
+    return fun
 
 
 def test_wrong_arguments_are_named_before_the_first_call() -> None:
@@ -145,6 +260,10 @@ def test_wrong_arguments_are_named_before_the_first_call() -> None:
         run(fun, method="cma")
     with pytest.raises(ValueError, match="target must be a finite number, got nan"):
         run(fun, target=np.nan)
+    with pytest.raises(TypeError, match="callback must be callable, got 3"):
+        run(fun, callback=3)
+    with pytest.raises(ValueError, match="constraints must be empty"):
+        run(fun, constraints=3)
     with pytest.raises(TypeError, match="populationsize"):
         run(fun, populationsize=3)
     with pytest.raises(ValueError, match="x0 must be given for method='cma-es', got None"):
@@ -156,3 +275,9 @@ def test_bounds_and_a_wrong_value_reach_the_optimizer() -> None:
     assert np.all((result.x >= 0) & (result.x <= 1))
     with pytest.raises(ValueError, match="F must be larger than -inf"):
         run(lambda x: -np.inf)
+    with pytest.raises(ValueError, match=r"fun's values must have shape \(24,\), got \(24, 6\)"):
+        run(lambda x: x)
+    with pytest.raises(TypeError, match="fun's values must be an array of real numbers, got"):
+        run(lambda x: 1j)
+    with pytest.raises(TypeError, match="fun's values must be an array of numbers, got"):
+        run(lambda x: None)

@@ -3,8 +3,7 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +30,30 @@ BoundsLike = Bounds | Sequence[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
 
 _FAILURES = ("running", "nan", "interrupted")
+
+
+class AllOrNothing:
+    """A block after which all attributes are new, or, where it is left by an error or by Ctrl-C, all as they were.
+
+    It can then be run again, if it sets attributes and writes into an array only what it would write once more.
+
+    Parameters
+    ----------
+    attributes : dict
+        ``vars`` of an object.
+    """
+
+    # not written as a generator: one that Ctrl-C has left half-way would put the attributes back when it is collected
+
+    def __init__(self, attributes: dict[str, Any]) -> None:
+        self._attributes, self._before = attributes, attributes.copy()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is not None:
+            self._attributes.update(self._before)
 
 
 class Optimizer(ABC):
@@ -98,26 +121,13 @@ class Optimizer(ABC):
         if X is not self._candidates:
             X = checks.array("X", X, shape=self._candidates.shape, dtype=self.dtype)
         values = checks.numbers("F", F, shape=(len(self._candidates),), dtype=np.float64).copy()
-        with self._all_or_nothing():
+        with AllOrNothing(vars(self)):
             if not np.isfinite(values).all():
                 self._count_failures(values)
             self.generation += 1
             self.nfev += len(values)
             self._learn(X, values)
             self._candidates = None
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put every attribute back where the block does not end, as by Ctrl-C: it can then be run again.
-
-        So a block sets attributes, and writes into an array only what it would write again.
-        """
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            vars(self).update(before)
-            raise
 
     def _count_failures(self, values: Array) -> None:
         """Count values that are not finite, and make them all +inf; raise for -inf."""

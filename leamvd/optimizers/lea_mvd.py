@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import directions, random_streams, sampling, selection
-from leamvd.optimizers.base import BoundsLike, Optimizer, bounds_arrays, dimension, read_only
+from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, bounds_arrays, dimension, read_only
 from leamvd.optimizers.directions import Vectors
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import STAGNATION, State, checked
@@ -310,7 +310,7 @@ class LEAMVD(Optimizer):
     @state.setter
     def state(self, state: State) -> None:
         given = checked(state, self._X.shape, self.dtype, self.reading)
-        with self._all_or_nothing():
+        with AllOrNothing(vars(self)):
             self._X, self._F, self._rows, self._initial_std = (
                 given.population, given.fitness, given.descent_rows, given.initial_std
             )  # fmt: skip
