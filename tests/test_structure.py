@@ -174,8 +174,8 @@ def test_no_path_of_some_machine_in_a_file() -> None:
 # Each has another word here, or another spelling. "Spread over threads" names no number, and "this seed solution" is
 # quoted from the paper.
 BANNED = re.compile(
-    r"rival|competitor|unseeded|(?<!this )seed solution|spread(?! over\b)|quickest|not[-_]a[-_]number|normal numbers|a run each"
-    r"|\blaws?\b|\brow [re]\d|\bgrey|colour|favour|behaviour|neighbour|centre"
+    r"rival|competitor|unseeded|(?<!this )seed solution|spread(?! over\b)|quickest|not[-_]a[-_]number"
+    r"|normal numbers|a run each|\blaws?\b|\brow [re]\d|\bgrey|colour|favour|behaviour|neighbour|centre"
     r"|(?:optimi|normali|binari|minimi|maximi|initiali|summari|generali|vectori|recogni|organi|reali|utili|paralleli)s"
     r"(?:e|es|ed|ing|er|ers|ation|ations)\b",
     re.IGNORECASE,
