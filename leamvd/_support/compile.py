@@ -167,7 +167,9 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a compiled kernel, or say that it is going to be compiled."""
-        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        found = None
+        with suppress(OSError):  # the folder has gone, or it is another user's
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None:
             _announce()
         return found
@@ -181,7 +183,7 @@ class _Cache(FunctionCache):
                     path.unlink()
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError:  # the folder has gone, or the disk is full
+        except OSError:  # or the disk is full
             _warn_of_no_cache()
 
 
