@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from problems import sphere
@@ -316,18 +315,6 @@ def test_ctrl_c_while_sampling_leaves_the_best_so_far(monkeypatch: pytest.Monkey
     with pytest.raises(KeyboardInterrupt):
         opt.ask()
     np.testing.assert_array_equal(opt.result.x, expected)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(("n", "expected"), [(13, 1), (50_000, 2)])
-def test_a_few_columns_keep_one_thread_busy(n: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads without work would spin, and on a busy machine delay the one that has some a hundredfold."""
-    used = []
-    estimate = LEAMVD._estimate
-    monkeypatch.setattr(LEAMVD, "_estimate", lambda opt: (used.append(numba.get_num_threads()), estimate(opt)))
-    run_states(LEAMVD(np.zeros(n), seed=1), sphere, 2)
-    assert used == [expected] * 2
-    assert numba.get_num_threads() == 2
 
 
 def test_methods_without_step_sizes_say_so() -> None:
