@@ -1,6 +1,7 @@
 """Work on threads keeps its order and its bits, settings are put back, and a fork goes on."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -163,11 +164,17 @@ def fresh(tmp_path: Path, program: str, **variables: str) -> str:
     path = tmp_path / "program.py"  # numba stores nothing of functions without a file
     path.write_text(SEARCH + program)
     environment = os.environ | {"NUMBA_NUM_THREADS": "2"} | variables
-    done = subprocess.run(
-        [sys.executable, path], env=environment, capture_output=True, text=True, check=False, timeout=240
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    command, pipe = [sys.executable, str(path)], subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            shown, errors = process.communicate(timeout=240)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # with its children, which hold the pipes open
+            raise
+    assert process.returncode == 0, errors
+    return shown
 
 
 @pytest.mark.compiled
@@ -238,11 +245,21 @@ def allowed(X):
         X[0, i] = i
     return numba.get_num_threads()
 
+@kernel(parallel=10)
+def threads(X):
+    for i in numba.prange(X.size):
+        X[0, i] = numba.get_thread_id()
+
+for n in (10, 40):
+    X = np.ones((1, n))
+    threads(X)
+    print(len(np.unique(X)))
 print([allowed(np.ones((1, n))) for n in (11, 20, 25, 39, 1000)], numba.get_num_threads())
 numba.set_num_threads(2)
 print([allowed(np.ones((1, n))) for n in (11, 25, 1000)], numba.get_num_threads())
 """
-    assert fresh(tmp_path, program, NUMBA_NUM_THREADS="4") == "[2, 2, 3, 4, 4] 4\n[2, 2, 2] 2\n"
+    shown = fresh(tmp_path, program, NUMBA_NUM_THREADS="4", NUMBA_THREADING_LAYER="workqueue")
+    assert shown.splitlines() == ["1", "4", "[2, 2, 3, 4, 4] 4", "[2, 2, 2] 2"]
 
 
 @needs_fork
