@@ -116,8 +116,8 @@ def _on_threads(function: Callable[..., object], columns: int, options: dict[str
 @contextmanager
 def _limited(count: int, allowed: int) -> Iterator[None]:
     """Let parallel kernels of this thread use `count` of numba's threads, which are started, not all that it allows."""
-    numba.set_num_threads(count)
     try:
+        numba.set_num_threads(count)
         # numba's own scheduler ends the process when two threads of Python call it at once
         with _one_at_a_time if threading_layer() == "workqueue" else nullcontext():
             yield
