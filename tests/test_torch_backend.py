@@ -2,11 +2,14 @@
 
 import dataclasses
 import importlib
+import itertools
 import json
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -375,3 +378,27 @@ def test_provenance_says_what_computed_and_the_folder_depends_on_it(monkeypatch:
             training = dataclasses.replace(TINY.training, backend="torch", precision=precision)
             names.add(records.fingerprint(dataclasses.replace(TINY, training=training), data))
     assert len(names) == 5
+
+
+@needs_torch
+def test_calls_that_overlap_put_back_what_was(loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second call starts while the first one runs, and ends after it; `loose` looks at what is left."""
+    inside, first_ended, bmm = [threading.Event(), threading.Event()], threading.Event(), torch.bmm
+    waits = iter([(inside[0], inside[1]), (inside[1], first_ended)])  # of each call's first product
+
+    def waiting(*factors: Any) -> Any:
+        for here, until in itertools.islice(waits, 1):
+            here.set()
+            assert until.wait(60)
+        return bmm(*factors)
+
+    objective, X = by_torch(images(), device="cpu", n_threads=1), population()
+    expected = objective(X)
+    monkeypatch.setattr(torch, "bmm", waiting)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(objective, X)
+        assert inside[0].wait(60)
+        second = pool.submit(objective, X)
+        np.testing.assert_array_equal(first.result(60), expected)
+        first_ended.set()
+        np.testing.assert_array_equal(second.result(60), expected)

@@ -120,8 +120,8 @@ def _on_threads(function: Callable[..., object], columns: int, options: dict[str
 @contextmanager
 def _limited(count: int, allowed: int) -> Iterator[None]:
     """Let parallel kernels of this thread use `count` of numba's threads, which are started, not all that it allows."""
-    numba.set_num_threads(count)
     try:
+        numba.set_num_threads(count)
         # numba's own scheduler ends the process when two threads of Python call it at once
         with _one_at_a_time if threading_layer() == "workqueue" else nullcontext():
             yield
@@ -171,7 +171,9 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a compiled kernel, or say that it is going to be compiled."""
-        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        found = None
+        with suppress(OSError):  # the folder has gone, or it is another user's
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None:
             _announce()
         return found
@@ -185,7 +187,7 @@ class _Cache(FunctionCache):
                     path.unlink()
         try:
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError:  # the folder has gone, or the disk is full
+        except OSError:  # or the disk is full
             _warn_of_no_cache()
 
 

@@ -3,12 +3,12 @@
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from leamvd._support import checks
 
@@ -48,19 +48,51 @@ class Shared:
                 self._made.__exit__(None, None, None)
 
 
+class _Blas(NamedTuple):
+    """The libraries that multiply matrices, by what it is that their number of threads is set for."""
+
+    thread: ThreadpoolController  # the thread that sets it: MKL, and OpenBLAS that was built with OpenMP
+    process: ThreadpoolController  # all others
+
+
 @functools.cache
-def _blas() -> ThreadpoolController:
+def _blas() -> _Blas:
     import scipy.linalg.cython_blas  # noqa: F401  # kernels multiply matrices by SciPy's library: load it before looking
 
-    return ThreadpoolController()  # looks through the loaded libraries, which takes milliseconds
+    found = ThreadpoolController().select(user_api="blas")  # looks through what is loaded, which takes milliseconds
+    by_process: tuple[list[str], list[str]] = [], []
+    for library in found.info():
+        openmp = (library["internal_api"], library.get("threading_layer")) == ("openblas", "openmp")
+        by_process[not openmp and library["internal_api"] != "mkl"].append(library["filepath"])
+    return _Blas(*(found.select(filepath=paths) for paths in by_process))
 
 
-_one_blas_thread = Shared(lambda: _blas().limit(limits=1, user_api="blas"))
+@contextmanager
+def _process_on_one_blas_thread() -> Iterator[None]:
+    # threadpoolctl lets only one thread limit OpenBLAS, the first that does, and for others does nothing
+    OpenBLASController.clear_controlling_thread(force=True)
+    limit = _blas().process.limit(limits=1)
+    try:
+        yield
+    finally:
+        OpenBLASController.clear_controlling_thread(force=True)
+        limit.restore_original_limits()
+        OpenBLASController.clear_controlling_thread(force=True)
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which a matrix product runs on the thread that asks for it: its bits are then fixed."""
-    return _one_blas_thread
+_one_blas_thread = Shared(_process_on_one_blas_thread)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let a matrix product run on the thread that asks for it, this one or one of `workers`: its bits are fixed."""
+    with _blas().thread.limit(limits=1), _one_blas_thread:
+        yield
+
+
+def workers(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads that ask for matrix products on themselves alone within `one_blas_thread`."""
+    return ThreadPoolExecutor(n_threads, initializer=lambda: _blas().thread.limit(limits=1))
 
 
 def thread_count(n_threads: int | None) -> int:
@@ -77,7 +109,7 @@ def thread_count(n_threads: int | None) -> int:
 
 def in_threads(work: Callable[[Any], _T], items: Iterable[Any], n_threads: int | None) -> list[_T]:
     """Return ``work(item)`` for each of the items, in their order, computed on `n_threads` threads."""
-    with ThreadPoolExecutor(thread_count(n_threads)) as pool:
+    with workers(thread_count(n_threads)) as pool:
         return list(pool.map(work, items))
 
 

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array, kernel
-from leamvd._support.threads import in_halves, one_blas_thread, thread_count
+from leamvd._support.threads import in_halves, one_blas_thread, thread_count, workers
 from leamvd.networks.logistic import sigmoid_columns
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBM, images, sample_bits
@@ -159,7 +159,7 @@ class ContrastiveDivergence:
         )
         momentum = self._momentum if self._n_epochs < self._momentum_epochs else self._final_momentum
         threaded = self._n_threads > 1 and self._rbm.W.size >= _LARGE
-        with one_blas_thread(), ThreadPoolExecutor(1) if threaded else nullcontext() as pool:
+        with one_blas_thread(), workers(1) if threaded else nullcontext() as pool:
             while self._left.size and n_batches:
                 batch, self._left = np.split(self._left, [self._batch_size])
                 self._update(batch, momentum, scratch, pool)
