@@ -2,9 +2,10 @@
 
 from importlib.metadata import version
 
-from leamvd.optimizers.lea_mvd import LEAMVD, State
+from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.state import State
 
 __all__ = ["LEAMVD", "Reading", "State", "minimize"]
 __version__ = version("leamvd")

@@ -168,6 +168,8 @@ def test_c8_needs_contrastive_divergence_to_stand_still():
     moving = claims.c8(frame(STILL | {("own", 3, "cd"): [900.0, 100.0, 50.0]}), "MNIST")
     assert moving.answer == "does not hold"
     assert only(moving.evidence, method="lea-mvd", measure="sampled")["answer"] == "holds"
+    assert moving.evidence.columns[-1] == "answer"
+    assert moving.evidence.index.tolist() == [0, 1, 2, 3]
     assert only(moving.evidence, method="cd", measure="sampled")["gain"] == pytest.approx(50.0)
     other = claims.c8(frame(STILL | {("own", 3, "cd"): [9.0, 9.0, 1.0]}), "another")
     assert other.answer == "open"

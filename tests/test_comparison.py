@@ -89,6 +89,13 @@ def test_setting_says_what_was_run(study):
     assert rows[rows["setting"] == "methods"]["value"].tolist() == ["cd", "lea-mvd", "cma-es"]
 
 
+def test_the_smaller_study_has_the_same_budget(study):
+    small = comparison.smaller(dataclasses.replace(study, side=28, layers=(500, 500)))
+    assert (small.side, small.layers, small.inputs) == (7, (30, 30), ("own",))
+    assert (small.training, small.reading, small.seeds) == (study.training, study.reading, study.seeds)
+    assert (small.methods, small.n_images, small.dataset) == (study.methods, study.n_images, study.dataset)
+
+
 def test_summary_is_of_the_last_iteration_and_per_image(study, output):
     table = records.run(study, output)
     row = comparison.summary(table).loc[("own", 1, "lea-mvd")]

@@ -1,4 +1,4 @@
-"""Every figure of the quick run against the accepted one: first the arrays that it plots, then its pixels.
+"""Every figure of the quick run against the accepted one: first its words, colors and arrays, then its pixels.
 
 `make accept` renews what is accepted. Figures named timing-* show seconds or bytes and are not compared.
 """
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib import __version__ as matplotlib_version
@@ -35,13 +36,26 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {path.name: path for path in output.glob("*/figures/*")}
 
 
-def numbers(parts: list[dict[str, Any]]) -> list[np.ndarray[Any, Any]]:
+def words(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return what a figure shows but for its arrays."""
+    axes = [{name: value for name, value in part.items() if name != "arrays"} for part in shown["axes"]]
+    return shown | {"axes": axes}
+
+
+def numbers(shown: dict[str, Any]) -> list[np.ndarray[Any, Any]]:
     """Return all arrays of a figure, flat, with None as NaN."""
 
     def flat(value: Any) -> list[float]:
         return [x for v in value for x in flat(v)] if isinstance(value, list) else [np.nan if value is None else value]
 
-    return [np.array(flat(array)) for part in parts for array in part["arrays"]]
+    return [np.array(flat(array)) for part in shown["axes"] for array in part.get("arrays", [])]
+
+
+def assert_same(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert words(new) == words(old)
+    for before, after in zip(numbers(old), numbers(new), strict=True):
+        scale = np.nanmax(np.abs(before), initial=0.0)
+        np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6 * scale)
 
 
 def test_figures_are_those_accepted(figures: dict[str, Path]) -> None:
@@ -53,11 +67,7 @@ def test_figures_are_those_accepted(figures: dict[str, Path]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_arrays(figures: dict[str, Path], name: str) -> None:
     old, new = (json.loads(path.read_text()) for path in (ACCEPTED / f"{name}.json", figures[f"{name}.json"]))
-    words = [[{k: v for k, v in part.items() if k != "arrays"} for part in parts] for parts in (old, new)]
-    assert words[0] == words[1]
-    for before, after in zip(numbers(old), numbers(new), strict=True):
-        scale = np.nanmax(np.abs(before), initial=0.0)
-        np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6 * scale)
+    assert_same(old, new)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -69,15 +79,72 @@ def test_pixels(figures: dict[str, Path], name: str, tmp_path: Path) -> None:
     assert compare_images(str(ACCEPTED / f"{name}.png"), str(actual), SAME_FONTS if same else OTHER_FONTS) is None
 
 
-def test_a_drift_is_caught(tmp_path: Path) -> None:
-    """A curve that moves by a thousandth of its range is seen in the arrays, by a tenth in the pixels too."""
-    saved = []
-    for shift in (0.0, 0.001, 0.1):
+def saved(folder: Path, shift: float = 0.0, error: float = 0.1, **words: str) -> Path:
+    """Save a small figure with one thing of each kind; return its path without an ending."""
+    names = {"title": "t", "x": "x", "y": "y", "first": "cd", "color": "C0", "tick": "one", "line": "-"} | words
+    figure, axes = style.new(1, 2)
+    left, right = axes[0]
+    left.plot([0, 1, 2], [0, 1 + shift, 2], names["line"], color=names["color"], label=names["first"])
+    left.errorbar([0, 1, 2], [2, 1, 1], error, color="C1", label="lea-mvd")
+    left.fill_between([0, 1, 2], 0, [1, 2, 1 - error], color=names["color"], alpha=0.2)
+    left.set_xticks([0, 1, 2], [names["tick"], "two", "three"])
+    left.legend()
+    right.scatter([0, 1], [0, 1], c=[0, 1 + shift], cmap="viridis")
+    right.imshow(np.eye(2) * (1 + shift), extent=(0, 1, 0, 1))
+    right.bar([1, 2], [1, 2 + shift], color=names["color"])
+    figure.suptitle(names["title"])
+    figure.supxlabel(names["x"])
+    figure.supylabel(names["y"])
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center")
+    style.save(figure, "small", folder)
+    return folder / "figures" / "small"
+
+
+def read(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())
+    return content
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"shift": 0.001}, {"error": 0.05}, {"title": "T"}, {"x": "X"}, {"y": "Y"}, {"first": "cma-es"},
+        {"color": "C2"}, {"tick": "1"}, {"line": "--"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_pixels_may_miss_is_seen(tmp_path: Path, fault: dict[str, Any]) -> None:
+    accepted = read(saved(tmp_path / "accepted"))
+    assert_same(accepted, read(saved(tmp_path / "again")))
+    with pytest.raises(AssertionError):
+        assert_same(accepted, read(saved(tmp_path / "faulty", **fault)))
+
+
+def test_swapped_colors_are_seen(tmp_path: Path) -> None:
+    """Two curves that change colors keep their arrays and their legend's texts."""
+    made = []
+    for folder, colors in (("old", ("C0", "C1")), ("new", ("C1", "C0"))):
         figure, axes = style.new()
-        axes[0, 0].plot([0, 1, 2], [0, 1 + shift, 2])
-        style.save(figure, f"curve-{round(1000 * shift)}", tmp_path)
-        saved.append(tmp_path / "figures" / f"curve-{round(1000 * shift)}")
-    old, near, far = (numbers(json.loads(path.with_suffix(".json").read_text())) for path in saved)
-    for new in (near, far):
-        assert not all(np.allclose(a, b, rtol=1e-6, atol=2e-6) for a, b in zip(old, new, strict=True))
-    assert compare_images(*(str(path.with_suffix(".png")) for path in (saved[0], saved[2])), SAME_FONTS) is not None
+        for name, color, x in zip(("cd", "lea-mvd"), colors, (1, 2), strict=True):
+            axes[0, 0].plot([0, x], color=color, label=name)
+        axes[0, 0].legend()
+        style.save(figure, "colors", tmp_path / folder)
+        made.append(read(tmp_path / folder / "figures" / "colors"))
+    assert made[0]["axes"][0]["legend"] == [["cd", "#1f77b4 - None #1f77b4"], ["lea-mvd", "#ff7f0e - None #ff7f0e"]]
+    with pytest.raises(AssertionError):
+        assert_same(*made)
+
+
+def test_a_large_drift_is_seen_in_the_pixels(tmp_path: Path) -> None:
+    pictures = [str(saved(tmp_path / str(shift), shift).with_suffix(".png")) for shift in (0.0, 0.5)]
+    assert compare_images(*pictures, SAME_FONTS) is not None
+
+
+def test_a_color_bar_is_named_and_three_axes_have_three_labels() -> None:
+    figure, axes = style.new(subplot_kw={"projection": "3d"})
+    axes[0, 0].set(xlabel="a", ylabel="b", zlabel="c")
+    figure.colorbar(axes[0, 0].scatter([0, 1], [0, 1], [0, 1], c=[0, 1]), ax=axes, label="weight")
+    solid, bar = style.plotted(figure)
+    assert solid["labels"] == ["a", "b", "c"]
+    assert bar == {"title": "", "labels": ["", "weight"], "scales": ["linear", "linear"]}
+    plt.close(figure)

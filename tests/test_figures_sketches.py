@@ -30,6 +30,14 @@ def drawn(figure: Figure, panel: int, *columns: object) -> bool:
     return any(array.shape == want.shape and np.allclose(array, want, rtol=1e-6, equal_nan=True) for array in arrays)
 
 
+def looks(figure: Figure, panel: int, legend: str) -> list[str]:
+    """Return how the legend says that something is drawn, and how the lines with that label are."""
+    axes = figure.axes[panel]
+    entries = dict(plotted(figure)[panel]["legend"])
+    drawn_like = [plotted(figure)[panel]["looks"][k] for k, line in enumerate(axes.lines) if line.get_label() == legend]
+    return [entries[legend], *drawn_like]
+
+
 def test_weights() -> None:
     table = selection_pressure.weights(6, [0.0, 2.0])
     figure = drawn_selection.weights(table)
@@ -47,6 +55,12 @@ def test_differences() -> None:
         assert drawn(figure, panel, own["rank"], own["simulated"])
         assert drawn(figure, panel, own["rank"], own["closest"])
         assert drawn(figure, panel, own["rank"], own["stated"]) == (method in selection_pressure.STATED)
+        (bars,) = figure.axes[panel].collections
+        ends = np.array([path.vertices for path in bars.get_paths()])
+        np.testing.assert_allclose(ends[:, 0], own[["rank", "simulated"]] - [0, 2] * own[["error", "error"]].to_numpy())
+        np.testing.assert_allclose(ends[:, 1], own[["rank", "simulated"]] + [0, 2] * own[["error", "error"]].to_numpy())
+        assert figure.axes[panel].get_xlabel() == "rank (1 = best)"
+    assert figure.axes[0].get_ylabel() == "less the exact probability\n(percentage points)"
 
 
 def test_pressure() -> None:
@@ -55,6 +69,8 @@ def test_pressure() -> None:
     for panel, column in enumerate(("rank_share", "size_share")):
         for _, own in table.dropna().groupby("population_size"):
             assert drawn(figure, panel, own["exponent"], own[column])
+    assert [axes.get_ylabel().split(" / ")[0] for axes in figure.axes] == ["expected rank", "effective sample size"]
+    assert {axes.get_xlabel() for axes in figure.axes} == {"exponent"}
     binary = table[(table["method"] == selection_pressure.BINARY) & (table["population_size"] == 8)][
         "rank_share"
     ].item()
@@ -75,42 +91,52 @@ def test_models(exponents: list[float]) -> None:
             level = ((x - row["mean1"]) / row["std1"]) ** 2 + ((y - row["mean2"]) / row["std2"]) ** 2
             np.testing.assert_allclose(level, k**2)
         assert len(ellipses) == 2
+    assert (figure.get_supxlabel(), figure.get_supylabel()) == ("$x_1$", "$x_2$")
 
 
 def test_scene_2d() -> None:
     scene = search_directions.scene(PLAN, 2, 4, 2)
-    figure = drawn_directions.scene_2d(scene)
+    figure = drawn_directions.scene_2d(*scene)
     points, v = scene.points, scene.vectors
     assert drawn(figure, 0, points["x1"], points["x2"])
     assert drawn(figure, 1, points["rank"][1:], points["projection"][1:])
     for name in ("toward", "away", "P"):
         assert drawn(figure, 2, [0, v.loc[name, "x1"]], [0, v.loc[name, "x2"]])
-    for name in ("v descent", "v printed"):
+    for name in ("v toward", "v away"):
         assert drawn(figure, 2, [v.loc[name, "x1"]], [v.loc[name, "x2"]])
     for _, own in scene.slices.groupby("direction"):
         assert drawn(figure, 3, own["distance"], 100 * own["change"])
+    # toward the best is blue, as printed red and P green wherever they are drawn
+    colors = {"toward": "#1f77b4", "away": "#d62728", "P": "#2ca02c"}
+    for panel, names in ((2, ("toward", "away", "P", "v toward", "v away")), (3, ("P", "toward", "away"))):
+        legend = plotted(figure)[panel]["legend"]
+        assert [look.split()[0] for _, look in legend] == [colors[name.removeprefix("v ")] for name in names]
+        assert ["best" in text for text, _ in legend] == ["toward" in name for name in names]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "$x_1$", "rank (2 = second best)", "step in $x_1$", "distance from the mean"
+    ]  # fmt: skip
 
 
 def test_scene_3d_draws_opposite_steps() -> None:
     scene = search_directions.scene(PLAN, 3, 4, 2)
-    figure = drawn_directions.scene_3d(scene)
+    figure = drawn_directions.scene_3d(scene.points, scene.vectors, scene.numbers, scene.label)
     mean = scene.vectors.loc["mean"].to_numpy()
     ends = []
     for panel in figure.axes:
         lines = [np.array(line.get_data_3d()).T for line in panel.lines]  # type: ignore[attr-defined]
         steps = [line[1] - line[0] for line in lines if line.shape == (2, 3)]
         assert len(steps) == 3
-        np.testing.assert_allclose([np.linalg.norm(step) for step in steps], scene.radius)
+        np.testing.assert_allclose([np.linalg.norm(step) for step in steps], scene.numbers["norm of sigma"])
         assert any(np.allclose(line, mean) for line in lines)
         ends.append(steps[1])
     np.testing.assert_allclose(ends[0], -ends[1])  # mu_ani is negative here
-    assert scene.descent_mean < 0
+    assert scene.numbers["mu_ani"] < 0
 
 
 def test_a_scene_without_a_path_can_be_drawn() -> None:
     scene = search_directions.scene(PLAN, 2, 1, 0)
     assert not scene.vectors.loc["P"].any()
-    assert drawn(drawn_directions.scene_2d(scene), 2, [0, 0], [0, 0])
+    assert drawn(drawn_directions.scene_2d(*scene), 2, [0, 0], [0, 0])
 
 
 def test_runs() -> None:
@@ -123,6 +149,12 @@ def test_runs() -> None:
     own = trace[trace["seed"] == 0]
     for panel, column in ((0, "best"), (1, "beta1"), (1, "beta2"), (2, "std")):
         assert drawn(steps, panel, own["generation"], own[column])
+    assert [axes.get_ylabel() for axes in steps.axes] == ["best value", "step sizes", "$\\|\\sigma\\| / \\sqrt{n}$"]
+    assert looks(figure, 0, "$C_{ani}$") == ["#1f77b4 - None #1f77b4"] * 2
+    assert looks(figure, 0, "$\\hat C_{ani}$") == ["#d62728 - None #d62728"] * 2
+    assert drawn(figure, 0, *figure.axes[0].lines[0].get_data())
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), own["descent_path"])
+    np.testing.assert_array_equal(figure.axes[0].lines[1].get_ydata(), own["hat_path"])
     for success in (True, False):
         marks = own[(own["generation"] > 1) & (own["success"] == success)]["generation"]
         assert drawn(steps, 1, marks, np.full(len(marks), -0.2))
@@ -135,6 +167,19 @@ def test_resets_are_marked_and_drawn() -> None:
         assert drawn(figure, 1, own["generation"], own["relative"])
         if seed == 0:
             assert drawn(figure, 0, own["generation"], own["std"])
+    # each reading has its own color and style, in the legend and in both panels
+    styles = {"1": "#d62728 - None #d62728", "initial": "#ff7f0e -- None #ff7f0e", "off": "#1f77b4 : None #1f77b4"}
+    for reading, style in styles.items():
+        runs = table[table["reading"] == reading].groupby("seed")
+        for panel, column in ((0, "std"), (1, "relative")):
+            assert looks(figure, panel, f"reset = {reading}") == [style, style]
+            shown = [line for line, look in zip(figure.axes[panel].lines, plotted(figure)[panel]["looks"], strict=True)
+                     if look == style]  # fmt: skip
+            expected = [own[column].tolist() for _, own in runs][: len(shown)]
+            assert [np.asarray(line.get_ydata()).tolist() for line in shown] == expected
+            assert len(shown) == (1, 2)[panel]
+    assert figure.axes[0].get_ylabel() == "$\\|\\sigma\\| / \\sqrt{n}$"
+    assert figure.axes[1].get_ylabel() == "best value / first best value"
     one = table[table["reading"] == "1"]
     steps = drawn_directions.steps(one, "ellipsoid")
     (generation,) = one[(one["seed"] == 0) & one["reset"]]["generation"]
@@ -142,9 +187,15 @@ def test_resets_are_marked_and_drawn() -> None:
 
 
 def test_signs() -> None:
-    table = search_directions.signs(search_directions.shifts(PLAN, [1, 3]))
+    table = search_directions.signs(search_directions.shifts(PLAN, search_directions.FUNCTIONS.values(), [1, 3]))
     figure = drawn_directions.signs(table, 5)
     for panel, (function, own) in enumerate(table.groupby("function", sort=False)):
         assert figure.axes[panel].get_title() == f"{function}, n = 5"
         shown = [x for line in figure.axes[panel].lines[:2] for x in np.asarray(line.get_xdata()).tolist()]
         assert sorted(shown) == sorted(own["lower"])
+        assert figure.axes[panel].get_xlabel() == "populations in which f falls (%)"
+        names = [text.get_text().replace("$C_{ani}$", "C_ani") for text in figure.axes[0].get_yticklabels()]
+        for line, (_, rows) in zip(figure.axes[panel].lines, own.groupby("generation"), strict=False):
+            places = np.asarray(line.get_ydata(), dtype=float)
+            assert [names[round(place)] for place in places] == list(rows["shift"])
+            np.testing.assert_array_equal(line.get_xdata(), rows["lower"])

@@ -1,10 +1,12 @@
 """Runs taken apart: what is recorded agrees with the states it comes from, and with the algorithm's own rules."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from leamvd.paper import search_directions
 from leamvd.paper.search_directions import SHIFTS, Plan, ellipsoid, sphere
@@ -24,29 +26,58 @@ def resets() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def shifts() -> pd.DataFrame:
-    return search_directions.shifts(SMALL, [1, 4])
+    return search_directions.shifts(SMALL, [sphere, ellipsoid], [1, 4])
+
+
+class Tilted:
+    """A reader's own objective: a callable without a name, whose values are negative near its optimum."""
+
+    def __call__(self, X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.asarray(((X - 1) ** 2).sum(axis=1) - 1e6)
 
 
 def test_functions_by_loops() -> None:
     X = np.array([[1.0, -2.0, 3.0], [0.0, 0.0, 0.0]])
     assert list(sphere(X)) == [14.0, 0.0]
     np.testing.assert_allclose(ellipsoid(X), [1 + 10 * 4 + 100 * 9, 0])
-    assert float(sphere(X[0])) == 14.0
 
 
 def test_plan_takes_changes_and_refuses_nonsense() -> None:
-    assert search_directions.plan("quick", n_var=None, seeds=[3]) == dataclasses.replace(Plan(), seeds=(3,))
+    assert search_directions.plan("quick", seeds=[3]) == dataclasses.replace(Plan(), seeds=(3,))
     assert len(search_directions.plan("paper").seeds) == 30
-    for changes, name in (
-        ({"function": "cube"}, "function"),
-        ({"seeds": []}, "seeds"),
-        ({"n_populations": 0}, "n_populations"),
-        ({"start": -1.0}, "start"),
+    for changes, kind, message in (
+        ({"objective": "cube"}, TypeError, "objective must be callable, got 'cube'"),
+        ({"seeds": []}, ValueError, "seeds must hold one or more seeds"),
+        ({"n_populations": 0}, ValueError, "n_populations"),
+        ({"start": -1.0}, ValueError, "start"),
+        ({"sigma": 1.0}, TypeError, "sigma"),
     ):
-        with pytest.raises(ValueError, match=name):
+        with pytest.raises(kind, match=message):
             search_directions.plan("quick", **changes)
     with pytest.raises(ValueError, match="profile"):
         search_directions.plan("huge")
+
+
+def test_parameters_are_the_fields_of_a_plan_that_a_notebook_sets() -> None:
+    namespace = {"objective": sphere, "n_var": 7, "n_gen": None, "seed": 1, "generation": 4, "np": np, "start": 0.0}
+    changes = search_directions.parameters(namespace)
+    assert changes == {"objective": sphere, "n_var": 7, "start": 0.0}
+    assert search_directions.plan("quick", **changes) == Plan(objective=sphere, n_var=7, start=0.0)
+
+
+def test_any_callable_is_searched_and_shown() -> None:
+    plan = dataclasses.replace(SMALL, objective=Tilted(), n_populations=20)
+    assert (plan.label, SMALL.label) == ("Tilted, n = 6", "ellipsoid, n = 6")
+    runs = search_directions.trace(plan)
+    assert (runs.groupby("seed")["best"].last() < runs.groupby("seed")["best"].first()).all()
+    scene = search_directions.scene(plan, 2, 4, seed=2)
+    assert scene.label == "Tilted, n = 2, generation 4"
+    # the values are negative: the change is relative to their size, so that lower stays lower
+    toward = scene.slices.query("direction == '$C_{ani}$, toward the best'")["change"]
+    assert toward.iloc[-1] < 0
+    table = search_directions.signs(search_directions.shifts(plan, [plan.objective], [1]))
+    verdicts = table.set_index(["function", "shift"])["verdict"]
+    assert (verdicts["Tilted", SHIFTS[0]], verdicts["Tilted", SHIFTS[1]]) == ("descends", "climbs")
 
 
 def test_trace_follows_the_rules_of_beta(trace: pd.DataFrame) -> None:
@@ -105,14 +136,26 @@ def test_resets_happen_after_ten_failures_and_to_their_reading(resets: pd.DataFr
         first = marks.index[0]
         assert list(own.loc[first - 9 : first - 1, "stagnation"]) == list(range(1, 10))
         assert marks["std"].to_numpy() == pytest.approx(1.0 if reading == "1" else own["std"].iloc[0])
-    # the finding: with the printed reset these runs never improve on their start; without it they do
-    table = search_directions.stuck(resets).set_index("reading")
+    # with the printed reset these runs never improve on their start; without it they do
+    table = search_directions.stuck(resets)
     assert table.loc["1", "stuck"] == 2
     assert table.loc["off", "stuck"] == 0
     assert table.loc["off", "final"] < 1
-    text = search_directions.report_resets(resets)
-    assert "2 of 2 runs never improved" in text
-    assert "to 1;" in text
+    assert list(table.loc["1", ["runs", "after"]]) == [2, 1.0]
+    assert np.isnan(table.loc["off", "before"])
+
+
+def test_stuck_counts_and_takes_medians() -> None:
+    # three runs whose last values, and whose standard deviations before resets, have a median far from their mean
+    rows = [
+        ("initial", seed, generation, generation == 2, std, relative)
+        for seed, last in ((0, 0.1), (1, 0.2), (2, 1.0))
+        for generation, std, relative in ((1, 10.0 * (seed + 1) ** 2, 1.0), (2, 5.0 + seed**3, 1.0), (3, 4.0, last))
+    ]
+    table = pd.DataFrame(rows, columns=["reading", "seed", "generation", "reset", "std", "relative"])
+    row = search_directions.stuck(table).loc["initial"].to_dict()
+    expected = {"runs": 3, "resets": 3, "before": 40.0, "after": 6.0, "stuck": 1, "final": 0.2}
+    assert row == pytest.approx(expected)
 
 
 def test_start_at_the_optimum_itself() -> None:
@@ -137,11 +180,24 @@ def test_scene(n_var: int) -> None:
     rest = (now.population[1:] - now.population[0]).mean(axis=0)
     assert float(rest @ v.loc["away"]) == pytest.approx(now.descent_mean**2)
     np.testing.assert_allclose(np.abs(v.loc["toward"]), np.abs(v.loc["away"]))
-    for reading, step in (("v descent", "toward"), ("v printed", "away")):
-        np.testing.assert_allclose(v.loc[reading], now.beta2 * now.path + (1 - now.beta2) * v.loc[step])
+    for step in ("toward", "away"):
+        np.testing.assert_allclose(v.loc[f"v {step}"], now.beta2 * now.path + (1 - now.beta2) * v.loc[step])
     points = scene.points
-    assert points["projection"][1:].mean() == pytest.approx(scene.descent_mean)
-    assert points["projection"][1:].std(ddof=0) == pytest.approx(scene.descent_std)
+    length = np.sqrt((v**2).sum(axis=1))
+    assert scene.numbers.to_dict() == pytest.approx(
+        {
+            "mu_ani": points["projection"][1:].mean(),
+            "sigma_ani": points["projection"][1:].std(ddof=0),
+            "beta_2": now.beta2,
+            "norm of sigma": np.linalg.norm(now.std),
+            "norm of P": length["P"],
+            "norm of C_ani": length["C_ani"],
+            "step along C_ani": length["toward"],
+            "part of P in v": now.beta2 * length["P"],
+            "part of C_ani in v": (1 - now.beta2) * length["toward"],
+        }
+    )
+    assert scene.label == f"ellipsoid, n = {n_var}, generation 4"
     assert list(points.index[points["in_u"]]) == sorted(now.descent_rows)
     feet = points[[name.replace("x", "f") for name in names]].to_numpy()
     np.testing.assert_allclose((now.population - feet) @ C, 0, atol=1e-14)
@@ -149,11 +205,10 @@ def test_scene(n_var: int) -> None:
         step = v.loc[search_directions.SLICES[str(direction)]].to_numpy()
         end = now.mean + own["distance"].iloc[-1] * step / np.linalg.norm(step)
         assert own["change"].iloc[-1] == pytest.approx(float(ellipsoid(end)) / float(ellipsoid(now.mean)) - 1)
-    assert "generation 4" in search_directions.report_scene(scene)
 
 
 def test_shifts_move_the_mean(shifts: pd.DataFrame) -> None:
-    plan = dataclasses.replace(SMALL, function="sphere", n_gen=4)
+    plan = dataclasses.replace(SMALL, objective=sphere, n_gen=4)
     state = [opt.state for opt in plan.run(7)][-1]
     own = shifts.query("function == 'sphere' and generation == 4 and seed == 7").set_index("shift")["change"]
     steps = {
@@ -179,31 +234,61 @@ def test_signs_of_the_steps(shifts: pd.DataFrame) -> None:
         assert verdicts[function, 1, SHIFTS[0]] == "descends"
         assert verdicts[function, 1, SHIFTS[1]] == "climbs"
         assert (function, 1, "P") not in verdicts.index
-    text = search_directions.report_signs(table)
-    assert "climb as printed? **Yes.**" in text
-    assert "**Undecided.**" in search_directions.report_signs(table.assign(verdict="undecided"))
-    assert "**Not always.**" in search_directions.report_signs(table.assign(verdict="descends"))
+
+
+def changes(*samples: list[float]) -> pd.DataFrame:
+    """Return a table as `shifts` does, of one sample per generation."""
+    rows = [("sphere", generation, "P", x, True) for generation, sample in enumerate(samples) for x in sample]
+    return pd.DataFrame(rows, columns=["function", "generation", "shift", "change", "moved"])
 
 
 def test_sign_test_is_undecided_on_noise() -> None:
     rng = np.random.default_rng(1)
-    frames = [
-        pd.DataFrame({"function": "sphere", "generation": g, "shift": "P", "change": rng.standard_normal(100)})
-        for g in range(20)
-    ]
-    table = search_directions.signs(pd.concat(frames).assign(moved=True))
+    table = search_directions.signs(changes(*rng.standard_normal((20, 100)).tolist()))
     assert (table["verdict"] == "undecided").all()  # false alarm at most once in 100
     assert (table["populations"] == 100).all()
-    clear = search_directions.signs(pd.concat(frames).assign(moved=True, change=1.0))
-    assert (clear["verdict"] == "climbs").all() & (clear["lower"] == 0).all()
 
 
-def test_reports_of_runs(trace: pd.DataFrame) -> None:
-    assert "**yes**" in search_directions.report_directions(trace)
-    assert "**no**" in search_directions.report_directions(trace.assign(hat_path=0.1))
-    text = search_directions.report_steps(trace.assign(success=True, beta2=1.0))
-    assert "100 % of the generations found a new best" in text
-    assert "$\\beta_2$ was 1 in 100 %" in text
+def test_sign_test_holds_the_false_alarms_of_the_whole_table() -> None:
+    sample = [-1.0] * 64 + [1.0] * 36  # p = 0.0066: below 0.01 alone, above 0.01 / 20 among twenty
+    alone, among = search_directions.signs(changes(sample)), search_directions.signs(changes(*[sample] * 20))
+    assert alone["p"].tolist() == pytest.approx([stats.binomtest(64, 100).pvalue])
+    assert alone["verdict"].tolist() == ["descends"]
+    assert set(among["verdict"]) == {"undecided"}
+
+
+def test_sign_test_counts_what_falls() -> None:
+    # skewed: the median and the mean differ in sign; where nothing changes, nothing descends and nothing climbs
+    table = search_directions.signs(changes([-0.01] * 90 + [5.0] * 10, [0.0] * 100, [0.0] * 40 + [2.0] * 60))
+    assert table["lower"].tolist() == [90, 0, 0]
+    assert table["median change"].tolist() == pytest.approx([-1, 0, 200])
+    assert table["verdict"].tolist() == ["descends", "undecided", "climbs"]
+    assert table["p"].tolist() == pytest.approx([stats.binomtest(90, 100).pvalue, 1, 2 * 0.5**60])
+
+
+def test_angles_and_steps_summarize_the_trace() -> None:
+    # skewed, so that means and medians differ; the first generation has neither succeeded nor failed
+    table = pd.DataFrame(
+        {
+            "seed": [0, 0, 0, 0, 1, 1],
+            "generation": [1, 2, 3, 4, 1, 2],
+            "success": [False, True, False, False, False, True],
+            "reset": [False, False, False, True, False, False],
+            "beta1": [9.0, 1.4, 0.7, 0.1, 9.0, 1.5],
+            "beta2": [1.0, 1.0, 0.9, 0.8, 1.0, 1.0],
+            "descent_share": [np.nan, 0.0, 0.1, 0.8, np.nan, 0.0],
+            "hat_path": [np.nan, 0.0, 0.0, 0.0, np.nan, -1e-9],
+            "descent_path": [np.nan, -0.6, 0.1, 0.2, np.nan, 0.3],
+            "descent_length": [0.1, 0.2, 0.2, 0.9, 0.1, 0.2],
+        }
+    )
+    angles = search_directions.angles(table)
+    assert angles["size of the"].tolist() == ["cosine of C_hat and P", "cosine of C_ani and P", "length of C_ani"]
+    expected = [[0, 0, 1e-9], [0.1, 0.25, 0.6], [0.1, 0.2, 0.9]]
+    np.testing.assert_allclose(angles[["smallest", "median", "largest"]], expected, rtol=1e-12)
+    steps = search_directions.steps(table)
+    np.testing.assert_allclose(steps, [[100 / 3, 0.1, 1.4, 100 / 3, 30, 1], [100, 1.5, 1.5, 100, 0, 0]])
+    assert steps.index.tolist() == [0, 1]
 
 
 def test_float32_runs() -> None:

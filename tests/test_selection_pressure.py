@@ -47,7 +47,7 @@ def test_simulation_agrees_with_the_formulas(size: int) -> None:
     assert (((table["share"] - table["exact"]) / table["error"]).abs() < 5).all()
 
 
-def test_goodness_rejects_another_law_and_only_that() -> None:
+def test_goodness_rejects_another_method_and_only_that() -> None:
     tests = selection_pressure.goodness(selection_pressure.simulate(24, 100_000, seed=4)).set_index(
         ["tournament", "against"]
     )
@@ -67,7 +67,7 @@ def test_chi_square_pools_rare_ranks() -> None:
         assert found == pytest.approx((statistic, len(pooled) - 1, stats.chi2.sf(statistic, len(pooled) - 1)))
 
 
-def test_weights_hold_every_law() -> None:
+def test_weights_hold_every_method() -> None:
     table = selection_pressure.weights(10, [0.0, 1.5])
     methods = {method: group["weight"].to_numpy() for method, group in table.groupby("method")}
     np.testing.assert_array_equal(methods["exponent 1.5"], selection.fractional_tournament(10, 1.5))
@@ -102,7 +102,7 @@ def test_total_variation_is_the_largest_difference_of_any_event() -> None:
     assert selection_pressure.total_variation(p, q) == pytest.approx(max(abs(p[e].sum() - q[e].sum()) for e in events))
 
 
-def test_differences_are_from_the_exact_law() -> None:
+def test_differences_are_from_the_exact_probability() -> None:
     counts, nearest = selection_pressure.simulate(6, 5_000, seed=0), selection_pressure.closest(6)
     table = selection_pressure.differences(counts, nearest)
     assert len(table) == 18
@@ -135,22 +135,3 @@ def test_normal_models_by_loops() -> None:
             assert std == pytest.approx(np.sqrt(variance))
         assert row.distance == pytest.approx(np.hypot(row.mean1 - 1, row.mean2 - 1))
     assert models["area"].iloc[0] == pytest.approx(1)
-
-
-def test_reports_say_what_the_tables_say() -> None:
-    tests = selection_pressure.goodness(selection_pressure.simulate(24, 100_000, seed=4))
-    nearest = selection_pressure.closest(24)
-    text = selection_pressure.report_tournaments(tests, nearest)
-    assert "contradicts none of the formulas" in text
-    assert "nearly holds" in text
-    assert "does not hold: the nearest whole exponent is 3" in text
-    wrong = tests.assign(rejected=True)
-    assert "contradicts the formula of binary tournament and" in selection_pressure.report_tournaments(wrong, nearest)
-    table = selection_pressure.pressure([24], [0.5])
-    assert "not sharper" in selection_pressure.report_pressure(table, 0.5)
-    assert "not milder" in selection_pressure.report_pressure(table, 4.0)
-    _, models = selection_pressure.normal_models(24, [2.0, 0.0], seed=1)
-    assert "ellipse's area shrinks" in selection_pressure.report_models(models)
-    upside_down = models.assign(area=[1.0, 0.5], distance=[2.0, 1.0])
-    assert "does not always shrink" in selection_pressure.report_models(upside_down)
-    assert "does not always fall" in selection_pressure.report_models(upside_down)

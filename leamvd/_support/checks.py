@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
+
+from leamvd._support.compile import Array
 
 
 def integer(name: str, value: object, *, at_least: int | None = None, at_most: int | None = None) -> int:
@@ -56,26 +58,55 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
     return value
 
 
-def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """Return `value` as a C-contiguous array of finite numbers of this dtype and shape (None: any length).
+def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> Array:
+    """Return `value` as a C-contiguous array of real numbers of this dtype and shape (None: any length); NaN is one.
 
-    The caller's array is returned itself where it already fits, so do not write to the result.
+    What it cannot hold is refused: masks, imaginary parts, fractions where it holds integers, and integers beyond those
+    that it tells apart. The caller's array is returned itself where it already fits, so do not write to the result.
     """
     try:
-        result = np.ascontiguousarray(value, dtype=dtype) if shape else np.asarray(value, dtype=dtype)
-    except (TypeError, ValueError):
+        given = np.asanyarray(value)  # the mask kept
+    except (TypeError, ValueError):  # rows of different lengths
         raise TypeError(f"{name} must be an array of numbers, got {value!r:.200}") from None
-    given = np.shape(value)
-    if len(given) != len(shape) or any(
-        want is not None and have != want for have, want in zip(given, shape, strict=True)
+    wanted = np.dtype(dtype)
+    fits = given.dtype == wanted and type(given) is np.ndarray
+    if not fits:
+        _check_kind(name, given, wanted)
+    if len(given.shape) != len(shape) or any(
+        want is not None and have != want for have, want in zip(given.shape, shape, strict=True)
     ):
         want = "(" + ", ".join("any" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise ValueError(f"{name} must have shape {want}, got {given}")
+        raise ValueError(f"{name} must have shape {want}, got {given.shape}")
+    if not fits:
+        with np.errstate(over="ignore"):  # `array` says what has become infinite
+            given = np.asarray(given, wanted)
+    return np.ascontiguousarray(given) if shape else given
+
+
+def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> Array:
+    """Return `value` as `numbers` does, if all of them are finite; a ValueError otherwise."""
+    result = numbers(name, value, shape=shape, dtype=dtype)
     finite = np.isfinite(result)
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise ValueError(f"{name} must be finite, got {result[where]} at index {where}")
     return result
+
+
+def _check_kind(name: str, given: Array, dtype: np.dtype[Any]) -> None:
+    """Raise where a conversion to `dtype` would lose what the numbers say."""
+    if np.ma.is_masked(given):
+        raise TypeError(f"{name} must not be masked, got {given!r:.200}")
+    whole = dtype.kind == "i"
+    if given.dtype.kind in ("bcf" if whole else "c"):
+        raise TypeError(f"{name} must be an array of {'integers' if whole else 'real numbers'}, got {given!r:.200}")
+    if given.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be an array of numbers, got {given!r:.200}")
+    if given.dtype.kind in "iu" and given.size:
+        limit = np.iinfo(dtype).max if whole else 2 ** (np.finfo(dtype).nmant + 1)
+        largest = max(int(given.max()), -int(given.min()))
+        if largest > limit:
+            raise ValueError(f"{name} must hold integers that {dtype} tells apart, up to {limit}, got {largest}")
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:

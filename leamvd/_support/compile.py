@@ -20,6 +20,8 @@ from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numpy.typing import NDArray
 
+from leamvd._support.interrupts import uninterrupted
+
 _F = TypeVar("_F", bound=Callable[..., object])
 
 # Arrays of any kind; and what kernels take: real arrays of either precision, row numbers, the random streams' words.
@@ -77,6 +79,9 @@ def kernel(
 def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
     """Return a function that numba compiles when it is first called, and stores on disk if it can."""
     dispatcher = numba.njit(**options)(function)
+    dispatcher.compile = uninterrupted()(
+        dispatcher.compile
+    )  # within, numba would swallow Ctrl-C, or keep half a kernel
     try:
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
     except (RuntimeError, OSError):  # numba finds no folder that it can write to

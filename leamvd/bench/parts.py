@@ -33,15 +33,16 @@ def measure(n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     X, real = np.ones((POPULATION_SIZE, n), dtype), np.dtype(dtype).type
     order, ir = np.arange(POPULATION_SIZE), np.arange(1, 5)
     weights, steps, none = np.full(POPULATION_SIZE, 1 / POPULATION_SIZE, dtype), np.zeros(new, dtype), real(0)
-    mean, std, path, descent, previous = np.ones((5, n), dtype)
+    vectors = directions.Vectors(*(np.ones(n, dtype) for _ in range(5)))
+    combination = sampling.Combination(ir, steps[:4], none, real(0.1))
+    shift, drawn = sampling.Shift(none, steps), np.zeros(1, np.int64)
     empty, place, scratch = np.empty(0, dtype), Place(np.uint64(0), 1, False, 0), random_streams.scratch(X)
 
     def second() -> None:
-        coefficients = steps[:4], none, real(0.1), none, steps
-        sampling.regenerate(X, order, ir, *coefficients, mean, std, path, descent, previous, empty, empty, place)
+        sampling.regenerate(X, order, vectors, combination, shift, empty, empty, place, drawn)
 
     works = {
-        "first_pass": lambda: directions.scan(X, order, weights, ir, previous, descent, mean, std, path),
+        "first_pass": lambda: directions.scan(X, order, weights, ir, vectors),
         "second_pass": second,
         "words": lambda: _words(scratch, new, tiles),
         "normals": lambda: _normals(scratch, new, tiles),

@@ -292,12 +292,16 @@ def _prepare(section: Section, values: Mapping[str, object], work: Path) -> None
 
 
 def _finish(notebook: Path) -> None:
-    """Refuse a notebook that papermill marks as failed; take this machine's paths out of its metadata."""
+    """Refuse a notebook that papermill marks as failed; fold its injected cell, take this machine's paths out of it."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
     execution = content["metadata"]["papermill"]
     if execution["exception"]:
         raise RunError(f"{notebook.stem}: papermill reports an exception\npartial notebook: {notebook}")
     execution |= {"input_path": notebook.name, "output_path": notebook.name}
+    for metadata in (cell["metadata"] for cell in content["cells"]):
+        if "injected-parameters" in metadata.get("tags", []):
+            metadata["tags"].append("hide-input")
+            metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
     notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -11,8 +11,9 @@ from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import FEATURE_BITS, RBM, TEST_FEATURE_BITS, child_stream
+from leamvd.networks.rbm import RBM
 from leamvd.networks.torch_backend import Computation, computation
+from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
 from leamvd.optimizers.minimize import optimizer
@@ -244,8 +245,9 @@ def layer_input(
     images come from streams of their own.
     """
     bits = checks.choice("features", features, FEATURES) == "bits"
+    purpose = random_streams.TEST_FEATURE_BITS if test else random_streams.FEATURE_BITS
     for layer, rbm in enumerate(stack, start=1):
-        rng = child_stream(layer_seed(seed, layer), TEST_FEATURE_BITS if test else FEATURE_BITS)
+        rng = np.random.default_rng(random_streams.child(layer_seed(seed, layer), purpose))
         V = rbm.sample_hidden(V, rng) if bits else rbm.hidden_given_visible(V)
     return V
 

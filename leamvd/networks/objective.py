@@ -14,17 +14,9 @@ from leamvd._support import checks
 from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_threads, one_blas_thread, thread_count
 from leamvd.networks.logistic import sigmoid, squared_error
-from leamvd.networks.rbm import (
-    ERROR_BITS,
-    RBM,
-    TEST_ERROR_BITS,
-    child_stream,
-    floating,
-    images,
-    n_parameters,
-    sample_bits,
-)
+from leamvd.networks.rbm import RBM, floating, images, n_parameters, sample_bits
 from leamvd.networks.torch_backend import TorchErrors, computation
+from leamvd.optimizers import random_streams
 
 BLOCK_SIZE = 1024
 """Images in one block: enough for matrix products at full speed, few enough that scratch arrays stay in the cache."""
@@ -82,7 +74,7 @@ def reconstruction_errors(
     if V.shape[1] != len(rbm.b):
         raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
     seed = checks.integer("seed", seed, at_least=0)
-    purpose = ERROR_BITS if train_mean is None else TEST_ERROR_BITS
+    purpose = random_streams.ERROR_BITS if train_mean is None else random_streams.TEST_ERROR_BITS
     W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
 
     def block_errors(number: int) -> tuple[float, float]:
@@ -91,7 +83,7 @@ def reconstruction_errors(
         with np.errstate(all="ignore"):
             _mean_hidden(W, c, block, H)
             mean_field = _visible_error(W, b, H, block, V_hat)
-            bits = sample_bits(H, child_stream(seed, purpose, number))
+            bits = sample_bits(H, np.random.default_rng(random_streams.child(seed, purpose, number)))
             return mean_field, _visible_error(W, b, bits, block, V_hat)
 
     with one_blas_thread():

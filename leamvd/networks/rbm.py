@@ -22,9 +22,6 @@ from leamvd.networks.logistic import sigmoid_columns
 _LARGEST_ENUMERATION = 20  # units: 2^20 states take seconds
 _STATES_AT_ONCE = 4096
 
-FEATURE_BITS, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS = range(4)
-"""What random bits are for: the first number of the key of a `child_stream`."""
-
 
 def n_parameters(n_visible: int, n_hidden: int) -> int:
     """Return v h + v + h, the number of parameters of an RBM (item E1)."""
@@ -180,11 +177,6 @@ def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     if V.min() < 0 or V.max() > 1:
         raise ValueError(f"{name} must lie in [0, 1], got values from {V.min()} to {V.max()}")
     return V
-
-
-def child_stream(seed: int, *key: int) -> np.random.Generator:
-    """Return the stream of one purpose, a spawned child of `seed`: from `seed` itself contrastive divergence draws."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def sample_bits(P: Array, rng: np.random.Generator, out: Array | None = None) -> Array:

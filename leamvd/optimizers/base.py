@@ -3,13 +3,16 @@
 import copy
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
-from scipy.optimize import OptimizeResult
+from numpy.typing import ArrayLike, DTypeLike
+from scipy.optimize import Bounds, OptimizeResult
 
 from leamvd._support import checks
+from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams
 
 MESSAGES = {
@@ -23,6 +26,9 @@ MESSAGES = {
     "cma": "CMA-ES reports a termination criterion of its own.",
 }
 """What each stop reason means."""
+
+BoundsLike = Bounds | Sequence[Any]
+"""Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
 
 _FAILURES = ("running", "not_a_number", "interrupted")
 
@@ -57,11 +63,11 @@ class Optimizer(ABC):
         self.n_nan = 0
         self.n_inf = 0
         self.best_fun = math.inf
-        self._best_x: NDArray[np.floating] | None = None
-        self._candidates: NDArray[np.floating] | None = None
+        self._best_x: Floats | None = None
+        self._candidates: Floats | None = None
         self._halted: dict[str, Any] = {}
 
-    def ask(self) -> NDArray[np.floating]:
+    def ask(self) -> Floats:
         """Return the candidates of the next generation, one a row; the same ones until they are told.
 
         For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites.
@@ -91,17 +97,29 @@ class Optimizer(ABC):
             raise RuntimeError("tell needs candidates to be asked for first: call ask()")
         if X is not self._candidates:
             X = checks.array("X", X, shape=self._candidates.shape, dtype=self.dtype)
-        values = np.array(F, dtype=np.float64)
-        if values.shape != (len(self._candidates),):
-            raise ValueError(f"F must have shape ({len(self._candidates)},), got {values.shape}")
-        if not np.isfinite(values).all():
-            self._count_failures(values)
-        self.generation += 1
-        self.nfev += len(values)
-        self._learn(X, values)
-        self._candidates = None
+        values = checks.numbers("F", F, shape=(len(self._candidates),), dtype=np.float64).copy()
+        with self._all_or_nothing():
+            if not np.isfinite(values).all():
+                self._count_failures(values)
+            self.generation += 1
+            self.nfev += len(values)
+            self._learn(X, values)
+            self._candidates = None
 
-    def _count_failures(self, values: NDArray[np.float64]) -> None:
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put every attribute back where the block does not end, as by Ctrl-C: it can then be run again.
+
+        So a block sets attributes, and writes into an array only what it would write again.
+        """
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            vars(self).update(before)
+            raise
+
+    def _count_failures(self, values: Array) -> None:
         """Count values that are not finite, and make them all +inf; raise for -inf."""
         if np.any(values == -np.inf):
             raise ValueError(f"F must be larger than -inf, got -inf at index {int(np.argmin(values))}")
@@ -114,7 +132,7 @@ class Optimizer(ABC):
 
     def halt(self, reason: str, value: Any = True) -> None:
         """Make `stop` return `reason`, one of `MESSAGES`, with what it is about."""
-        self._halted[checks.choice("reason", reason, tuple(MESSAGES))] = value
+        self._halted = self._halted | {checks.choice("reason", reason, tuple(MESSAGES)): value}
 
     def stop(self) -> dict[str, Any]:
         """Return {} while the search may go on, otherwise its stop reasons and their values."""
@@ -142,23 +160,29 @@ class Optimizer(ABC):
             seed=self.seed,
         )
 
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: n_var={self.n_var}, population_size={self.population_size}, "
+            f"generation={self.generation} of {self.n_gen}, dtype={self.dtype}, best_fun={self.best_fun:.6g}>"
+        )
+
     def __copy__(self) -> Self:
         """Return a deep copy: two optimizers cannot write to one population."""
         return copy.deepcopy(self)
 
     @abstractmethod
-    def _sample(self) -> NDArray[np.floating]: ...
+    def _sample(self) -> Floats: ...
 
     @abstractmethod
-    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None: ...
+    def _learn(self, X: Floats, F: Array) -> None: ...
 
-    def _keep_best(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
+    def _keep_best(self, X: Floats, F: Array) -> None:
         """Remember a copy of the best point ever told, for methods that do not keep it themselves."""
         best = int(np.argmin(F))
         if self._best_x is None or F[best] < self.best_fun:
             self.best_fun, self._best_x = float(F[best]), X[best].copy()
 
-    def _best(self) -> NDArray[np.floating] | None:
+    def _best(self) -> Floats | None:
         return None if self._best_x is None else self._best_x.copy()
 
     def _converged(self) -> dict[str, Any]:
@@ -173,46 +197,73 @@ class Optimizer(ABC):
 def floating(dtype: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
     result: np.dtype[Any] = np.dtype(dtype)
-    if result not in random_streams.ARITHMETIC:
+    if result not in random_streams.CONSTANTS:
         raise ValueError(f"dtype must be float32 or float64, got {result}")
     return result
 
 
-def read_only(rows: NDArray[np.floating]) -> NDArray[np.floating]:
+def read_only(rows: Floats) -> Floats:
     """Return a view that cannot be written to."""
     view = rows.view()
     view.flags.writeable = False
     return view
 
 
-def bounds_arrays(
-    bounds: tuple[ArrayLike, ArrayLike], n_var: int, dtype: np.dtype[np.floating]
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return lower and upper search limits as arrays (n_var,); a ValueError unless low <= high and both are finite."""
+def sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
+    """Return low and high, each a number or an array, of bounds in any form.
+
+    Raises
+    ------
+    ValueError
+        If they have none of the forms; if they are two pairs, which could be (low, high) of two variables, or the
+        limits of one variable after the other.
+    """
+    if isinstance(bounds, Bounds):
+        low, high = np.asarray(bounds.lb), np.asarray(bounds.ub)
+        return low.item() if low.size == 1 else low, high.item() if high.size == 1 else high  # numbers, made arrays
     try:
-        low, high = bounds
+        rows = list(bounds)
+        shapes = [np.shape(row) for row in rows]
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be a pair (low, high) of numbers or arrays, got {bounds!r:.100}") from None
-    sides = []
-    for name, side in (("bounds[0]", low), ("bounds[1]", high)):
-        if np.ndim(side) == 0:
-            sides.append(np.full(n_var, checks.real(name, side), dtype))
-        else:
-            sides.append(checks.array(name, side, shape=(n_var,), dtype=dtype))
-    if np.any(sides[0] > sides[1]):
-        i = int(np.argmax(sides[0] > sides[1]))
-        raise ValueError(f"bounds must have low <= high, got {sides[0][i]} > {sides[1][i]} at index {i}")
-    return sides[0], sides[1]
+        rows, shapes = [], []
+    if shapes == [(2,), (2,)]:
+        raise ValueError(
+            f"bounds={bounds!r:.100} of two variables could be (low, high) or (low_i, high_i) for each: "
+            "write scipy.optimize.Bounds(low, high)"
+        )
+    if len(rows) == 2 and all(len(shape) < 2 for shape in shapes):
+        return rows[0], rows[1]
+    if rows and all(shape == (2,) for shape in shapes):
+        return [row[0] for row in rows], [row[1] for row in rows]
+    raise ValueError(
+        "bounds must be a pair (low, high) of numbers or arrays, a pair (low_i, high_i) for each variable, "
+        f"or scipy.optimize.Bounds, got {bounds!r:.100}"
+    )
 
 
-def dimension(x0: ArrayLike | None, n_var: int | None, bounds: tuple[ArrayLike, ArrayLike] | None) -> int:
+def bounds_arrays(bounds: BoundsLike, n_var: int, dtype: np.dtype[np.floating]) -> tuple[Floats, Floats]:
+    """Return lower and upper search limits as arrays (n_var,); a ValueError unless low <= high and both are finite."""
+    low, high = (
+        np.full(n_var, checks.real(name, side), dtype)
+        if np.ndim(side) == 0
+        else checks.array(name, side, shape=(n_var,), dtype=dtype)
+        for name, side in zip(("low of bounds", "high of bounds"), sides(bounds), strict=True)
+    )
+    if np.any(low > high):
+        i = int(np.argmax(low > high))
+        raise ValueError(f"bounds must have low <= high, got {low[i]} > {high[i]} at index {i}")
+    return low, high
+
+
+def dimension(x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None) -> int:
     """Return n, on which `n_var`, the length of x0 and the lengths of the bounds must agree."""
     known = {} if n_var is None else {"n_var": checks.integer("n_var", n_var, at_least=1)}
     if x0 is not None:
         known["len(x0)"] = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
-    for i, side in enumerate(bounds if isinstance(bounds, tuple | list) and len(bounds) == 2 else ()):
-        if np.ndim(side) == 1:
-            known[f"len(bounds[{i}])"] = len(np.asarray(side))
+    if bounds is not None:
+        for name, side in zip(("low", "high"), sides(bounds), strict=True):
+            if np.ndim(side) == 1:
+                known[f"len({name} of bounds)"] = np.size(side)
     if len(set(known.values())) != 1:
         what = " and ".join(f"{name}={value}" for name, value in known.items())
         raise ValueError(f"{what} clash: they must agree" if known else "n_var must be given where x0 is not, got None")

@@ -5,11 +5,14 @@ from typing import Any
 
 import numpy as np
 import psutil
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from leamvd._support import checks
+from leamvd._support.compile import Array, Floats
+from leamvd._support.interrupts import uninterrupted
 from leamvd._support.threads import one_blas_thread
-from leamvd.optimizers.base import Optimizer, bounds_arrays
+from leamvd.optimizers import random_streams
+from leamvd.optimizers.base import BoundsLike, Optimizer, bounds_arrays
 
 SQUARE_MATRICES = 4
 """Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
@@ -21,12 +24,12 @@ class CMAES(Optimizer):
     Parameters
     ----------
     x0 : array_like, shape (n,)
-        Initial mean.
+        Start solution, the initial mean.
     sigma0 : float
         Initial standard deviation, 0.1 by default as in LEA-MVD's initialization (B).
     diagonal : bool
         Separable CMA-ES (pycma's CMA_diagonal): O(n) memory.
-    bounds : pair of float or array_like, shape (n,), optional
+    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
         Search limits, enforced by pycma.
     population_size, n_gen : int
         Candidates a generation (24, as LEA-MVD's), and generations.
@@ -49,7 +52,7 @@ class CMAES(Optimizer):
         *,
         sigma0: float = 0.1,
         diagonal: bool = False,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        bounds: BoundsLike | None = None,
         population_size: int = 24,
         n_gen: int = 30,
         x0_in_population: bool = True,
@@ -77,13 +80,23 @@ class CMAES(Optimizer):
         self._x0 = start.copy() if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
         self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
 
-    def _sample(self) -> NDArray[np.floating]:
+    def ask(self) -> Floats:
+        """Return the candidates of the next generation; Ctrl-C waits, since pycma's steps cannot be taken twice."""
+        with uninterrupted():
+            return super().ask()
+
+    def tell(self, X: ArrayLike, F: ArrayLike) -> None:
+        """Take the values `F` of the candidates `X`, and learn from them; Ctrl-C waits."""
+        with uninterrupted():
+            super().tell(X, F)
+
+    def _sample(self) -> Floats:
         X = np.array(_quiet(self._es.ask))
         if self.generation == 0 and self._x0 is not None:
             X[0] = self._x0
         return X
 
-    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
+    def _learn(self, X: Floats, F: Array) -> None:
         self._keep_best(X, F)
         # pycma refuses infinite values: rank them last instead
         finite = F[np.isfinite(F)]
@@ -99,9 +112,9 @@ class _Normals:
     """The normals that pycma asks for, from a generator of our own."""
 
     def __init__(self, seed: int) -> None:
-        self._generator = np.random.default_rng(seed)
+        self._generator = np.random.default_rng(random_streams.child(seed, random_streams.CMA_ES))
 
-    def __call__(self, *shape: int) -> NDArray[np.float64]:
+    def __call__(self, *shape: int) -> Array:
         return self._generator.standard_normal(shape)
 
 

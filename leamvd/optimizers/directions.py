@@ -3,6 +3,9 @@
 One pass over the population yields the normal model and every inner product that the directions need. All of them are
 built from differences d_k = x_k - x_1 to the best individual: the columns of U are -d_k for the ranks in ir, so the
 power method runs on a matrix of abs(ir) x abs(ir) inner products instead of on vectors of length n.
+
+The pass leaves P and C_ani in memory as they were a generation before: `leamvd.optimizers.sampling.regenerate` brings
+both up to date, in the pass that writes the new individuals. A pass that is repeated gives the same numbers.
 """
 
 import math
@@ -10,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import prange
-from numpy.typing import NDArray
 
-from leamvd._support.compile import Floats, Integers, kernel
+from leamvd._support.compile import Array, Floats, Integers, kernel
 from leamvd.optimizers.random_streams import TILE
 from leamvd.optimizers.selection import mean_std_columns
 
@@ -23,25 +25,42 @@ RATE = 0.1
 """Weight of the new direction; 1 - RATE of the old one (Sec. 3.3)."""
 
 
+RESOLUTION = {np.dtype(np.float32): 45 * float(np.finfo(np.float32).eps), np.dtype(np.float64): 1e-14}
+"""What is left of the columns of U without P is rounding where its share of their squares is below this, by dtype."""
+
+_SMALLEST = np.float32(2.0**-63)  # its square is the smallest number that float32 holds to full precision
+
+
+class Vectors(NamedTuple):
+    """What generations are drawn from and hand on: arrays of shape (n,), written in place."""
+
+    mean: Floats  # mu
+    std: Floats  # sigma
+    path: Floats  # P, of the generation before until this one's new individuals are written
+    descent: Floats  # C_ani, likewise
+    previous: Floats  # x_best of the generation before, likewise
+
+
 class Products(NamedTuple):
     """Inner products of one generation, summed in double precision."""
 
-    rows: NDArray[np.float64]  # (lambda, m + 2): <d_k, d_r> for r in ir, <d_k, P>, <d_k, C>
+    rows: Array  # (lambda, m + 2): <d_k, d_r> for r in ir, <d_k, P>, <d_k, C>
     path_path: float  # <P, P>
     path_descent: float  # <P, C>
     descent_descent: float  # <C, C>
     std_square: float  # ||sigma||^2
     std_max: float
+    resolution: float  # of their dtype
 
 
 class Descent(NamedTuple):
     """C_ani of one generation, as coefficients, and what the population's differences project to on it."""
 
-    row_weights: NDArray[np.float64]  # (m,) of the columns x_1 - x_r of U in C_hat
+    row_weights: Array  # (m,) of the columns x_1 - x_r of U in C_hat
     path_weight: float  # of P in C_hat
     fresh: float  # of C_hat in C_ani: RATE, or 1 in the first generation of one reading
     square: float  # <C_ani, C_ani>
-    projections: NDArray[np.float64]  # (lambda - 1,) <x_k - x_1, C_ani>, k = 2..lambda
+    projections: Array  # (lambda - 1,) <x_k - x_1, C_ani>, k = 2..lambda
     mean: float  # of the projections
     std: float
 
@@ -61,13 +80,13 @@ def _dot(a: Floats, b: Floats) -> float:
 
 
 @kernel(reassociate=True)
-def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: NDArray[np.float64], b: NDArray[np.float64]) -> None:
+def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: Array, b: Array) -> None:
     """Add the inner products of x - best and y - best with the six rows of `basis` to a and b, each of shape (6,).
 
     Sums are in the arrays' own precision. Two rows at a time, so that what is loaded is used twice.
     """
     b0, b1, b2, b3, b4, b5 = basis[0], basis[1], basis[2], basis[3], basis[4], basis[5]
-    p0 = p1 = p2 = p3 = p4 = p5 = q0 = q1 = q2 = q3 = q4 = q5 = x[0] - x[0]
+    p0 = p1 = p2 = p3 = p4 = p5 = q0 = q1 = q2 = q3 = q4 = q5 = x.dtype.type(0)
     for i in range(x.size):
         d, e = x[i] - best[i], y[i] - best[i]
         p0 += d * b0[i]
@@ -88,19 +107,30 @@ def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: NDArray[np.fl
 
 
 @kernel()
+def path_columns(best: Floats, previous: Floats, path: Floats, out: Floats) -> None:
+    """P = 0.1 (x_best - x_best of the generation before) + 0.9 P, for the columns of one tile.
+
+    In single precision what is too small for its square to be a normal number becomes zero. Hundreds of generations
+    without a better best bring P there, and processors take a hundred times as long for numbers below the normal ones.
+    """
+    new, old = path.dtype.type(RATE), path.dtype.type(1 - RATE)
+    for i in range(path.size):
+        out[i] = new * (best[i] - previous[i]) + old * path[i]
+    if path.itemsize == 4:
+        for i in range(path.size):
+            out[i] = out[i] if abs(out[i]) >= _SMALLEST else path.dtype.type(0)
+
+
+@kernel()
 def _columns(
     X: Floats,
     order: Integers,
     G: Floats,
     ir: Integers,
-    previous: Floats,
-    descent: Floats,
+    vectors: Vectors,
     start: int,
     stop: int,
-    mean: Floats,
-    std: Floats,
-    path: Floats,
-    sums: NDArray[np.float64],
+    sums: Array,
     basis: Floats,
 ) -> None:
     """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, 6).
@@ -108,18 +138,15 @@ def _columns(
     The columns of `sums` are for the rows of `basis`: the differences d_r of the r in ir, up to four, then P and C.
     """
     width, size, m = stop - start, order.size, ir.size
-    mean_std_columns(X, order, G, start, stop, mean, std)
-    best, P, C, sigma = X[order[0], start:stop], path[start:stop], descent[start:stop], std[start:stop]
-    new, old = path.dtype.type(RATE), path.dtype.type(1 - RATE)
+    mean_std_columns(X, order, G, start, stop, vectors.mean, vectors.std)
+    best, sigma = X[order[0], start:stop], vectors.std[start:stop]
     for j in range(m):
         x, d = X[order[ir[j]], start:stop], basis[j]
         for i in range(width):
             d[i] = x[i] - best[i]
-    p, q = basis[m], basis[m + 1]
-    for i in range(width):  # P = 0.1 (x_best - x_best of the generation before) + 0.9 P
-        P[i] = new * (best[i] - previous[start + i]) + old * P[i]
-        p[i] = P[i]
-        q[i] = C[i]
+    P, C = basis[m, :width], basis[m + 1, :width]
+    path_columns(best, vectors.previous[start:stop], vectors.path[start:stop], P)
+    C[:] = vectors.descent[start:stop]
     for k in range(1, size, 2):
         x, y = X[order[k], start:stop], X[order[min(k + 1, size - 1)], start:stop]
         _project(x, y, best, basis, sums[k], sums[k + 1 if k + 1 < size else 0])
@@ -131,27 +158,16 @@ def _columns(
 
 
 @kernel(parallel=CHUNK)
-def _scan(
-    X: Floats,
-    order: Integers,
-    G: Floats,
-    ir: Integers,
-    previous: Floats,
-    descent: Floats,
-    mean: Floats,
-    std: Floats,
-    path: Floats,
-) -> NDArray[np.float64]:
+def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors) -> Array:
     n = X.shape[1]
     chunks = (n + CHUNK - 1) // CHUNK
     sums = np.zeros((chunks, order.size + 3, 6))
     for c in prange(chunks):
         basis = np.zeros((6, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
-            stop = min(n, start + TILE)
-            _columns(X, order, G, ir, previous, descent, start, stop, mean, std, path, sums[c], basis)
+            _columns(X, order, G, ir, vectors, start, min(n, start + TILE), sums[c], basis)
     std_max = np.max(sums[:, -1, 1])
-    total: NDArray[np.float64] = sums[0]
+    total: Array = sums[0]
     for c in range(1, chunks):
         total += sums[c]
     total[0] = 0.0  # d_1 is zero
@@ -159,18 +175,8 @@ def _scan(
     return total
 
 
-def scan(
-    X: Floats,
-    order: Integers,
-    weights: Floats,
-    ir: Integers,
-    previous_best: Floats,
-    descent: Floats,
-    mean: Floats,
-    std: Floats,
-    path: Floats,
-) -> Products:
-    """Estimate the normal model, update P in place, and return the inner products for C_ani: one read of X.
+def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vectors) -> Products:
+    """Estimate the normal model, and return the inner products for C_ani with this generation's P: one read of X.
 
     Parameters
     ----------
@@ -182,27 +188,22 @@ def scan(
         G (Eq. 1), in X's dtype.
     ir : ndarray, shape (m,)
         Ranks, 0-based and not 0, of the individuals in U.
-    previous_best : ndarray, shape (n,)
-        x_best of the generation before.
-    descent : ndarray, shape (n,)
-        C_ani of the generation before.
-    mean, std : ndarray, shape (n,)
-        Written: mu and sigma (Eqs. 2 and 3).
-    path : ndarray, shape (n,)
-        Updated: P.
+    vectors : Vectors
+        Its mean and std are written (Eqs. 2 and 3), the rest is read.
 
     Returns
     -------
     Products
     """
     size = len(order)
-    total = _scan(X, order, weights, ir, previous_best, descent, mean, std, path)
+    total = _scan(X, order, weights, ir, vectors)
     (path_path, path_descent), (_, descent_descent), (std_square, std_max) = total[size:, :2].tolist()
-    return Products(total[:size, : len(ir) + 2], path_path, path_descent, descent_descent, std_square, std_max)
+    rows, resolution = total[:size, : len(ir) + 2], RESOLUTION[X.dtype]
+    return Products(rows, path_path, path_descent, descent_descent, std_square, std_max, resolution)
 
 
 @kernel()
-def _times(A: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _times(A: Array, x: Array) -> Array:
     """Return A x: for matrices so small that a call of BLAS takes longer."""
     y = np.zeros(A.shape[0])
     for i in range(A.shape[0]):
@@ -212,7 +213,7 @@ def _times(A: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np.float64
 
 
 @kernel()
-def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArray[np.float64]:
+def power_method(gram: Array, start: Array) -> Array:
     """Return the direction that repeated multiplication by a positive semidefinite matrix turns `start` to.
 
     The matrix is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With the
@@ -246,7 +247,7 @@ def power_method(gram: NDArray[np.float64], start: NDArray[np.float64]) -> NDArr
     return image / math.sqrt(np.sum(image * image))
 
 
-def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, oriented: bool, fresh: float) -> Descent:
+def descent(products: Products, ir: Integers, start: Array, *, oriented: bool, fresh: float) -> Descent:
     """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
 
     C_hat is the unit vector orthogonal to P on which the columns of U have the largest projections; zero where they
@@ -269,37 +270,21 @@ def descent(products: Products, ir: Integers, start: NDArray[np.float64], *, ori
     -------
     Descent
     """
-    a, p, square, projections, mean, std = _combine(
-        products.rows,
-        products.path_path,
-        products.path_descent,
-        products.descent_descent,
-        ir,
-        start,
-        oriented,
-        fresh,
-    )
+    a, p, square, projections, mean, std = _combine(products, ir, start, oriented, fresh)
     return Descent(a, p, fresh, square, projections, mean, std)
 
 
 @kernel()
 def _combine(
-    rows: NDArray[np.float64],
-    path_path: float,
-    path_descent: float,
-    descent_descent: float,
-    ir: Integers,
-    start: NDArray[np.float64],
-    oriented: bool,
-    fresh: float,
-) -> tuple[NDArray[np.float64], float, float, NDArray[np.float64], float, float]:
+    products: Products, ir: Integers, start: Array, oriented: bool, fresh: float
+) -> tuple[Array, float, float, Array, float, float]:
     """Return the fields of `Descent`, `fresh` left out."""
-    m, old = ir.size, 1 - RATE
+    rows, path_path, m, old = products.rows, products.path_path, ir.size, 1 - RATE
     chosen = rows[ir]
     gram, path, before = chosen[:, :m], -chosen[:, m], -chosen[:, m + 1]  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
     projected = gram - np.outer(path, path) / path_path if path_path > 0 else gram.copy()
     a, p = np.zeros(m), 0.0
-    if np.trace(projected) > 1e-14 * np.trace(gram):
+    if np.trace(projected) > products.resolution * np.trace(gram):
         a = power_method(projected, start)
         image = _times(projected, a)
         square = np.sum(a * image)
@@ -309,7 +294,7 @@ def _combine(
         p = -np.sum(path * a) / path_path if path_path > 0 else 0.0
     # <d_k, C_hat> = -sum_j a_j <d_k, d_j> + p <d_k, P>
     new = rows[1:, m] * p - _times(rows[1:, :m], a)
-    overlap = np.sum(before * a) + p * path_descent  # <C_hat, C(t - 1)>
-    square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * descent_descent
+    overlap = np.sum(before * a) + p * products.path_descent  # <C_hat, C(t - 1)>
+    square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
     projections = fresh * new + old * rows[1:, m + 1]
     return a, p, square, projections, float(np.mean(projections)), float(np.std(projections))

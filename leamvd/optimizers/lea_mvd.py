@@ -5,67 +5,18 @@ Neural Networks". Symbols of the paper stand in the comments; R1-R19 are the row
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from leamvd._support import checks
+from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import directions, random_streams, sampling, selection
-from leamvd.optimizers.base import Optimizer, bounds_arrays, dimension, read_only
+from leamvd.optimizers.base import BoundsLike, Optimizer, bounds_arrays, dimension, read_only
+from leamvd.optimizers.directions import Vectors
 from leamvd.optimizers.reading import Reading
-
-
-class State(NamedTuple):
-    """What the optimizer knows after a generation: the values that its next `ask` will use.
-
-    Attributes
-    ----------
-    population, fitness : ndarray, shape (population_size, n), (population_size,)
-        X and F, best first; a value that was not a number is +inf.
-    mean, std : ndarray, shape (n,)
-        mu and Sigma (Eqs. 2 and 3), after a reset.
-    path : ndarray, shape (n,)
-        The path P.
-    descent : ndarray, shape (n,)
-        C_ani.
-    descent_rows : ndarray, shape (m,)
-        ir as 0-based ranks, drawn from 1..population_size - 1.
-    descent_mean, descent_std : float
-        mu_ani and sigma_ani.
-    beta1, beta2 : float
-        Step sizes.
-    stagnation : int
-        Generations since the best value last changed or the last reset.
-    generation : int
-        t, counted from 1.
-    nfev, n_nan, n_inf : int
-        Values told so far, and those of them that were not a number or +inf.
-    initial_std : ndarray, shape (n,), or None
-        Standard deviations of the first population, where the reading resets to them.
-    std_norm, descent_norm : float
-        Norms of Sigma and C_ani, to the bit as the optimizer summed them.
-    """
-
-    population: NDArray[np.floating]
-    fitness: NDArray[np.float64]
-    mean: NDArray[np.floating]
-    std: NDArray[np.floating]
-    path: NDArray[np.floating]
-    descent: NDArray[np.floating]
-    descent_rows: NDArray[np.int64]
-    descent_mean: float
-    descent_std: float
-    beta1: float
-    beta2: float
-    stagnation: int
-    generation: int
-    nfev: int
-    n_nan: int
-    n_inf: int
-    initial_std: NDArray[np.floating] | None
-    std_norm: float
-    descent_norm: float
+from leamvd.optimizers.state import STAGNATION, State, checked
 
 
 class LEAMVD(Optimizer):
@@ -74,11 +25,11 @@ class LEAMVD(Optimizer):
     Parameters
     ----------
     x0 : array_like, shape (n,), optional
-        Seed of initialization (B): the first population is N(x0, sigma0). Without it, initialization (A): uniform in
-        `bounds`. Not modified.
+        Start solution of initialization (B): the first population is N(x0, sigma0). Without it, initialization (A):
+        uniform in `bounds`. Not modified.
     n_var : int, optional
         n; needed only where neither `x0` nor an array in `bounds` tells it.
-    bounds : pair of float or array_like, shape (n,), optional
+    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
         x_inf and x_sup. What they do after the first population is up to ``reading.limits``.
     sigma0 : float
         Standard deviation around `x0`, 0.1 in the paper.
@@ -116,7 +67,7 @@ class LEAMVD(Optimizer):
         x0: ArrayLike | None = None,
         *,
         n_var: int | None = None,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        bounds: BoundsLike | None = None,
         sigma0: float = 0.1,
         population_size: int | None = None,
         n_elite: int = 4,
@@ -146,23 +97,22 @@ class LEAMVD(Optimizer):
         if bounds is not None:
             self._low, self._high = bounds_arrays(bounds, n, self.dtype)
         self._weights = selection.fractional_tournament(size, self.reading.exponent).astype(self.dtype)  # G
-        # Rows of X lie in any order: `_order` names them best first. Elites move to the front at the next ask.
+        # Rows of X lie in any order: `_order` names them best first. `_drawn` is the generation whose rows X holds.
         self._X = np.empty((size, n), self.dtype)
-        self._F = np.full(size, np.inf)
-        self._order = np.arange(size)
-        self._mean, self._std = np.empty(n, self.dtype), np.empty(n, self.dtype)
-        self._path, self._descent, self._previous = (np.zeros(n, self.dtype) for _ in range(3))
+        self._order, self._drawn = np.arange(size), np.zeros(1, np.int64)
+        self._F = np.full(size, np.inf)  # best first
+        self._vectors = Vectors(*(np.zeros(n, self.dtype) for _ in range(5)))
         self._std_norm = math.inf
-        self._initial_std: NDArray[np.floating] | None = None
+        self._initial_std: Floats | None = None
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
-        # C_ani in `_descent` is the last generation's until the next ask adds this generation's C_hat to it.
+        # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
         self._pending = directions.no_descent(len(self._rows), size)
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
 
     def _check_clashes(self, x0: ArrayLike | None, bounds: object) -> None:
         if x0 is None and bounds is None:
-            raise ValueError("x0 and bounds are both missing: give a seed x0, or bounds to draw the population in")
+            raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
         if self.n_elite >= self.population_size:
             raise ValueError(
                 f"n_elite={self.n_elite} clashes with population_size={self.population_size}: "
@@ -180,30 +130,32 @@ class LEAMVD(Optimizer):
 
     # ---- ask: line 2, or line 12 of the generation before
 
-    def _sample(self) -> NDArray[np.floating]:
+    def _sample(self) -> Floats:
         place = sampling.Place(
             np.uint64(self.seed),
             self.generation + 1,
             self.reading.perturbation == "column",
             sampling.LIMITS.index(self.reading.limits),
         )
-        first = 0 if self.generation == 0 or self.reading.elites == "reevaluate" else self.n_elite
-        if self.generation:
+        if self.generation == 0:
+            self._start(place)
+            return self._X
+        if self._drawn[0] <= self.generation:  # unless Ctrl-C came between the kernel's end and that of the last ask
             self._regenerate(place)
-        elif self._x0 is None:
+        return self._X[0 if self.reading.elites == "reevaluate" else self.n_elite :]
+
+    def _start(self, place: sampling.Place) -> None:
+        if self._x0 is None:
             sampling.uniform(self._X, self._low, self._high, place)
-        else:
-            sigma0 = self.dtype.type(self.sigma0)
-            sampling.normal(self._X, self._x0, sigma0, self._low, self._high, place)
-            if self.reading.x0_in_population:
-                self._X[0] = self._x0
-                sampling.limit(self._X[0], self._low, self._high, place.limits)
-        return self._X[first:]
+            return
+        sampling.normal(self._X, self._x0, self.dtype.type(self.sigma0), self._low, self._high, place)
+        if self.reading.x0_in_population:
+            self._X[0] = self._x0
+            sampling.limit(self._X[0], self._low, self._high, place.limits)
 
     def _regenerate(self, place: sampling.Place) -> None:
-        real, pending, n_elite = self.dtype.type, self._pending, self.n_elite
-        n_new = self.population_size - n_elite
-        step: NDArray[np.float64] | float = self._step()
+        n_new = self.population_size - self.n_elite
+        step: Array | float = self._step()
         if self.reading.step == "sampled":
             z = random_streams.row_normals(
                 np.uint64(self.seed), random_streams.DESCENT_STEP, self.generation + 1, n_new
@@ -211,29 +163,19 @@ class LEAMVD(Optimizer):
             step = step + self._descent_std * z
         if self.reading.descent_scale == "normalized" and self._descent_norm > 0:
             step = step / self._descent_norm
-        steps = np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype)
-        # The kernel moves the elites to the front. Ctrl-C waits for its end, so what follows from it is said before.
-        order, self._order = self._order, np.arange(len(self._X))
-        self._F[:n_elite] = self._F[order[:n_elite]]
-        sampling.regenerate(
-            self._X,
-            order,
-            self._rows,
-            pending.row_weights.astype(self.dtype),
-            real(pending.path_weight),
-            real(pending.fresh),
-            real(self._beta1 * self._beta2),
-            steps,
-            self._mean,
-            self._std,
-            self._path,
-            self._descent,
-            self._previous,
-            self._low,
-            self._high,
-            place,
+        shift = sampling.Shift(
+            self.dtype.type(self._beta1 * self._beta2),
+            np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype),
         )
-        self._pending = pending._replace(fresh=0.0)
+        combination = self._combination()
+        low, high = self._low, self._high
+        sampling.regenerate(self._X, self._order, self._vectors, combination, shift, low, high, place, self._drawn)
+
+    def _combination(self) -> sampling.Combination:
+        """Return what makes C_ani of this generation, in the dtype of X."""
+        real, pending = self.dtype.type, self._pending
+        weights = pending.row_weights.astype(self.dtype)
+        return sampling.Combination(self._rows, weights, real(pending.path_weight), real(pending.fresh))
 
     def _step(self) -> float:
         """Return the signed length of the shift along C_ani (R5)."""
@@ -241,24 +183,24 @@ class LEAMVD(Optimizer):
 
     # ---- tell: lines 14-16 and 17-30, then lines 7-11
 
-    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
-        new = slice(self.population_size - len(X), None)
+    def _learn(self, X: Floats, F: Array) -> None:
+        count = self.population_size - len(X)
         if X is not self._candidates:
-            self._X[new] = X
-        self._F[new] = F
-        previous, count = self.best_fun, self.population_size - len(X)
+            self._X[count:] = X
         # elites in their order, then the candidates in theirs; or candidates first (R18)
-        elites, candidates = self._order[:count], np.arange(count, self.population_size)
-        rows = np.concatenate([elites, candidates] if self.reading.ties == "keep" else [candidates, elites])
-        self._order = rows[self._F[rows].argsort(kind="stable")]  # ix
-        self.best_fun = float(self._F[self._order[0]])
+        elites, candidates = (self._order[:count], self._F[:count]), (np.arange(count, self.population_size), F)
+        both = (elites, candidates) if self.reading.ties == "keep" else (candidates, elites)
+        rows, values = (np.concatenate(parts) for parts in zip(*both, strict=True))
+        best_first = values.argsort(kind="stable")
+        self._order, self._F = rows[best_first], values[best_first]  # ix
+        previous, self.best_fun = self.best_fun, float(self._F[0])
         if self.generation == 1:
             self._release_start()
-            self._previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t, so that P = 0
+            self._vectors.previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t: P = 0
         else:
             self._adapt(self.best_fun != previous)
         self._estimate()
-        if self._stagnation == 10:
+        if self._stagnation == STAGNATION:
             self._reset()
 
     def _release_start(self) -> None:
@@ -285,17 +227,7 @@ class LEAMVD(Optimizer):
         self._rows = random_streams.distinct(
             np.uint64(self.seed), random_streams.DESCENT_ROWS, self.generation, m, self.population_size
         )  # R7
-        products = directions.scan(
-            self._X,
-            self._order,
-            self._weights,
-            self._rows,
-            self._previous,
-            self._descent,
-            self._mean,
-            self._std,
-            self._path,
-        )
+        products = directions.scan(self._X, self._order, self._weights, self._rows, self._vectors)
         start = random_streams.row_normals(np.uint64(self.seed), random_streams.DESCENT_START, self.generation, m)
         fresh = 1.0 if self.generation == 1 and reading.first_direction == "full" else directions.RATE
         self._pending = directions.descent(
@@ -312,14 +244,14 @@ class LEAMVD(Optimizer):
         euclidean = reading.sigma_norm == "euclidean"
         self._std_norm = math.sqrt(products.std_square) if euclidean else products.std_max
         if self.generation == 1 and reading.reset == "initial":
-            self._initial_std = self._std.copy()
+            self._initial_std = self._vectors.std.copy()
 
     def _reset(self) -> None:
         """Widen the search after ten generations without a better best (lines 9-11, R13)."""
         if self.reading.reset == "off":
             return
-        self._std[:] = self._initial_std if self.reading.reset == "initial" else self.reading.reset
-        self._std_norm = _norm(self._std, self.reading)
+        self._vectors.std[:] = self._initial_std if self.reading.reset == "initial" else self.reading.reset
+        self._std_norm = _norm(self._vectors.std, self.reading)
         self._beta1, self._stagnation = 0.1, 0
 
     # ---- what it knows
@@ -333,7 +265,7 @@ class LEAMVD(Optimizer):
         """Norm of sigma (R4), beta_1 and beta_2, as the next `ask` will use them."""
         return self._std_norm, self._beta1, self._beta2
 
-    def _best(self) -> NDArray[np.floating] | None:
+    def _best(self) -> Floats | None:
         return self._X[self._order[0]].copy() if self.generation else None
 
     @property
@@ -345,30 +277,21 @@ class LEAMVD(Optimizer):
         RuntimeError
             Before the first `tell`, or between `ask` and `tell`.
         """
-        if self.generation == 0 or self._candidates is not None:
+        if self.generation == 0 or self._drawn[0] > self.generation:
             raise RuntimeError("state is defined after tell() and before the next ask()")
-        descent = np.empty_like(self._descent)
-        pending, real = self._pending, self.dtype.type
-        sampling.descent_columns(
-            self._X,
-            self._order,
-            self._rows,
-            pending.row_weights.astype(self.dtype),
-            real(pending.path_weight),
-            real(pending.fresh),
-            self._path,
-            self._descent,
-            0,
-            self.n_var,
-            descent,
-        )
+        mean, std, path, descent, previous = self._vectors
+        if self._pending.fresh != 0:
+            path, descent = np.empty_like(path), np.empty_like(descent)
+            directions.path_columns(self._X[self._order[0]], previous, self._vectors.path, path)
+            combination = self._combination()
+            sampling.descent_columns(self._X, self._order, combination, path, self._vectors.descent, 0, descent)
         return State(
             self._X[self._order],
-            self._F[self._order],
-            self._mean.copy(),
-            self._std.copy(),
-            self._path.copy(),
-            descent,
+            self._F.copy(),
+            mean.copy(),
+            std.copy(),
+            path.copy(),
+            descent.copy(),
             self._rows.copy(),
             self._descent_mean,
             self._descent_std,
@@ -386,27 +309,20 @@ class LEAMVD(Optimizer):
 
     @state.setter
     def state(self, state: State) -> None:
-        n, size, m = self.n_var, self.population_size, len(self._rows)
-
-        def array(name: str, *shape: int) -> NDArray[Any]:
-            given = getattr(state, name)
-            dtype = np.int64 if name == "descent_rows" else self.dtype
-            return checks.array(f"state.{name}", given, shape=shape, dtype=dtype).copy()
-
-        fitness = np.array(state.fitness, dtype=np.float64)
-        if fitness.shape != (size,) or not np.all(fitness[:-1] <= fitness[1:]):
-            raise ValueError(f"state.fitness must be {size} values, best first, got {state.fitness!r:.200}")
-        X, rows, initial = array("population", size, n), array("descent_rows", m), state.initial_std
-        mean, std, path, descent = (array(name, n) for name in ("mean", "std", "path", "descent"))
-        self._initial_std = None if initial is None else array("initial_std", n)
-        self._X, self._F, self._order, self._rows = X, fitness, np.arange(size), rows
-        self._mean, self._std, self._path, self._descent, self._previous = mean, std, path, descent, X[0].copy()
-        self._pending = directions.no_descent(m, size)  # C_ani is complete
-        self._descent_mean, self._descent_std = state.descent_mean, state.descent_std
-        self._std_norm, self._descent_norm = state.std_norm, state.descent_norm
-        self._beta1, self._beta2, self._stagnation = state.beta1, state.beta2, state.stagnation
-        self.generation, self.nfev, self.n_nan, self.n_inf = state.generation, state.nfev, state.n_nan, state.n_inf
-        self.best_fun, self._candidates, self._halted = float(fitness[0]), None, {}
+        given = checked(state, self._X.shape, self.dtype, self.reading)
+        with self._all_or_nothing():
+            self._X, self._F, self._rows, self._initial_std = (
+                given.population, given.fitness, given.descent_rows, given.initial_std
+            )  # fmt: skip
+            self._order, self._drawn = np.arange(self.population_size), np.zeros(1, np.int64)
+            self._vectors = Vectors(given.mean, given.std, given.path, given.descent, given.population[0].copy())
+            self._pending = directions.no_descent(len(self._rows), self.population_size)  # P, C_ani are complete
+            self._descent_mean, self._descent_std = given.descent_mean, given.descent_std
+            self._std_norm, self._descent_norm = given.std_norm, given.descent_norm
+            self._beta1, self._beta2, self._stagnation = given.beta1, given.beta2, given.stagnation
+            self.generation, self.nfev, self.n_nan, self.n_inf = given.generation, given.nfev, given.n_nan, given.n_inf
+            self.best_fun, self._candidates, self._halted = float(given.fitness[0]), None, {}
+            self._release_start()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_candidates": None if self._candidates is None else len(self._candidates)}
@@ -417,7 +333,7 @@ class LEAMVD(Optimizer):
             self._candidates = read_only(self._X[self.population_size - values["_candidates"] :])
 
 
-def _norm(std: NDArray[np.floating], reading: Reading) -> float:
+def _norm(std: Floats, reading: Reading) -> float:
     if reading.sigma_norm == "spectral":
         return float(np.max(std))
     return math.sqrt(np.einsum("i,i->", std, std, dtype=np.float64))  # no copy in double precision

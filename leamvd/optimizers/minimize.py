@@ -1,19 +1,23 @@
 """The budgeted loop over any of the optimizers: callbacks, progress, history."""
 
 import inspect
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 from tqdm import tqdm
 
 from leamvd._support import checks
-from leamvd.optimizers.base import Optimizer
+from leamvd._support.compile import Array
+from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.random_search import RandomSearch
+from leamvd.optimizers.reading import Reading
 
 METHODS = ("lea-mvd", "cma-es", "sep-cma-es", "random")
 """What `minimize` can run."""
@@ -50,27 +54,35 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
 
 
 def minimize(
-    fun: Callable[[NDArray[Any]], Any],
+    fun: Callable[..., Any],
     x0: ArrayLike | None = None,
     *,
-    bounds: tuple[ArrayLike, ArrayLike] | None = None,
+    bounds: BoundsLike | None = None,
     vectorized: bool = False,
     method: str = "lea-mvd",
     callback: Callable[..., Any] | None = None,
     progress: bool = False,
     target: float | None = None,
+    args: tuple[Any, ...] = (),
+    constraints: Any = (),
+    jac: Any = None,
+    hess: Any = None,
+    hessp: Any = None,
     **options: Any,
 ) -> OptimizeResult:
     """Minimize a function of n variables.
 
+    It can be the method of `scipy.optimize.minimize`: ``scipy.optimize.minimize(fun, x0, method=leamvd.minimize)``.
+
     Parameters
     ----------
     fun : callable
-        ``fun(x)`` of one point (n,), or of a whole generation (m, n), returning (m,), where `vectorized`.
+        ``fun(x, *args)`` of one point (n,), which `fun` may keep; or, where `vectorized`, of a whole generation (m, n),
+        returning (m,). A generation is a read-only view that the next one overwrites: copy what is to be kept.
     x0 : array_like, shape (n,), optional
-        Where to start; without it, uniform in `bounds`.
-    bounds : pair of float or array_like, optional
-        Search limits, see `leamvd.LEAMVD`.
+        Start solution; without it, the first generation is drawn uniformly in `bounds`.
+    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
+        Search limits, which every point keeps, unless `reading` says otherwise (item R15).
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row.
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"}
@@ -82,8 +94,14 @@ def minimize(
         Show a progress bar.
     target : float, optional
         Stop once the best value is at or below it.
+    args : tuple
+        Passed on to `fun`; what is not a tuple is its only element.
+    constraints : sequence
+        Has to be empty: there is no method here that keeps constraints.
+    jac, hess, hessp : object
+        Not used, for no method here takes derivatives; a warning says so.
     **options
-        For the optimizer: `population_size`, `n_gen`, `seed`, `reading`, ...
+        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ...
 
     Returns
     -------
@@ -95,19 +113,34 @@ def minimize(
     ValueError, TypeError
         If an argument is out of range, before `fun` is first called.
     Exception
-        Whatever `fun` raises, carrying the best so far in its attribute ``result``.
+        Whatever `fun` raises, carrying the best so far in its attribute ``result`` if it takes attributes.
     """
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {fun!r:.100}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r:.100}")
+    if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
+        raise ValueError(
+            f"constraints must be empty, since no method here keeps any but bounds, got {constraints!r:.100}"
+        )
+    for name, derivatives in (("jac", jac), ("hess", hess), ("hessp", hessp)):
+        if derivatives is not None:
+            warnings.warn(f"{name} is not used: no method here takes derivatives", RuntimeWarning, stacklevel=2)
     goal = None if target is None else checks.real("target", target)
-    opt = optimizer(method, x0, **({} if bounds is None else {"bounds": bounds}), **options)
+    args = args if isinstance(args, tuple) else (args,)
+    if bounds is not None:
+        options["bounds"] = bounds
+        if method == "lea-mvd" and options.get("reading") is None:
+            options["reading"] = Reading(limits="clip")
+    opt = optimizer(method, x0, **options)
     history: list[Generation] = []
-    bar = tqdm(total=opt.n_gen, desc=method, unit="gen", disable=not progress)
+    F = np.empty(0)
     try:
-        with bar:
+        with tqdm(total=opt.n_gen, desc=method, unit="gen", disable=not progress) as bar:
             while not opt.stop():
                 X = opt.ask()
-                F = np.asarray(fun(X) if vectorized else [fun(x) for x in X], dtype=np.float64)
+                values = fun(X, *args) if vectorized else [fun(x.copy(), *args) for x in X]
+                F = checks.numbers("fun's values", values, shape=(len(X),), dtype=np.float64)
                 opt.tell(X, F)
                 history.append(_generation(opt, F))
                 bar.update()
@@ -119,13 +152,16 @@ def minimize(
     except KeyboardInterrupt:
         opt.halt("interrupted")
     except Exception as error:
-        error.result = _result(opt, history)  # type: ignore[attr-defined]
-        error.add_note(f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`")
+        with suppress(Exception):  # some exceptions take no attributes
+            error.result = _result(opt, history, F)  # type: ignore[attr-defined]
+            error.add_note(
+                f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
+            )
         raise
-    return _result(opt, history)
+    return _result(opt, history, F)
 
 
-def _generation(opt: Optimizer, F: NDArray[np.float64]) -> Generation:
+def _generation(opt: Optimizer, F: Array) -> Generation:
     finite = F[np.isfinite(F)]
     std_norm, beta1, beta2 = opt.step_sizes
     return Generation(
@@ -139,8 +175,10 @@ def _generation(opt: Optimizer, F: NDArray[np.float64]) -> Generation:
     )
 
 
-def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
-    columns: Any = zip(*history, strict=True) if history else ([] for _ in Generation._fields)
+def _result(opt: Optimizer, history: list[Generation], F: Array) -> OptimizeResult:
+    """Return the result, with the generation of the values `F` even if Ctrl-C came before its line of the history."""
+    told = history if len(history) == opt.generation else [*history, _generation(opt, F)]
+    columns: Any = zip(*told, strict=True) if told else ([] for _ in Generation._fields)
     result: Any = opt.result
     fields: Any = map(np.array, columns)
     result.history = Generation(*fields)
@@ -150,8 +188,14 @@ def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
 def _stops(callback: Callable[..., Any], opt: Optimizer) -> bool:
     """Call scipy's kind of callback; True if it wants the search to end."""
     try:
-        if "intermediate_result" in inspect.signature(callback).parameters:
+        if _takes_result(callback):
             return bool(callback(intermediate_result=opt.result))
         return bool(callback(opt.result.x))
     except StopIteration:
         return True
+
+
+def _takes_result(callback: Callable[..., Any]) -> bool:
+    with suppress(ValueError):  # some that are written in C do not say
+        return "intermediate_result" in inspect.signature(callback).parameters
+    return False

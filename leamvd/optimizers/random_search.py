@@ -1,11 +1,12 @@
 """Random search: the floor that any optimizer should stay above."""
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from leamvd._support import checks
-from leamvd.optimizers import sampling
-from leamvd.optimizers.base import Optimizer, bounds_arrays, dimension
+from leamvd._support.compile import Array, Floats
+from leamvd.optimizers import random_streams, sampling
+from leamvd.optimizers.base import BoundsLike, Optimizer, bounds_arrays, dimension
 
 
 class RandomSearch(Optimizer):
@@ -14,11 +15,11 @@ class RandomSearch(Optimizer):
     Parameters
     ----------
     x0 : array_like, shape (n,), optional
-        Center.
+        Start solution, the center of every generation.
     n_var : int, optional
         n, where neither `x0` nor `bounds` tells it.
-    bounds : pair of float or array_like, shape (n,), optional
-        Search limits of the uniform draw.
+    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
+        Search limits: of the uniform draw, and what is drawn around `x0` is clipped to.
     sigma0 : float
         Standard deviation around `x0`.
     population_size, n_gen : int
@@ -41,7 +42,7 @@ class RandomSearch(Optimizer):
         x0: ArrayLike | None = None,
         *,
         n_var: int | None = None,
-        bounds: tuple[ArrayLike, ArrayLike] | None = None,
+        bounds: BoundsLike | None = None,
         sigma0: float = 0.1,
         population_size: int = 24,
         n_gen: int = 30,
@@ -51,22 +52,28 @@ class RandomSearch(Optimizer):
     ) -> None:
         super().__init__(dimension(x0, n_var, bounds), population_size, n_gen, seed, dtype)
         if x0 is None and bounds is None:
-            raise ValueError("x0 and bounds are both missing: give a center x0, or bounds to draw in")
+            raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
         self.sigma0 = checks.real("sigma0", sigma0, above=0)
         self._x0 = None if x0 is None else checks.array("x0", x0, shape=(self.n_var,), dtype=self.dtype).copy()
-        self._low, self._high = bounds_arrays((0, 0) if bounds is None else bounds, self.n_var, self.dtype)
+        self._limits = sampling.LIMITS.index("first" if bounds is None else "clip")
+        self._low = self._high = np.empty(0, self.dtype)
+        if bounds is not None:
+            self._low, self._high = bounds_arrays(bounds, self.n_var, self.dtype)
+        # LEA-MVD's first population of the same seed is another draw
+        self._key = random_streams.child(self.seed, random_streams.RANDOM_SEARCH).generate_state(1, np.uint64)[0]
 
-    def _sample(self) -> NDArray[np.floating]:
+    def _sample(self) -> Floats:
         X = np.empty((self.population_size, self.n_var), self.dtype)
-        place = sampling.Place(np.uint64(self.seed), self.generation + 1, False, sampling.LIMITS.index("first"))
+        place = sampling.Place(self._key, self.generation + 1, False, self._limits)
         if self._x0 is None:
             sampling.uniform(X, self._low, self._high, place)
             return X
         sampling.normal(X, self._x0, self.dtype.type(self.sigma0), self._low, self._high, place)
         if self.generation == 0 and self._x0_in_population:
             X[0] = self._x0
+            sampling.limit(X[0], self._low, self._high, self._limits)
         return X
 
-    def _learn(self, X: NDArray[np.floating], F: NDArray[np.float64]) -> None:
+    def _learn(self, X: Floats, F: Array) -> None:
         self._keep_best(X, F)

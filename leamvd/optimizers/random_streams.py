@@ -11,10 +11,9 @@ import secrets
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leamvd._support import checks
-from leamvd._support.compile import Floats, Integers, Words, kernel
+from leamvd._support.compile import Array, Floats, Integers, Words, kernel
 
 _Block = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 _Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
@@ -25,8 +24,11 @@ TILE = 1024
 MAX_ROWS = 1 << 24
 """Rows that a counter can name."""
 
-# What a number is drawn for: a stream of its own each.
+# What a number is drawn for: a stream of its own each. Recorded results rest on these numbers.
 NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range(6)
+
+# What else draws from a seed: a child of its own each. Contrastive divergence draws from the seed by NumPy's generator.
+FEATURE_BITS, CMA_ES, RANDOM_SEARCH, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS = range(6)
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)
@@ -36,8 +38,8 @@ _MULTIPLIER0, _MULTIPLIER1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL0, _WEYL1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
-class Arithmetic(NamedTuple):
-    """Constants of one floating type: series highest power first (Horner), as long as the type's rounding needs.
+class Constants(NamedTuple):
+    """What the normal transform takes, in one floating type: series highest power first, as long as its rounding needs.
 
     log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1)/(m + 1), abs(s) <= 0.172; sine, cosine by Taylor on one eighth.
     """
@@ -48,31 +50,33 @@ class Arithmetic(NamedTuple):
     step: np.floating  # of the radial uniform: 2**-31, 2**-53
     radian: np.floating  # of one step of the angle
     log2: np.floating
+    zero: np.floating
+    one: np.floating
     root_half: np.signedinteger  # the bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2))
 
 
-def _arithmetic(
-    real: type[np.float32] | type[np.float64], step_bits: int, quadrant_bits: int, terms: int
-) -> Arithmetic:
+def _constants(real: type[np.float32] | type[np.float64], step_bits: int, quadrant_bits: int, terms: int) -> Constants:
     integer = np.dtype(f"i{real().itemsize}").type
-    return Arithmetic(
+    return Constants(
         log=tuple(real(2.0 / (2 * k + 1)) for k in reversed(range(terms))),
         sine=tuple(real((-1.0) ** k / math.factorial(2 * k + 1)) for k in reversed(range(terms))),
         cosine=tuple(real((-1.0) ** k / math.factorial(2 * k)) for k in reversed(range(terms))),
         step=real(2.0**-step_bits),
         radian=real(math.pi * 2.0 ** -(quadrant_bits + 1)),
         log2=real(math.log(2.0)),
+        zero=real(0),
+        one=real(1),
         root_half=real(math.sqrt(0.5)).view(integer),
     )
 
 
-ARITHMETIC = {
-    np.dtype(np.float32): _arithmetic(np.float32, step_bits=31, quadrant_bits=30, terms=5),
-    np.dtype(np.float64): _arithmetic(np.float64, step_bits=53, quadrant_bits=52, terms=10),
+CONSTANTS = {
+    np.dtype(np.float32): _constants(np.float32, step_bits=31, quadrant_bits=30, terms=5),
+    np.dtype(np.float64): _constants(np.float64, step_bits=53, quadrant_bits=52, terms=10),
 }
 """Constants of the normal transform by floating type."""
 
-_SINGLE, _DOUBLE = ARITHMETIC.values()
+_SINGLE, _DOUBLE = CONSTANTS.values()
 
 
 def key(seed: int | None) -> int:
@@ -84,6 +88,14 @@ def key(seed: int | None) -> int:
         If `seed` is neither None nor an integer in [0, 2**64).
     """
     return secrets.randbits(64) if seed is None else checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
+
+
+def child(seed: int, consumer: int, *number: int) -> np.random.SeedSequence:
+    """Return the seed sequence of a consumer, CMA_ES, say, that may have several: unrelated to the seed's own numbers.
+
+    A list of numbers is no child: to NumPy, the seed [3, 0] is the seed 3.
+    """
+    return np.random.SeedSequence(seed, spawn_key=(consumer, *number))
 
 
 @kernel(inline=True)
@@ -176,15 +188,15 @@ def log(u: Any) -> Any:
     """Return the logarithm of a positive, normal number, to a few rounding errors; in loops it becomes vector code."""
     single = isinstance(u, np.float32)  # decided when compiled
     a, (e, m) = (_SINGLE, _split_single(u)) if single else (_DOUBLE, _split_double(u))
-    s = (m - a.cosine[-1]) / (m + a.cosine[-1])  # the last coefficient is 1
+    s = (m - a.one) / (m + a.one)
     return e * a.log2 + s * _horner(s * s, a.log)
 
 
 @kernel(inline=True)
-def _polar(u: np.floating, x: np.floating, odd: bool, flip: bool, a: Arithmetic) -> tuple[np.floating, np.floating]:
+def _polar(u: np.floating, x: np.floating, odd: bool, flip: bool, a: Constants) -> tuple[np.floating, np.floating]:
     """Return sqrt(-2 log u) (cos, sin)(x), turned by a quarter of a circle (odd), by a half (flip), or by both."""
     minus_log = -log(u)
-    r = np.sqrt(max(minus_log + minus_log, u - u))
+    r = np.sqrt(max(minus_log + minus_log, a.zero))
     sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
     c, d = (-sine, cosine) if odd else (cosine, sine)
     return (-r * c, -r * d) if flip else (r * c, r * d)
@@ -262,7 +274,7 @@ def _double_normals(w: Words, z: Floats) -> None:
 
 
 @kernel()
-def row_normals(seed: np.uint64, purpose: int, generation: int, count: int) -> NDArray[np.float64]:
+def row_normals(seed: np.uint64, purpose: int, generation: int, count: int) -> Array:
     """Draw one standard normal for each of the rows 0..count - 1: the double in their first column."""
     result = np.empty(count)
     for row in range(count):

@@ -8,7 +8,7 @@ from numba import prange
 
 from leamvd._support.compile import Floats, Integers, Words, kernel
 from leamvd.optimizers import random_streams
-from leamvd.optimizers.directions import CHUNK, RATE
+from leamvd.optimizers.directions import CHUNK, RATE, Vectors, path_columns
 from leamvd.optimizers.random_streams import TILE
 
 PERTURBED = 0.02
@@ -29,6 +29,22 @@ class Place(NamedTuple):
     generation: int
     by_column: bool  # one perturbation for all rows (item R17)
     limits: int  # index in LIMITS
+
+
+class Combination(NamedTuple):
+    """C_ani = fresh C_hat + 0.9 C_ani(t - 1) with C_hat = sum_j a_j (x_1 - x_r_j) + p P, in the dtype of X."""
+
+    ir: Integers  # (m,), the ranks r_j
+    row_weights: Floats  # (m,), a
+    path_weight: np.floating  # p
+    fresh: np.floating  # zero where P and C_ani are complete as they are
+
+
+class Shift(NamedTuple):
+    """beta_1 v in terms of P and C_ani, in the dtype of X."""
+
+    path: np.floating  # beta_1 beta_2
+    descent: Floats  # (new rows,): beta_1 (1 - beta_2) step
 
 
 class Perturbation(NamedTuple):
@@ -95,7 +111,7 @@ def limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
 
 @kernel(parallel=CHUNK)
 def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
-    """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
+    """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1), whatever is rounded in between them."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
         s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
@@ -104,7 +120,8 @@ def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
             random_streams.uniform_tile(place.seed, random_streams.UNIFORM, place.generation, r, c, s)
             for i in range(x.size):
                 u = s.numbers[i]
-                x[i] = min(low[start + i] * (1 - u) + high[start + i] * u, high[start + i])
+                a, b = low[start + i], high[start + i]
+                x[i] = max(a, min(a * (1 - u) + b * u, b))  # not a + (b - a) u, which overflows
 
 
 @kernel(parallel=CHUNK)
@@ -123,32 +140,16 @@ def normal(X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Fl
 
 @kernel()
 def descent_columns(
-    X: Floats,
-    order: Integers,
-    ir: Integers,
-    row_weights: Floats,
-    path_weight: np.floating,
-    fresh: np.floating,
-    path: Floats,
-    descent: Floats,
-    start: int,
-    stop: int,
-    out: Floats,
+    X: Floats, order: Integers, combination: Combination, path: Floats, descent: Floats, start: int, out: Floats
 ) -> None:
-    """C_ani = fresh C_hat + 0.9 C_ani(t - 1) for the columns start..stop, C_hat = sum_j a_j (x_1 - x_r_j) + p P.
-
-    A fresh of 0 leaves C_ani as it is.
-    """
-    best, old = X[order[0], start:stop], path.dtype.type(1 - RATE)
-    for i in range(stop - start):
-        out[i] = descent[start + i]
-    if fresh == 0:
-        return
-    for i in range(stop - start):
-        out[i] = old * out[i] + fresh * path_weight * path[start + i]
+    """Write C_ani of the columns start, start + 1, ... to `out`: of P and of C_ani(t - 1) there."""
+    stop, best, old = start + out.size, X[order[0], start : start + out.size], path.dtype.type(1 - RATE)
+    ir, row_weights, path_weight, fresh = combination
+    for i in range(out.size):
+        out[i] = old * descent[i] + fresh * path_weight * path[i]
     for j in range(ir.size):
         x, weight = X[order[ir[j]], start:stop], fresh * row_weights[j]
-        for i in range(stop - start):
+        for i in range(out.size):
             out[i] += weight * (best[i] - x[i])
 
 
@@ -156,42 +157,40 @@ def descent_columns(
 def regenerate(
     X: Floats,
     order: Integers,
-    ir: Integers,
-    row_weights: Floats,
-    path_weight: np.floating,
-    fresh: np.floating,
-    shift_path: np.floating,
-    steps: Floats,
-    mean: Floats,
-    std: Floats,
-    path: Floats,
-    descent: Floats,
-    previous: Floats,
+    vectors: Vectors,
+    combination: Combination,
+    shift: Shift,
     low: Floats,
     high: Floats,
     place: Place,
+    drawn: Integers,
 ) -> None:
-    """Write the rows that are not elites anew, move the elites to the front, and update C_ani and x_best in place.
+    """Write the rows that are not elites anew, move the elites to the front, and bring P, C_ani and x_best up to date.
 
-    x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4), where
-    shift_path = beta_1 beta_2 and steps[r] = beta_1 (1 - beta_2) step for each new row. Elites end in their order.
+    x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4). Elites end in
+    their order, and `order` at 0, 1, 2, ...; `drawn` (1,) then holds the generation: no interruption comes between.
     """
     n, size = X.shape[1], X.shape[0]
-    n_new = steps.size
+    n_new = shift.descent.size
     n_elite = size - n_new
     for c in prange((n + CHUNK - 1) // CHUNK):
         s = random_streams.scratch(X)
         hits = perturbation()
-        center, C, elite = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty((n_elite, TILE), X.dtype)
+        center, P, C = np.empty(TILE, X.dtype), np.empty(TILE, X.dtype), np.empty(TILE, X.dtype)
+        elite = np.empty((n_elite, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             stop, tile = min(n, start + TILE), start // TILE
             width = stop - start
-            descent_columns(X, order, ir, row_weights, path_weight, fresh, path, descent, start, stop, C)
-            best, sigma = X[order[0], start:stop], std[start:stop]
+            best, mean, sigma = X[order[0], start:stop], vectors.mean[start:stop], vectors.std[start:stop]
+            path, descent = vectors.path[start:stop], vectors.descent[start:stop]
+            previous = vectors.previous[start:stop]
+            if combination.fresh != 0:
+                path_columns(best, previous, path, P[:width])
+                descent_columns(X, order, combination, P[:width], descent, start, C[:width])
+                path[:], descent[:] = P[:width], C[:width]
             for i in range(width):
-                descent[start + i] = C[i]
-                previous[start + i] = best[i]
-                center[i] = mean[start + i] + shift_path * path[start + i]
+                P[i], C[i], previous[i] = path[i], descent[i], best[i]
+                center[i] = mean[i] + shift.path * P[i]
             for k in range(n_elite):
                 if order[k] != k:
                     elite[k, :width] = X[order[k], start:stop]
@@ -199,9 +198,12 @@ def regenerate(
                 if order[k] != k:
                     X[k, start:stop] = elite[k, :width]
             for r in range(n_new):
-                x, step = X[n_elite + r, start:stop], steps[r]
+                x, step = X[n_elite + r, start:stop], shift.descent[r]
                 random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, n_elite + r, tile, s)
                 for i in range(width):
                     x[i] = s.numbers[i] * sigma[i] + (center[i] + step * C[i])
                 perturb(x, place, size if place.by_column else n_elite + r, tile, hits)
                 limit(x, low[start:stop], high[start:stop], place.limits)
+    for k in range(size):
+        order[k] = k
+    drawn[0] = place.generation

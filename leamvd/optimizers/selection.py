@@ -1,13 +1,13 @@
 """Selection (Sec. 3.2): the empirical selection distribution and the normal model that it weighs."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from leamvd._support import checks
-from leamvd._support.compile import Floats, Integers, kernel
+from leamvd._support.compile import Array, Floats, Integers, kernel
 
 
-def fractional_tournament(population_size: int, exponent: float = 1.5) -> NDArray[np.float64]:
+def fractional_tournament(population_size: int, exponent: float = 1.5) -> Array:
     """Return the weights G of the empirical selection distribution, best individual first (Eq. 1).
 
     G_k = (lambda - k + 1)^exponent / sum_j j^exponent for rank k = 1..lambda.
@@ -31,12 +31,12 @@ def fractional_tournament(population_size: int, exponent: float = 1.5) -> NDArra
     """
     size = checks.integer("population_size", population_size, at_least=1)
     power = checks.real("exponent", exponent, at_least=0)
-    weights: NDArray[np.float64] = (np.arange(size, 0, -1) / size) ** power
+    weights: Array = (np.arange(size, 0, -1) / size) ** power
     weights /= weights.sum()
     return weights
 
 
-def tournament(population_size: int, size: int) -> NDArray[np.float64]:
+def tournament(population_size: int, size: int) -> Array:
     """Return the exact probabilities that a tournament is won by each rank, best individual first (item R19).
 
     `size` individuals are drawn with replacement and the best of them wins: rank k does with probability
@@ -101,7 +101,7 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
     return mean, std
 
 
-def _floating(a: NDArray[np.generic]) -> np.dtype[np.floating]:
+def _floating(a: Array) -> np.dtype[np.floating]:
     return np.dtype(np.float32 if a.dtype == np.float32 else np.float64)
 
 

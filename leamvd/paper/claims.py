@@ -1,4 +1,4 @@
-"""The paper's claims C3-C10, each answered from a study's records and returned with its evidence.
+"""The paper's claims C1-C10, each answered from records and returned with its evidence.
 
 Evidence has a row for each number that is judged, with the column "answer": whether the claim holds there. A view of a
 claim is a kind of inputs (item E7) and a measure (E2): it holds where all of its rows do, and fails where one of them
@@ -32,6 +32,21 @@ LAST_EPOCHS = 10
 """Over which contrastive divergence should have stopped changing (C10)."""
 
 PAPER_EPOCHS = 50
+
+COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
+"""What grows with the number of variables, and its column in the bench's table of optimizers."""
+
+LARGE = 10_000
+"""Variables from which growth is fitted: with fewer, what a call costs at any size tells."""
+
+QUADRATIC_FROM = 1_000
+"""Variables from which square matrices outweigh the rest of what CMA-ES holds."""
+
+LINEAR, QUADRATIC = (0.95, 1.05), (1.8, 2.2)
+"""Slopes in double logarithmic scale that count as O(n) and as O(n^2)."""
+
+SIZES = 3
+"""Numbers of variables on which a slope must rest to settle a claim."""
 
 
 class Claim(NamedTuple):
@@ -205,6 +220,7 @@ def _every(rows: Iterable[str]) -> str:
 
 def _from_views(claim: str, evidence: pd.DataFrame) -> Claim:
     """Return the claim with the answer that its views give together."""
+    evidence = evidence[[*evidence.columns.drop("answer"), "answer"]].reset_index(drop=True)
     views = {_every(view["answer"]) for _, view in evidence.groupby(["inputs", "measure"])}
     if len(views) == 1:
         return Claim(claim, views.pop(), evidence)
@@ -212,21 +228,6 @@ def _from_views(claim: str, evidence: pd.DataFrame) -> Claim:
 
 
 # ---- what a generation costs (C1, C2)
-
-COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
-"""What grows with the number of variables, and its column in the bench's table of optimizers."""
-
-LARGE = 10_000
-"""Variables from which growth is fitted: with fewer, what a call costs at any size tells."""
-
-QUADRATIC_FROM = 1_000
-"""Variables from which square matrices outweigh the rest of what CMA-ES holds."""
-
-LINEAR, QUADRATIC = (0.95, 1.05), (1.8, 2.2)
-"""Slopes in double logarithmic scale that count as O(n) and as O(n^2)."""
-
-SIZES = 3
-"""Numbers of variables on which a slope must rest to settle a claim."""
 
 
 def c1(optimizers: pd.DataFrame) -> Claim:

@@ -1,5 +1,6 @@
 """What a study's records say: tables, comparisons of methods, what each method needs, and pictures."""
 
+import dataclasses
 import time
 import tracemalloc
 import warnings
@@ -65,6 +66,12 @@ def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
         "seeds": ", ".join(map(str, study.seeds)),
     }
     return pd.Series(values, name="value", dtype=object).explode().rename_axis("setting").reset_index()
+
+
+def smaller(study: studies.Study) -> studies.Study:
+    """Return the study of 7 x 7 pixels with the same budget, on the first kind of inputs, for the claim C9."""
+    layers = studies.STUDIES["mnist-7x7", "paper"].layers[: len(study.layers)]
+    return dataclasses.replace(study, side=7, layers=layers, inputs=study.inputs[:1])
 
 
 # ---- tables

@@ -1,44 +1,49 @@
 """LEA-MVD taken apart, generation by generation: what the section on the two directions measures."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from leamvd._support import checks
+from leamvd._support.compile import Array, Floats
 from leamvd.optimizers.directions import RATE
-from leamvd.optimizers.lea_mvd import LEAMVD, State
+from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.state import State
+
+Objective = Callable[[Array], Array]
+"""Takes points (m, n), returns their values (m,); lower is better."""
 
 FALSE_ALARMS = 0.01
 """Rate of false alarms of all tests in one table together (Bonferroni)."""
 
 
-def sphere(X: NDArray[Any]) -> NDArray[Any]:
+def sphere(X: Array) -> Array:
     """Return the sum of x_i^2 of every row."""
     return np.asarray((X**2).sum(axis=-1))
 
 
-def ellipsoid(X: NDArray[Any]) -> NDArray[Any]:
+def ellipsoid(X: Array) -> Array:
     """Return the sum of 100^((i - 1)/(n - 1)) x_i^2 of every row: condition number 100."""
     return np.asarray((np.logspace(0, 2, X.shape[-1]) * X**2).sum(axis=-1))
 
 
-FUNCTIONS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"sphere": sphere, "ellipsoid": ellipsoid}
+FUNCTIONS: dict[str, Objective] = {"sphere": sphere, "ellipsoid": ellipsoid}
+"""Objectives that the command line knows; any other callable does in their place."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the section on the directions runs: LEA-MVD from a seed in N(0, I), unless it says otherwise.
+    """What the section on the directions runs: LEA-MVD from a start solution in N(0, I), unless it says otherwise.
 
     Attributes
     ----------
-    function : str
-        Of `FUNCTIONS`.
+    objective : callable
+        Takes points, shape (m, n_var), and returns their values, shape (m,).
     n_var, n_gen, population_size, n_elite, exponent, shift, dtype
         As in `leamvd.LEAMVD` and `leamvd.Reading`.
     seeds : tuple of int
@@ -46,10 +51,15 @@ class Plan:
     n_populations : int
         On which the sign of a shift is tested.
     start : float
-        Standard deviation, around the optimum, of the seed's coordinates where resets are compared.
+        Standard deviation, around zero, of the start solution's coordinates where resets are compared.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a value is not of its kind or out of range.
     """
 
-    function: str = "ellipsoid"
+    objective: Objective = ellipsoid
     n_var: int = 50
     n_gen: int = 60
     population_size: int = 24
@@ -62,15 +72,21 @@ class Plan:
     start: float = 0.01
 
     def __post_init__(self) -> None:
-        checks.choice("function", self.function, tuple(FUNCTIONS))
+        if not callable(self.objective):
+            raise TypeError(f"objective must be callable, got {self.objective!r}")
         checks.integer("n_populations", self.n_populations, at_least=1)
         checks.real("start", self.start, at_least=0)
         object.__setattr__(self, "seeds", tuple(self.seeds))
         if not self.seeds:
-            raise ValueError("seeds must not be empty")
+            raise ValueError("seeds must hold one or more seeds, got ()")
+
+    @property
+    def label(self) -> str:
+        """The objective and the number of variables, for titles."""
+        return f"{_name(self.objective)}, n = {self.n_var}"
 
     def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[LEAMVD]:
-        """Yield an optimizer after each of its generations; its seed's coordinates are drawn from N(0, start^2)."""
+        """Yield an optimizer after each of its generations; the start solution is drawn from N(0, start^2 I)."""
         opt = LEAMVD(
             start * np.random.default_rng(seed).standard_normal(self.n_var),
             population_size=self.population_size,
@@ -83,7 +99,7 @@ class Plan:
         )
         while not opt.stop():
             X = opt.ask()
-            opt.tell(X, FUNCTIONS[self.function](X))
+            opt.tell(X, self.objective(X))
             yield opt
 
 
@@ -91,12 +107,31 @@ PLANS = {"quick": Plan(), "paper": Plan(n_gen=300, seeds=tuple(range(30)), n_pop
 
 
 def plan(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile with fields changed; a change to None is none."""
+    """Return the plan of a profile with fields of `Plan` changed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no such profile or field, or a value is out of range.
+    """
     checks.choice("profile", profile, tuple(PLANS))
-    return dataclasses.replace(PLANS[profile], **{name: value for name, value in changes.items() if value is not None})
+    return dataclasses.replace(PLANS[profile], **changes)
 
 
-def _cosine(a: NDArray[np.floating], b: NDArray[np.floating]) -> float:
+def parameters(namespace: Mapping[str, object]) -> dict[str, Any]:
+    """Return the changes that a notebook's ``globals()`` hold for `plan`.
+
+    They are the values, other than None, of variables named as a field of `Plan`.
+    """
+    names = [field.name for field in dataclasses.fields(Plan)]
+    return {name: namespace[name] for name in names if namespace.get(name) is not None}
+
+
+def _name(objective: Objective) -> str:
+    return getattr(objective, "__name__", type(objective).__name__)
+
+
+def _cosine(a: Floats, b: Floats) -> float:
     """Return the cosine of the angle, to nine decimals: what rounding leaves is not shown; a zero vector has none."""
     length = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
     return round(float(np.sum(a * b)) / length, 9) + 0.0 if length > 0 else np.nan
@@ -109,6 +144,9 @@ def _state(opt: LEAMVD) -> State:
         name: getattr(state, name).astype(np.float64) for name in ("population", "mean", "std", "path", "descent")
     }
     return state._replace(**arrays)
+
+
+# ---- whole runs
 
 
 def trace(plan: Plan, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
@@ -145,12 +183,46 @@ def trace(plan: Plan, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def angles(trace: pd.DataFrame) -> pd.DataFrame:
+    """Return the smallest, the median and the largest size of both cosines with P and of the length of C_ani."""
+    names = {
+        "hat_path": "cosine of C_hat and P",
+        "descent_path": "cosine of C_ani and P",
+        "descent_length": "length of C_ani",
+    }
+    sizes = trace[list(names)].abs().agg(["min", "median", "max"]).T.rename(names)
+    return sizes.set_axis(["smallest", "median", "largest"], axis=1).rename_axis("size of the").reset_index()
+
+
+def steps(trace: pd.DataFrame) -> pd.DataFrame:
+    """Return how often the runs of `trace` succeed, and what that does to the step sizes, from generation 2 on.
+
+    Returns
+    -------
+    DataFrame
+        A row for each seed, its index: percent of the generations that found a new best, smallest and largest beta_1,
+        percent of the generations with beta_2 = 1, where C_ani has no weight in v, mean of the percentage that C_ani's
+        part has of the length of both parts of v, and resets.
+    """
+    runs = trace[trace["generation"] > 1].assign(full=trace["beta2"] == 1).groupby("seed")
+    return pd.DataFrame(
+        {
+            "new best %": 100 * runs["success"].mean(),
+            "beta_1 min": runs["beta1"].min(),
+            "beta_1 max": runs["beta1"].max(),
+            "beta_2 = 1 %": 100 * runs["full"].mean(),
+            "C_ani %": 100 * runs["descent_share"].mean(),
+            "resets": runs["reset"].sum(),
+        }
+    )
+
+
 RESETS: dict[str, Any] = {"1": 1.0, "initial": "initial", "off": "off"}
 """Readings of item R13 that are compared."""
 
 
 def resets(plan: Plan) -> pd.DataFrame:
-    """Run the plan from seeds close to the optimum, once with each of `RESETS`.
+    """Run the plan from start solutions close to the optimum, once with each of `RESETS`.
 
     Returns
     -------
@@ -163,20 +235,40 @@ def resets(plan: Plan) -> pd.DataFrame:
     return table.assign(relative=np.where(first > 0, table["best"] / first, 1.0))
 
 
+def stuck(table: pd.DataFrame) -> pd.DataFrame:
+    """Return for each reading of `resets` what its resets did, how many runs never improved, and where runs ended.
+
+    Returns
+    -------
+    DataFrame
+        Columns runs, resets (of all runs), before and after (median of std in the generations before and of
+        a reset), stuck (runs that never improved on their first best), and final (median of the last best over the
+        first).
+    """
+    rows = []
+    for reading, group in table.groupby("reading", sort=False):
+        last = group[group["generation"] == group["generation"].max()]["relative"]
+        std, marks = group["std"].to_numpy(), np.flatnonzero(group["reset"])
+        before, after = (float(np.median(std[marks - back])) if len(marks) else np.nan for back in (1, 0))
+        rows.append((reading, len(last), len(marks), before, after, int((last == 1).sum()), float(last.median())))
+    columns = ["reading", "runs", "resets", "before", "after", "stuck", "final"]
+    return pd.DataFrame(rows, columns=columns).set_index("reading")
+
+
+# ---- one generation
+
+
 class Scene(NamedTuple):
-    """One generation, ready to be drawn; coordinates are columns x1, x2, ..."""
+    """One generation as plain tables, ready to be drawn; coordinates are columns x1, x2, ..."""
 
     points: pd.DataFrame  # rank, fitness, in_u (drawn for U), projection on C_ani, x.. and its foot on C_ani's line f..
-    vectors: pd.DataFrame  # index: mean, P, C_hat, C_ani, toward, away, v descent, v printed
+    vectors: pd.DataFrame  # index: mean, P, C_hat, C_ani, toward, away, v toward, v away
+    numbers: pd.Series  # see `scene`
     slices: pd.DataFrame  # direction, distance, change: f along each direction from the mean, relative
-    descent_mean: float
-    descent_std: float
-    beta2: float
-    radius: float  # norm of sigma: how long a direction is drawn beside the population
     label: str
 
 
-SLICES = {"P": "P", "$C_{ani}$, descent": "toward", "$C_{ani}$, printed": "away"}
+SLICES = {"P": "P", "$C_{ani}$, toward the best": "toward", "$C_{ani}$, as printed": "away"}
 """Directions along which the objective is shown, and their names among the vectors."""
 
 
@@ -185,6 +277,12 @@ def scene(plan: Plan, n_var: int, generation: int, seed: int) -> Scene:
 
     The vectors `toward` and `away` are abs(mu_ani) C_ani and mu_ani C_ani: with a weight of 1 - beta_2, and P with
     beta_2, they make the shift v as this edition reads it and as the paper prints it (item R5).
+
+    Returns
+    -------
+    Scene
+        Its numbers are mu_ani, sigma_ani, beta_2, the norms of sigma, of P, of C_ani and of the step along it, and the
+        lengths of both parts of v.
     """
     small = dataclasses.replace(plan, n_var=n_var, n_gen=generation)
     *earlier, now = map(_state, small.run(seed))
@@ -194,7 +292,7 @@ def scene(plan: Plan, n_var: int, generation: int, seed: int) -> Scene:
     names = [f"x{i}" for i in range(1, n_var + 1)]
     vectors = pd.DataFrame(
         {"mean": now.mean, "P": now.path, "C_hat": hat, "C_ani": C, "toward": toward, "away": away,
-         "v descent": _mix(now, toward), "v printed": _mix(now, away)},
+         "v toward": _mix(now, toward), "v away": _mix(now, away)},
         index=names,
     ).T  # fmt: skip
     unit = C / np.linalg.norm(C) if C.any() else C
@@ -204,62 +302,95 @@ def scene(plan: Plan, n_var: int, generation: int, seed: int) -> Scene:
     points.insert(1, "fitness", now.fitness)
     points.insert(2, "in_u", np.isin(np.arange(len(X)), now.descent_rows))
     points.insert(3, "projection", np.sum((X - X[0]) * C, axis=1))
-    radius = float(np.sqrt(np.sum(now.std**2)))
-    label = f"{plan.function}, n = {n_var}, generation {now.generation}"
-    return Scene(
-        points, vectors, _slices(small, now, vectors), now.descent_mean, now.descent_std, now.beta2, radius, label
-    )
+    label = f"{small.label}, generation {now.generation}"
+    return Scene(points, vectors, _numbers(now, toward), _slices(small, now, vectors), label)
 
 
-def _mix(state: State, step: NDArray[np.floating]) -> NDArray[np.floating]:
+def _mix(state: State, step: Floats) -> Floats:
     """Return v (Eq. 4) for a step along C_ani."""
-    return state.beta2 * state.path + (1 - state.beta2) * step
+    mixed: Floats = state.beta2 * state.path + (1 - state.beta2) * step
+    return mixed
+
+
+def _numbers(state: State, step: Floats) -> pd.Series:
+    sigma, P, C, along = (float(np.sqrt(np.sum(x**2))) for x in (state.std, state.path, state.descent, step))
+    return pd.Series(
+        {
+            "mu_ani": state.descent_mean, "sigma_ani": state.descent_std, "beta_2": state.beta2, "norm of sigma": sigma,
+            "norm of P": P, "norm of C_ani": C, "step along C_ani": along, "part of P in v": state.beta2 * P,
+            "part of C_ani in v": (1 - state.beta2) * along,
+        }
+    )  # fmt: skip
 
 
 def _slices(plan: Plan, state: State, vectors: pd.DataFrame) -> pd.DataFrame:
     """Return the relative change of the objective along unit vectors, up to one standard deviation (rms) away."""
-    f, frames = FUNCTIONS[plan.function], []
+    frames = []
     distances = np.linspace(0, float(np.sqrt(np.mean(state.std**2))), 41)
     for label, name in SLICES.items():
         vector = vectors.loc[name].to_numpy(dtype=np.float64)
         length = float(np.linalg.norm(vector))
         X = state.mean + distances[:, None] * (vector / length if length > 0 else vector)
-        frames.append(pd.DataFrame({"direction": label, "distance": distances, "change": f(X) / f(state.mean) - 1}))
+        values = pd.Series(plan.objective(X))  # the first is the mean's
+        frames.append(pd.DataFrame({"direction": label, "distance": distances, "change": _change(values, values[0])}))
     return pd.concat(frames, ignore_index=True)
 
 
-SHIFTS = ("C_ani, descent", "C_ani, printed", "P", "v, descent", "v, printed")
+def _change(values: pd.Series, reference: Any) -> pd.Series:
+    """Return the changes from a reference, relative to its size: negative where values are lower."""
+    changes: pd.Series = (values - reference) / abs(reference)
+    return changes
+
+
+# ---- the sign of the shift
+
+SHIFTS = ("C_ani, toward the best", "C_ani, as printed", "P", "v, toward the best", "v, as printed")
 """What the mean is moved by: the whole step along C_ani in two readings, beta_1 P, and beta_1 v in two readings."""
 
 
-def shifts(plan: Plan, generations: Sequence[int]) -> pd.DataFrame:
+def shifts(plan: Plan, objectives: Iterable[Objective], generations: Sequence[int]) -> pd.DataFrame:
     """Move the mean of many independent populations by each of `SHIFTS`, and see what the objective does.
+
+    Parameters
+    ----------
+    plan : Plan
+        With the number of populations.
+    objectives : iterable of callable
+        Take the place of the plan's own, one after the other.
+    generations : sequence of int
+        At which the populations are looked at.
 
     Returns
     -------
     DataFrame
-        Columns function, generation, seed, shift, change (of the objective, relative to its value at the mean) and
+        Columns function, generation, seed, shift, change (of the objective, relative to its size at the mean) and
         moved (whether the shift is not zero). Both readings are judged on the same populations.
     """
     rows = []
-    for name, f in FUNCTIONS.items():
-        own = dataclasses.replace(plan, function=name, n_gen=max(generations))
+    for objective in objectives:
+        own = dataclasses.replace(plan, objective=objective, n_gen=max(generations))
         for seed in range(plan.n_populations):
             for opt in own.run(seed):
                 if opt.generation in generations:
                     state = _state(opt)
                     toward, away = (step * state.descent for step in (abs(state.descent_mean), state.descent_mean))
                     v = [state.beta1 * shift for shift in (state.path, _mix(state, toward), _mix(state, away))]
-                    value = float(f(state.mean))
+                    moves = np.array([toward, away, *v])
+                    here, *there = objective(np.vstack([state.mean, state.mean + moves])).tolist()
                     rows += [
-                        (name, state.generation, seed, label, float(f(state.mean + step)) / value - 1, bool(step.any()))
-                        for label, step in zip(SHIFTS, [toward, away, *v], strict=True)
+                        (_name(objective), state.generation, seed, label, here, value, bool(move.any()))
+                        for label, value, move in zip(SHIFTS, there, moves, strict=True)
                     ]
-    return pd.DataFrame(rows, columns=["function", "generation", "seed", "shift", "change", "moved"])
+    columns = ["function", "generation", "seed", "shift", "here", "there", "moved"]
+    table = pd.DataFrame(rows, columns=columns)
+    table.insert(4, "change", _change(table["there"], table["here"]))
+    return table.drop(columns=["here", "there"])
 
 
 def signs(table: pd.DataFrame) -> pd.DataFrame:
     """Test with the sign test whether each shift of `shifts` lowers the objective, or raises it.
+
+    Populations whose objective does not change speak for neither.
 
     Returns
     -------
@@ -270,101 +401,11 @@ def signs(table: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for key, group in table[table["moved"]].groupby(["function", "generation", "shift"], sort=False):
-        lower, count = int((group["change"] < 0).sum()), len(group)
-        p = float(stats.binomtest(lower, count).pvalue)
-        rows.append((*key, count, 100 * lower / count, 100 * group["change"].median(), p))
-    names = ["function", "generation", "shift", "populations", "lower", "median change", "p"]
+        falls, rises, count = int((group["change"] < 0).sum()), int((group["change"] > 0).sum()), len(group)
+        p = float(stats.binomtest(falls, falls + rises).pvalue) if falls + rises else 1.0
+        direction = "descends" if falls > rises else "climbs"
+        rows.append((*key, count, 100 * falls / count, 100 * group["change"].median(), p, direction))
+    names = ["function", "generation", "shift", "populations", "lower", "median change", "p", "verdict"]
     result = pd.DataFrame(rows, columns=names)
     decided = result["p"] < FALSE_ALARMS / max(len(result), 1)
-    words = np.where(result["lower"] > 50, "descends", "climbs")
-    return result.assign(verdict=np.where(decided, words, "undecided"))
-
-
-# ---- in words
-
-
-def report_scene(scene: Scene) -> str:
-    """Return as Markdown the numbers of one generation."""
-    length = np.sqrt((scene.vectors**2).sum(axis=1))
-    share = (1 - scene.beta2) * length["toward"], scene.beta2 * length["P"]
-    return (
-        f"{scene.label}: the projections on $C_{{ani}}$ have mean {scene.descent_mean:.3g} and standard deviation "
-        f"{scene.descent_std:.3g}; P is {length['P']:.3g} long, $C_{{ani}}$ {length['C_ani']:.3g}, the step along it "
-        f"{length['toward']:.3g}. With $\\beta_2$ = {scene.beta2:.2g} the shift v takes {share[1]:.3g} from P and "
-        f"{share[0]:.3g} from $C_{{ani}}$."
-    )
-
-
-def report_directions(trace: pd.DataFrame) -> str:
-    """Return as Markdown how orthogonal the directions are to P, and how long C_ani is."""
-    hat, cosine, length = trace["hat_path"].abs().max(), trace["descent_path"].abs(), trace["descent_length"]
-    last = trace[trace["generation"] == trace["generation"].max()]
-    holds = "yes" if hat < 1e-5 else "no"
-    return (
-        f"- Is $\\hat C_{{ani}}$ orthogonal to P? **{holds}**: the largest cosine in {len(trace)} generations is "
-        f"{hat:.1g} in size, rounded to nine decimals.\n"
-        f"- Is $C_{{ani}}$, which the shift uses? The cosine with P has a median of {cosine.median():.2g} in size and "
-        f"reaches {cosine.max():.2g}.\n"
-        f"- Is $C_{{ani}}$ of unit length? It is {length.min():.2g} to {length.max():.2g} long, in the last generation "
-        f"{last['descent_length'].median():.2g} in the median."
-    )
-
-
-def report_steps(trace: pd.DataFrame) -> str:
-    """Return as Markdown how often the runs succeed, and what that does to beta_1 and beta_2."""
-    later = trace[trace["generation"] > 1]
-    full = (later["beta2"] == 1).mean()
-    return (
-        f"{100 * later['success'].mean():.3g} % of the generations found a new best. $\\beta_1$ moved between "
-        f"{later['beta1'].min():.3g} and {later['beta1'].max():.3g}. $\\beta_2$ was 1 in {100 * full:.3g} % of the "
-        f"generations: $C_{{ani}}$ then has no weight at all. In the median generation its part of v was "
-        f"{100 * later['descent_share'].median():.3g} % of the length of both parts, in the mean "
-        f"{100 * later['descent_share'].mean():.3g} %. Resets: {int(trace['reset'].sum())}."
-    )
-
-
-def stuck(table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each reading of `resets` how many runs never improved on their first best, and where runs ended.
-
-    Returns
-    -------
-    DataFrame
-        Columns reading, runs, resets (of all runs), stuck, and final: the median of the last best over the first.
-    """
-    rows = []
-    for reading, group in table.groupby("reading", sort=False):
-        last = group[group["generation"] == group["generation"].max()]["relative"]
-        rows.append((reading, len(last), int(group["reset"].sum()), int((last == 1).sum()), float(last.median())))
-    return pd.DataFrame(rows, columns=["reading", "runs", "resets", "stuck", "final"])
-
-
-def report_resets(table: pd.DataFrame) -> str:
-    """Return as Markdown what the reset does to the standard deviation and to the search, in each reading."""
-    lines = []
-    for reading, runs, count, none, final in stuck(table).itertuples(index=False):
-        own = table[table["reading"] == reading]
-        widened = own["reset"].to_numpy()
-        before, after = (own["std"].to_numpy()[np.flatnonzero(widened) - back] for back in (1, 0))
-        jump = f", each from a standard deviation of {np.median(before):.2g} to {np.median(after):.2g}" if count else ""
-        lines.append(
-            f"- reset = {reading}: {count} resets in {runs} runs{jump}; {none} of {runs} runs never improved on their "
-            f"start, and the median run ended at {final:.3g} times the value there."
-        )
-    return "\n".join(lines)
-
-
-def report_signs(signs: pd.DataFrame) -> str:
-    """Return as Markdown what each shift does, generation by generation, over both functions."""
-    lines = []
-    for shift, group in signs.groupby("shift", sort=False):
-        parts = []
-        for generation, rows in group.groupby("generation"):
-            low, high = rows["lower"].min(), rows["lower"].max()
-            span = f"{low:.3g} %" if low == high else f"{low:.3g}-{high:.3g} %"
-            parts.append(f"generation {generation} {span} ({' / '.join(rows['verdict'].unique())})")
-        name = str(shift).replace("C_ani", "$C_{ani}$")
-        lines.append(f"- {name}: lowers the objective in {', '.join(parts)} of the populations.")
-    printed = set(signs.loc[signs["shift"] == SHIFTS[1], "verdict"])
-    answer = "yes" if printed == {"climbs"} else "undecided" if printed == {"undecided"} else "not always"
-    lines.append(f"\nDoes the step along $C_{{ani}}$ climb as printed? **{answer.capitalize()}.**")
-    return "\n".join(lines)
+    return result.assign(verdict=result["verdict"].where(decided, "undecided"))

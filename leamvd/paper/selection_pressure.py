@@ -1,13 +1,12 @@
 """Tournaments beside the weights of Eq. 1, exact and simulated: what the section on selection measures (R19)."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
+from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import selection
 
 FALSE_ALARMS = 0.01
@@ -25,7 +24,7 @@ CURVE = tuple(np.linspace(0, 4, 81).tolist())
 """Exponents at which curves are drawn."""
 
 
-def tournaments(population_size: int) -> dict[str, NDArray[np.float64]]:
+def tournaments(population_size: int) -> dict[str, Floats]:
     """Return the exact probability that each rank wins, by tournament, best rank first.
 
     A double binary tournament fills a set of lambda members with winners of binary tournaments, and holds a binary
@@ -44,7 +43,9 @@ def weights(population_size: int, exponents: Iterable[float]) -> pd.DataFrame:
     DataFrame
         Columns method, exponent (NaN for tournaments), rank (from 1), weight.
     """
-    methods = [(f"exponent {a:g}", a, selection.fractional_tournament(population_size, a)) for a in exponents]
+    methods: list[tuple[str, float, Floats]] = [
+        (f"exponent {a:g}", a, selection.fractional_tournament(population_size, a)) for a in exponents
+    ]
     methods += [(name, np.nan, p) for name, p in tournaments(population_size).items()]
     ranks = np.arange(1, population_size + 1)
     return pd.concat(
@@ -103,7 +104,7 @@ def goodness(simulated: pd.DataFrame) -> pd.DataFrame:
     return table.assign(rejected=table["p"] < FALSE_ALARMS / len(table))
 
 
-def _chi_square(wins: NDArray[Any], probability: NDArray[np.float64]) -> tuple[float, int, float]:
+def _chi_square(wins: Array, probability: Floats) -> tuple[float, int, float]:
     expected, starts, total = wins.sum() * probability, [0], 0.0
     for rank, value in enumerate(expected):
         if total >= 5:
@@ -116,7 +117,7 @@ def _chi_square(wins: NDArray[Any], probability: NDArray[np.float64]) -> tuple[f
     return float(test.statistic), len(starts) - 1, float(test.pvalue)
 
 
-def total_variation(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
+def total_variation(p: Floats, q: Floats) -> float:
     """Return the total variation distance: the largest difference in probability of any set of ranks."""
     return float(np.abs(p - q).sum() / 2)
 
@@ -131,10 +132,10 @@ def closest(population_size: int) -> pd.DataFrame:
         variation.
     """
     grid = np.linspace(0, 8, 8001)
-    methods = np.array([selection.fractional_tournament(population_size, a) for a in grid])
+    candidates = np.array([selection.fractional_tournament(population_size, a) for a in grid])
     rows = []
     for method, exact in tournaments(population_size).items():
-        distances = np.abs(methods - exact).sum(axis=1) / 2
+        distances = np.abs(candidates - exact).sum(axis=1) / 2
         stated = STATED.get(method, np.nan)
         here = np.nan
         if method in STATED:
@@ -212,59 +213,3 @@ def normal_models(population_size: int, exponents: Iterable[float], seed: int) -
         rows.append((a, *mean, *std, np.linalg.norm(mean - 1), np.prod(std) / equal))
     columns = ["exponent", "mean1", "mean2", "std1", "std2", "distance", "area"]
     return pd.concat(points, ignore_index=True), pd.DataFrame(rows, columns=columns)
-
-
-# ---- in words
-
-
-def report_tournaments(goodness: pd.DataFrame, closest: pd.DataFrame) -> str:
-    """Return as Markdown whether the simulation agrees with the formulas, and the paper's exponents with either."""
-    own = goodness[goodness["against"] == "its formula"]
-    wrong = own.loc[own["rejected"], "tournament"].tolist()
-    text = f"contradicts the formula of {' and '.join(wrong)}" if wrong else "contradicts none of the formulas"
-    smallest = f"smallest p of {len(own)} tests {own['p'].min():.2g}"
-    lines = [f"- The simulation {text} ({smallest}; at most {FALSE_ALARMS:.0%} false alarms over all tests)."]
-    tests = goodness.set_index(["tournament", "against"])["rejected"]
-    for method, stated, there, best, distance in closest.itertuples(index=False):
-        found = f"the closest exponent is {best:.3f}, at a total variation distance of {distance:.4f}"
-        if np.isnan(stated):
-            lines.append(f"- A {method}: {found}.")
-            continue
-        told = "can" if tests[method, f"exponent {stated:g}"] else "cannot"
-        nearest = round(best)
-        answer = "nearly holds" if nearest == stated else f"does not hold: the nearest whole exponent is {nearest}"
-        lines.append(
-            f"- A {method}: {found}; the stated exponent {stated:g} is {there:.4f} away, a difference that "
-            f"the simulation {told} tell from chance. The paper's pairing **{answer}**."
-        )
-    return "\n".join(lines)
-
-
-def report_pressure(table: pd.DataFrame, exponent: float) -> str:
-    """Return as Markdown how sharply one exponent selects, beside the tournaments."""
-    size, own = table["population_size"].iloc[0], pressure([table["population_size"].iloc[0]], [exponent])
-    rows = own.set_index("method")
-    chosen, two, double = (rows.loc[method] for method in (f"exponent {exponent:g}", BINARY, DOUBLE))
-    sharper = "sharper" if chosen["expected_rank"] < two["expected_rank"] else "not sharper"
-    milder = "milder" if chosen["expected_rank"] > double["expected_rank"] else "not milder"
-    return (
-        f"Of {size} individuals, exponent {exponent:g} selects rank {chosen['expected_rank']:.3g} on average, "
-        f"{sharper} than a binary tournament ({two['expected_rank']:.3g}) and {milder} than a double one "
-        f"({double['expected_rank']:.3g}). Its mean weighs as if {chosen['effective_size']:.3g} individuals were equal "
-        f"(binary {two['effective_size']:.3g}, double {double['effective_size']:.3g})."
-    )
-
-
-def report_models(models: pd.DataFrame) -> str:
-    """Return as Markdown what the exponents do to the normal model, from the smallest exponent to the largest."""
-    rows = models.sort_values("exponent")
-    parts = [
-        f"exponent {a:g}: {distance:.3g} from the optimum, area {area:.3g}"
-        for a, distance, area in rows[["exponent", "distance", "area"]].itertuples(index=False)
-    ]
-    nearer = "falls" if rows["distance"].is_monotonic_decreasing else "does not always fall"
-    smaller = "shrinks" if rows["area"].is_monotonic_decreasing else "does not always shrink"
-    return (
-        f"With a growing exponent the mean's distance to the optimum {nearer} and the ellipse's area {smaller} "
-        f"(equal weights: 1): {'; '.join(parts)}."
-    )

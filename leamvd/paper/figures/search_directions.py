@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from leamvd._support.compile import Floats
 from leamvd.paper.figures.style import new
-from leamvd.paper.search_directions import Scene
 
 TOWARD, AWAY, PATH = "C0", "C3", "C2"
 READINGS = {"1": ("C3", "-"), "initial": ("C1", "--"), "off": ("C0", ":")}
@@ -24,17 +23,19 @@ def _arrow(axes: Axes, start: Any, step: Any, color: str, label: str) -> None:
     axes.plot([start[0], start[0] + step[0]], [start[1], start[1] + step[1]], color=color, linewidth=1.8, label=label)
 
 
-def _drawn(scene: Scene, name: str) -> NDArray[np.float64]:
-    """Return one of the scene's vectors at the length at which directions are drawn."""
-    vector = scene.vectors.loc[name].to_numpy(dtype=np.float64)
+def _drawn(vectors: pd.DataFrame, name: str, radius: float) -> Floats:
+    """Return one of the vectors at the length at which directions are drawn."""
+    vector: Floats = vectors.loc[name].to_numpy(dtype=np.float64)
     length = float(np.linalg.norm(vector))
-    return scene.radius * vector / length if length > 0 else vector
+    return radius * vector / length if length > 0 else vector
 
 
-def scene_2d(scene: Scene) -> Figure:
+def scene_2d(
+    points: pd.DataFrame, vectors: pd.DataFrame, numbers: pd.Series, slices: pd.DataFrame, label: str
+) -> Figure:
     """Draw a `Scene` of two variables: the population, the projections, the shift, and the objective along it."""
     figure, ((a, b), (c, d)) = new(2, 2, height=7.2)
-    points, vectors = scene.points, scene.vectors
+    mean_projection, std, radius = numbers[["mu_ani", "sigma_ani", "norm of sigma"]]
     best, mean = points[["x1", "x2"]].to_numpy()[0], vectors.loc["mean"].to_numpy()
     for row in points.itertuples(index=False):
         a.plot([row.x1, row.f1], [row.x2, row.f2], color="0.8", linewidth=0.8)
@@ -44,73 +45,65 @@ def scene_2d(scene: Scene) -> Figure:
     a.scatter(drawn["x1"], drawn["x2"], s=90, facecolors="none", edgecolors="black", label="drawn for U", zorder=3)
     a.plot(*best, "*", color="black", markersize=11, label="best", zorder=4)
     a.plot(*mean, "+", color="C1", markersize=11, markeredgewidth=2, label="weighted mean", zorder=4)
-    _arrow(a, best, _drawn(scene, "P"), PATH, "direction of P")
-    _arrow(a, best, _drawn(scene, "toward"), TOWARD, "direction of $C_{ani}$")
-    a.set(xlabel="$x_1$", ylabel="$x_2$", title=scene.label)
+    _arrow(a, best, _drawn(vectors, "P", radius), PATH, "direction of P")
+    _arrow(a, best, _drawn(vectors, "toward", radius), TOWARD, "direction of $C_{ani}$")
+    a.set(xlabel="$x_1$", ylabel="$x_2$", title=label)
     a.set_aspect("equal", adjustable="datalim")
 
     b.axhspan(
-        scene.descent_mean - scene.descent_std, scene.descent_mean + scene.descent_std, color="C1", alpha=0.2,
+        mean_projection - std, mean_projection + std, color="C1", alpha=0.2,
         label="$\\mu_{ani} \\pm \\sigma_{ani}$",
     )  # fmt: skip
-    b.axhline(scene.descent_mean, color="C1")
+    b.axhline(mean_projection, color="C1")
     rest = points[points["rank"] > 1]
     b.scatter(rest["rank"], rest["projection"], c=rest["rank"], cmap="viridis", s=24)
     b.set(xlabel="rank (2 = second best)", ylabel="projection of $x_k - x_1$ on $C_{ani}$", title="projections")
 
     zero = np.zeros(2)
-    for name, color, label in (
-        ("toward", TOWARD, "$|\\mu_{ani}|\\,C_{ani}$ (descent)"),
-        ("away", AWAY, "$\\mu_{ani}\\,C_{ani}$ (printed)"),
+    for name, color, text in (
+        ("toward", TOWARD, "$|\\mu_{ani}|\\,C_{ani}$, toward the best"),
+        ("away", AWAY, "$\\mu_{ani}\\,C_{ani}$, as printed"),
         ("P", PATH, "P"),
     ):
-        _arrow(c, zero, vectors.loc[name].to_numpy(), color, label)
-    for name, step, color in (("v descent", "toward", TOWARD), ("v printed", "away", AWAY)):
+        _arrow(c, zero, vectors.loc[name].to_numpy(), color, text)
+    for step, color, text in (("toward", TOWARD, "v, toward the best"), ("away", AWAY, "v, as printed")):
         ends = vectors.loc[[step, "P"]].to_numpy()
         c.plot(ends[:, 0], ends[:, 1], ":", color=color, linewidth=1)
-        c.plot(*vectors.loc[name].to_numpy(), "o", color=color, fillstyle="none", label=name)
-    c.set(xlabel="step in $x_1$", ylabel="step in $x_2$", title=f"the shift v, $\\beta_2$ = {scene.beta2:.2g}")
+        c.plot(*vectors.loc[f"v {step}"].to_numpy(), "o", color=color, fillstyle="none", label=text)
+    c.set(xlabel="step in $x_1$", ylabel="step in $x_2$", title=f"the shift v, $\\beta_2$ = {numbers['beta_2']:.2g}")
     c.set_aspect("equal", adjustable="datalim")
     c.locator_params(nbins=5)
 
-    _slices(d, scene)
-    for panel in (a, b, c, d):
-        panel.legend(fontsize="x-small")
+    _slices(d, slices)
+    for panel, place in ((a, "best"), (b, "best"), (c, "lower left"), (d, "best")):
+        panel.legend(fontsize="x-small", loc=place)
     return figure
 
 
-def _slices(axes: Axes, scene: Scene) -> None:
+def _slices(axes: Axes, slices: pd.DataFrame) -> None:
     axes.axhline(0, color="black", linewidth=0.8)
-    for (direction, own), color in zip(
-        scene.slices.groupby("direction", sort=False), (PATH, TOWARD, AWAY), strict=True
-    ):
+    for (direction, own), color in zip(slices.groupby("direction", sort=False), (PATH, TOWARD, AWAY), strict=True):
         axes.plot(own["distance"], 100 * own["change"], color=color, label=direction)
     axes.set(xlabel="distance from the mean", ylabel="change of f (%)", title="the objective along the directions")
 
 
-def scene_3d(scene: Scene) -> Figure:
+def scene_3d(points: pd.DataFrame, vectors: pd.DataFrame, numbers: pd.Series, label: str) -> Figure:
     """Draw a `Scene` of three variables: the same population and shifts in the two readings, side by side."""
     figure, axes = new(1, 2, height=4.8, subplot_kw={"projection": "3d"})
-    points, vectors = scene.points, scene.vectors
     mean = vectors.loc["mean"].to_numpy()
-    for panel, name, color, reading in zip(
-        axes[0], ("toward", "away"), (TOWARD, AWAY), ("descent", "printed"), strict=True
-    ):
+    for panel, name, color, reading, step in zip(
+        axes[0], ("toward", "away"), (TOWARD, AWAY), ("toward the best", "as printed"),
+        ("$|\\mu_{ani}|\\,C_{ani}$", "$\\mu_{ani}\\,C_{ani}$"), strict=True,
+    ):  # fmt: skip
         panel.scatter(points["x1"], points["x2"], points["x3"], c=points["rank"], cmap="viridis", s=14, alpha=0.6)
         panel.plot(*points[["x1", "x2", "x3"]].to_numpy()[:1].T, "*", color="black", markersize=11, label="best")
         panel.plot(*mean[:, None], "+", color="C1", markersize=11, markeredgewidth=2, label="weighted mean")
-        sign = "|\\mu_{ani}|" if name == "toward" else "\\mu_{ani}"
-        steps = (
-            ("P", PATH, "P", "-"),
-            (name, color, f"${sign}\\,C_{{ani}}$", "-"),
-            (f"v {reading}", "0.3", "v", "--"),
-        )
-        for key, own, label, style in steps:
-            ends = np.array([mean, mean + _drawn(scene, key)])
+        for key, own, text, style in (("P", PATH, "P", "-"), (name, color, step, "-"), (f"v {name}", "0.3", "v", "--")):
+            ends = np.array([mean, mean + _drawn(vectors, key, numbers["norm of sigma"])])
             length = float(np.sqrt((vectors.loc[key] ** 2).sum()))
-            panel.plot(*ends.T, style, color=own, linewidth=2, label=f"{label}, length {length:.2g}")
+            panel.plot(*ends.T, style, color=own, linewidth=2, label=f"{text}, length {length:.2g}")
             panel.plot(*ends[1:].T, "o", color=own, markersize=4)
-        panel.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=f"{reading}: {scene.label}")
+        panel.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=f"{reading}: {label}")
         panel.set_box_aspect(None, zoom=0.85)  # or the last label is cut
         panel.title.set_fontsize("small")
         panel.tick_params(labelsize="x-small")
@@ -119,7 +112,7 @@ def scene_3d(scene: Scene) -> Figure:
 
 
 def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
-    """Draw the cosines with P and the length of C_ani that `trace` recorded, a line a seed."""
+    """Draw the cosines with P and the length of C_ani that `trace` recorded, a line per seed."""
     figure, axes = new(1, 2, height=3.4)
     left, right = axes[0]
     for number, (_, own) in enumerate(trace.groupby("seed")):
@@ -136,10 +129,10 @@ def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
 
 
 def steps(trace: pd.DataFrame, label: str) -> Figure:
-    """Draw one run of `trace`, the first seed's: best value, step sizes, successes, spread."""
+    """Draw one run of `trace`, the first seed's: best value, step sizes, successes, standard deviations."""
     figure, axes = new(3, 1, height=6.4, sharex=True)
     own = trace[trace["seed"] == trace["seed"].iloc[0]]
-    best, beta, spread = axes[:, 0]
+    best, beta, std = axes[:, 0]
     best.plot(own["generation"], own["best"], color="C0")
     best.set(ylabel="best value", yscale="log", title=f"{label}, seed {own['seed'].iloc[0]}")
     beta.plot(own["generation"], own["beta1"], color="C1", label="$\\beta_1$")
@@ -153,15 +146,15 @@ def steps(trace: pd.DataFrame, label: str) -> Figure:
         )  # fmt: skip
     beta.set(ylabel="step sizes", ylim=(-0.4, 3.2))
     beta.legend(fontsize="x-small", ncols=4)
-    spread.plot(own["generation"], own["std"], color="C0")
+    std.plot(own["generation"], own["std"], color="C0")
     for generation in own.loc[own["reset"], "generation"]:
-        spread.axvline(generation, color="C3", linestyle=":", linewidth=1)
-    spread.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", ylim=(0, None))
+        std.axvline(generation, color="C3", linestyle=":", linewidth=1)
+    std.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", ylim=(0, None))
     return figure
 
 
 def resets(table: pd.DataFrame, label: str) -> Figure:
-    """Draw the records of `resets`: the spread of the first seed, and every run's best."""
+    """Draw the records of `resets`: the standard deviations of the first seed, and every run's best."""
     figure, axes = new(1, 2, height=3.8)
     left, right = axes[0]
     first = table["seed"].iloc[0]

@@ -35,7 +35,7 @@ def weights(table: pd.DataFrame) -> Figure:
 
 
 def differences(table: pd.DataFrame, closest: pd.DataFrame) -> Figure:
-    """Draw the records of `differences`, a panel a tournament; bars are two standard errors."""
+    """Draw the records of `differences`, a panel per tournament; bars are two standard errors."""
     figure, axes = new(1, len(closest), height=3.4)
     for panel, row in zip(axes[0], closest.to_dict("records"), strict=True):
         own = table[table["method"] == row["tournament"]]
@@ -79,7 +79,7 @@ def pressure(table: pd.DataFrame) -> Figure:
 
 
 def models(points: pd.DataFrame, rows: pd.DataFrame) -> Figure:
-    """Draw the records of `normal_models`, a panel an exponent; ellipses of 1 and 2 sigma."""
+    """Draw the records of `normal_models`, a panel per exponent; ellipses of 1 and 2 sigma."""
     columns = min(3, len(rows))
     lines = -(-len(rows) // columns)
     figure, axes = new(lines, columns, height=0.6 + 2.1 * lines, sharex=True, sharey=True)
