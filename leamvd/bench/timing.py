@@ -14,8 +14,6 @@ ROUNDS = 7
 Work = Callable[[], float]
 """Does some work once and returns the seconds that count."""
 
-Seconds = NDArray[np.float64]
-
 _Name = TypeVar("_Name", bound=Hashable)
 
 
@@ -32,7 +30,7 @@ def clocked(function: Callable[[], object], clock: Callable[[], float] = time.pe
 
 def alternate(
     works: Mapping[_Name, Work], rounds: int = ROUNDS, *, at_least: float = 0.0, rest: float = 0.0
-) -> dict[_Name, Seconds]:
+) -> dict[_Name, NDArray[np.float64]]:
     """Time works in turn: in each round each of them once, or as often as it takes to fill some time.
 
     One round, the warm-up, goes before the `rounds` that count; a work's call in it tells how often it has to be
@@ -52,11 +50,11 @@ def alternate(
     return seconds
 
 
-def median(seconds: Seconds) -> float:
+def median(seconds: NDArray[np.float64]) -> float:
     """Return the median over the rounds."""
     return float(np.median(seconds))
 
 
-def paired_ratio(above: Seconds, below: Seconds) -> float:
+def paired_ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
     """Return the median over the rounds of the ratio of two works' seconds in the same round."""
     return float(np.median(above / below))
