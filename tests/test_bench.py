@@ -17,7 +17,7 @@ from test_bench_summary import optimizers as optimizers_table
 
 from leamvd import bench, cli
 from leamvd.bench import baselines, jobs, machine, memory, networks, optimizers, parts
-from leamvd.bench.jobs import Job, measure, saved, tabulate
+from leamvd.bench.jobs import Job, measure, tabulate
 from leamvd.bench.timing import alternate, clocked, median, paired_ratio
 
 MEGABYTE = 1 << 20
@@ -240,14 +240,14 @@ def test_jobs_are_saved_at_once_and_never_measured_twice(
         measure(asked, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{j.name}.json" for j in asked[:2]]
     measured.remove(0)
-    measure(asked, tmp_path, progress=True)
+    found = measure(asked, tmp_path, progress=True)
     assert measured == [1, 2], "what had been measured, failures included, was measured again"
     assert "3/3" in capsys.readouterr().err
-    table = tabulate(saved(asked, tmp_path), "table", ("x", "known", "threads", "status", "twice"))
+    table = tabulate(found, "table", ("x", "known", "threads", "status", "twice"))
     assert table["status"].tolist() == ["died (signal 9)", "ok", "ok"]
     assert table["twice"].isna().tolist() == [True, False, False]
     assert table[["x", "known", "threads"]].to_numpy().tolist() == [[0, 1, 1], [1, 1, 1], [2, 1, 1]]
-    assert len(tabulate(saved(asked, tmp_path), "table", ("x", "twice"))) == 2, "without a status a gap is no row"
+    assert len(tabulate(found, "table", ("x", "twice"))) == 2, "without a status a gap is no row"
 
 
 def test_names_of_jobs_are_file_names_and_differ() -> None:

@@ -301,7 +301,8 @@ def test_inner_products_of_shards_add_up():
         previous, descent, path = (v[columns].copy() for v in vectors)
         part = np.ascontiguousarray(X[:, columns])
         mean, std = np.empty((2, part.shape[1]))
-        return directions.scan(part, order, weights, ir, previous, descent, mean, std, path)
+        own = directions.Vectors(mean=mean, std=std, path=path, descent=descent, previous=previous)
+        return directions.scan(part, order, weights, ir, own)
 
     whole, left, right = (scan(columns) for columns in (slice(None), slice(cut), slice(cut, None)))
     for name in ("rows", "path_path", "path_descent", "descent_descent", "std_square"):

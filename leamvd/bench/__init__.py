@@ -60,7 +60,7 @@ def run(
         If there is no such profile or method, or a size is below 1.
     """
     from leamvd.bench import baselines, networks, optimizers, parts
-    from leamvd.bench.jobs import measure, saved, tabulate
+    from leamvd.bench.jobs import measure, tabulate
     from leamvd.bench.machine import fingerprint, machine
     from leamvd.paper.records import write, write_table
 
@@ -71,8 +71,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "machine.json").exists():  # the load that counts is the one before the first job
         write(folder / "machine.json", json.dumps(found, indent=2))
-    measure(jobs, folder, progress=progress)
-    measured = saved(jobs, folder)
+    measured = measure(jobs, folder, progress=progress)
     for name, columns in (optimizers.COLUMNS | parts.COLUMNS | networks.COLUMNS).items():
         write_table(output / f"{name}.csv", tabulate(measured, name, columns))
     about = json.loads((folder / "machine.json").read_text(encoding="utf-8")) | {

@@ -95,22 +95,20 @@ def answer() -> None:
 # ---- stored, and put together
 
 
-def measure(jobs: Sequence[Job], folder: Path, *, progress: bool = False) -> None:
-    """Measure the jobs that `folder` does not hold yet; each is saved, atomically, once it is there."""
+def measure(jobs: Sequence[Job], folder: Path, *, progress: bool = False) -> list[tuple[Job, dict[str, Any]]]:
+    """Measure the jobs that `folder` does not hold yet, each saved at once; return what was found of all of them."""
     from leamvd.paper.records import progress_bar, write
 
+    found = []
     with progress_bar(len(jobs), progress, "bench", "job") as bar:
         for job in jobs:
             bar.set_postfix_str(job.name)
             path = folder / f"{job.name}.json"
             if not path.exists():
                 write(path, json.dumps(job.measure(), indent=1))
+            found.append((job, json.loads(path.read_text(encoding="utf-8"))))
             bar.update()
-
-
-def saved(jobs: Iterable[Job], folder: Path) -> list[tuple[Job, dict[str, Any]]]:
-    """Return the jobs, all measured, and what was found of each."""
-    return [(job, json.loads((folder / f"{job.name}.json").read_text(encoding="utf-8"))) for job in jobs]
+    return found
 
 
 def tabulate(found: Iterable[tuple[Job, dict[str, Any]]], table: str, columns: Sequence[str]) -> "pd.DataFrame":

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import psutil
@@ -95,21 +95,14 @@ def _references(n: int, dtype: str) -> tuple[dict[str, Work], float]:
 # ---- which jobs
 
 
-class Profile(NamedTuple):
-    """Numbers of variables: LEA-MVD's, those beyond its baselines', the full matrix's, everyone else's; threads."""
+OWN = {"quick": (1_000, 10_000), "paper": (1_000, 10_000, 100_000, 1_000_000, 10_000_000)}
+BEYOND = {"quick": (), "paper": (100_000_000,)}
+FULL = {"quick": (100, 300, 1_000), "paper": (100, 300, 1_000, 2_000, 4_000)}
+OTHERS = {"quick": (1_000, 10_000), "paper": (1_000, 10_000, 100_000, 1_000_000)}
+"""Numbers of variables: LEA-MVD's, those beyond its baselines', the full matrix's, everyone else's."""
 
-    own: tuple[int, ...]
-    large: tuple[int, ...]
-    full: tuple[int, ...]
-    others: tuple[int, ...]
-    threads: tuple[int, ...]
-
-
-_POWERS = tuple(10**k for k in range(3, 9))
-PROFILES = {
-    "quick": Profile(_POWERS[:2], (), (100, 300, 1_000), _POWERS[:2], (1,)),
-    "paper": Profile(_POWERS[:5], _POWERS[5:], (100, 300, 1_000, 2_000, 4_000), _POWERS[:4], (1, 2)),
-}
+THREADS = {"quick": (1,), "paper": (1, 2)}
+"""Of LEA-MVD; all others have one."""
 
 LARGE_ROUNDS = 5
 _LARGE_BYTES = 14 * 2**30  # that the largest run takes
@@ -127,25 +120,25 @@ def jobs(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int
     ValueError, TypeError
         If there is no such profile or method, or a size is below 1.
     """
-    checks.choice("profile", profile, tuple(PROFILES))
+    checks.choice("profile", profile, tuple(OWN))
     for method in methods or ():
         checks.choice("methods", method, tuple(baselines.METHODS))
     for n in sizes or ():
         checks.integer("sizes", n, at_least=1)
     chosen = [method for method in methods or baselines.METHODS if baselines.version(method) is not None]
-    return [job for method in chosen for job in _jobs(method, PROFILES[profile], sizes)]
+    return [job for method in chosen for job in _jobs(method, profile, sizes)]
 
 
-def _jobs(method: str, profile: Profile, sizes: Sequence[int] | None) -> Iterator[Job]:
+def _jobs(method: str, profile: str, sizes: Sequence[int] | None) -> Iterator[Job]:
     dtypes = baselines.METHODS[method]
     if method == "leamvd":
-        for dtype, n, threads in product(dtypes, sizes or profile.own, profile.threads):
+        for dtype, n, threads in product(dtypes, sizes or OWN[profile], THREADS[profile]):
             yield _job(method, n, dtype, threads, limit=_OWN_LIMIT)
         if not sizes and psutil.virtual_memory().available >= _LARGE_BYTES:
-            for n in profile.large:
+            for n in BEYOND[profile]:
                 yield _job(method, n, "float32", rounds=LARGE_ROUNDS, limit=_OWN_LIMIT)
     else:
-        own = (*profile.full, _refusal()) if method == "pycma full" else profile.others
+        own = (*FULL[profile], _refusal()) if method == "pycma full" else OTHERS[profile]
         for dtype, n in product(dtypes, sizes or own):
             yield _job(method, n, dtype)
 

@@ -24,7 +24,7 @@ def costs(optimizers: pd.DataFrame) -> pd.DataFrame:
 def gaps(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return what was tried and has no numbers, and the sentence that says why."""
     rows = optimizers[optimizers["status"] != "ok"]
-    return rows[["method", "dtype", "threads", "n", "status"]].rename(columns={"status": "why"})
+    return rows[["method", "dtype", "threads", "n", "status"]].rename(columns={"status": "why"}).reset_index(drop=True)
 
 
 def slopes(optimizers: pd.DataFrame) -> pd.DataFrame:
