@@ -120,13 +120,13 @@ def test_no_x0_epochs_start_from_random_weights():
     assert (first.passes, first.products, second.passes, second.products) == (0, 0, 24, 48)
 
 
-def test_reading_says_whether_the_seed_is_in_the_population_and_elites_are_evaluated_again():
+def test_reading_says_whether_x0_is_in_the_population_and_elites_are_evaluated_again():
     V, objective = images(), ReconstructionObjective(images(), 5)
     for method in ("lea-mvd", "cma-es", "random"):
-        seeded = list(train(method, V, 5, training=TINY, reading=SHORT, seed=1))
-        error = objective([step.rbm.flat() for step in seeded])
+        started = list(train(method, V, 5, training=TINY, reading=SHORT, seed=1))
+        error = objective([step.rbm.flat() for step in started])
         assert (np.diff(error) <= 0).all()
-        # a sigma0 that is far too large makes every candidate worse than the seed
+        # a sigma0 that is far too large makes every candidate worse than the start solution
         wide = dataclasses.replace(TINY, sigma0=20.0)
         for inside in (True, False):
             reading = Reading(n_gen=1, population_size=8, x0_in_population=inside)

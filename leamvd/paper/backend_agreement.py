@@ -51,8 +51,8 @@ STUDIES = (
 """The first layer of both experiments on real MNIST, on fewer images and generations than the paper's.
 
 At 7 x 7 pixels pairs scatter by 3 to 6 %, so that dozens of them are needed to tell 2 % from nothing; CMA-ES, whose
-generations are slow, has fewer. At 28 x 28 pixels nothing better than the seed is found where it is in the population,
-and so nothing could differ: that is left out.
+generations are slow, has fewer. At 28 x 28 pixels nothing better than the start solution is found where it is in
+the population, and so nothing could differ: that is left out.
 """
 
 

@@ -1,0 +1,144 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import studies
+from leamvd.paper.records import run
+from leamvd.paper.studies import STUDIES, Study
+
+TINY = Study(
+    n_images=40,
+    layers=(6, 5),
+    methods=("lea-mvd", "cd", "cma-es", "lea-mvd:x0-excluded"),
+    seeds=(3, 5),
+    features="bits",
+    training=Training(n_elite=2, dtype="float64", cd_steps=3, batch_size=16, x0_epochs=2, learning_rate=0.3),
+    reading=Reading(n_gen=2, population_size=8, exponent=2.0),
+)
+
+
+def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
+    for (section, profile), study in STUDIES.items():
+        assert study == studies.study(section, profile)
+        assert study.dataset == ("mnist" if profile == "paper" else "digits")
+        assert study.inputs == ("own", "shared")
+        if profile == "paper":
+            assert study.n_images is None
+            assert len(study.seeds) == 30
+            assert study.reading == Reading(n_gen=50)
+            assert (study.reading.population_size, study.training.n_elite, study.training.sigma0) == (24, 4, 0.1)
+        sizes = (study.side**2, *study.layers)
+        assert sizes == ((49, 30, 30, 120) if section == "mnist-7x7" else (784, 500, 500, 2000))
+
+
+def test_changes_go_to_the_study_its_training_or_its_reading() -> None:
+    changes = {"layers": [4], "seeds": [1, 2], "n_gen": 7, "exponent": 2.0, "dtype": "float32", "n_images": None}
+    changed = studies.study("mnist-7x7", "quick", **changes)
+    base = STUDIES["mnist-7x7", "quick"]
+    training = dataclasses.replace(base.training, dtype="float32")
+    reading = dataclasses.replace(base.reading, n_gen=7, exponent=2.0)
+    assert changed == dataclasses.replace(base, layers=(4,), seeds=(1, 2), training=training, reading=reading)
+    assert studies.study("mnist-7x7", "quick", layers=None) == base
+    given = studies.study("mnist-7x7", "quick", reading=Reading(ties="newest"), training=Training(n_elite=2), n_gen=7)
+    assert given.reading == Reading(ties="newest", n_gen=7)
+    assert given.training == Training(n_elite=2)
+    fields = [field.name for part in (Study, Training, Reading) for field in dataclasses.fields(part)]
+    assert len(set(fields)) == len(fields), "a change must have one place to go to"
+
+
+def test_parameters_of_a_notebook() -> None:
+    namespace = {
+        "profile": "quick", "section": "mnist-7x7", "output": "results", "n_gen": 7, "seeds": [1], "dtype": "float32",
+        "exponent": None, "np": np, "reading": Reading(), "x0_in_population": False,
+    }  # fmt: skip
+    found = studies.parameters(namespace)
+    assert found == {"n_gen": 7, "seeds": [1], "dtype": "float32", "x0_in_population": False}
+    changed = studies.study("mnist-7x7", "quick", **found)
+    assert (changed.reading.n_gen, changed.reading.x0_in_population, changed.seeds) == (7, False, (1,))
+
+
+def test_a_reading_of_its_own_wins_over_the_studys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text('{"population_size": 20, "n_gen": 30, "x0_in_population": true}')
+    own = Reading(n_gen=4, exponent=2.0, ties="newest", x0_in_population=False, elites="reevaluate")
+    study = dataclasses.replace(TINY, methods=("cd", "lea-mvd"), reading=own)
+    for method in ("cd", "lea-mvd", "cma-es", "lea-mvd:default"):
+        assert study.reading_of(method) == own
+    assert study.reading_of("lea-mvd:x0-excluded") == own
+    printed = dataclasses.replace(Reading.printed(), n_gen=4, exponent=2.0, ties="newest")
+    assert study.reading_of("lea-mvd:printed") == printed
+    mine = dataclasses.replace(own, population_size=20, n_gen=30, x0_in_population=True)
+    assert study.reading_of("lea-mvd:mine.json") == mine
+    assert study.reading_of("random:mine.json") == mine
+
+
+def test_a_file_that_gives_population_and_generations_is_run_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text(Reading(population_size=20, n_gen=30).to_json())
+    methods = tuple(f"{method}:mine.json" for method in ("lea-mvd", "cma-es", "sep-cma-es", "random"))
+    study = dataclasses.replace(TINY, layers=(3,), inputs=("own",), seeds=(3,), methods=("cd", "lea-mvd", *methods))
+    table = run(study, tmp_path / "results")
+    known = json.loads(next(tmp_path.glob("results/*/provenance.json")).read_text())["methods"]
+    for method, rows in table.groupby("method"):
+        size, n_gen = (20, 30) if ":" in str(method) else (8, 2)
+        assert rows["iteration"].tolist() == list(range(n_gen + 1))
+        if method != "cd":
+            new = size - 2 if str(method).startswith("lea-mvd") else size  # two elites keep their values
+            assert rows["evaluations"].tolist() == [0, *(size + new * i for i in range(n_gen))]
+            assert known[method]["population_size"] == size
+        assert known[method]["n_gen"] == n_gen
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layers": []}, "layers must be one or more values, got"),
+        ({"layers": [3, 0]}, "layers must be an integer >= 1, got 0"),
+        ({"methods": ["cd", "cd"]}, "methods must be one or more values, all different"),
+        ({"methods": ["adam"]}, "methods must be one of 'cd'"),
+        ({"methods": ["lea-mvd:unheard"]}, "reading must be"),
+        ({"methods": ["cd:printed"]}, "'cd' has none"),
+        ({"inputs": ["both"]}, "inputs must be one of"),
+        ({"seeds": [-1]}, "seeds must be an integer >= 0"),
+        ({"features": "both"}, "features must be one of"),
+        ({"n_elite": 24}, "n_elite=24 clashes with population_size=24"),
+        ({"population_size": 4, "n_elite": 1}, "n_descent_rows=4 clashes with population_size=4"),
+        ({"dataset": "nowhere"}, "nowhere"),
+        ({"n_images": 10_000}, "n_train must be at most the 1437 images"),
+    ],
+)
+def test_errors_come_before_any_work(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        run(studies.study("mnist-7x7", "quick", **changes), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(ValueError, match="section must be one of"):
+        studies.study("mnist-9x9", "quick")
+    with pytest.raises(ValueError, match="profile must be one of 'quick', 'paper'"):
+        studies.study("mnist-7x7", "slow")
+    with pytest.raises(TypeError, match="n_layers"):
+        studies.study("mnist-7x7", "quick", n_layers=3)
+
+
+def test_readings_from_files_have_names_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a").mkdir()
+    for name in ("mine.json", "a/mine.json", "a-mine.json"):
+        Path(name).write_text(Reading(exponent=2.0).to_json())
+    methods = ("lea-mvd", "lea-mvd:mine.json", "lea-mvd:a/mine.json", "cma-es:mine.json")
+    units = dataclasses.replace(TINY, methods=methods).units()
+    names = {unit.name for unit in units}
+    assert len(names) == len(units)
+    assert "lea-mvd-a-mine-own-layer1-seed3" in names
+    assert not any("/" in name or ":" in name for name in names)
+    with pytest.raises(ValueError, match="differ in more than the signs"):
+        dataclasses.replace(TINY, methods=("lea-mvd:a/mine.json", "lea-mvd:a-mine.json"))
