@@ -356,11 +356,11 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
 
 def test_what_computed_the_search_is_said_beside_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     data = studies.images(TINY)
-    rows = comparison.setting(TINY, data).set_index("setting")["value"]
+    rows = comparison.setting(TINY, data)["value"]
     assert (rows["dtype"], rows["backend"]) == ("float32", "numpy on cpu in float32")
     monkeypatch.setitem(sys.modules, "torch", stand_in(1))
     training = dataclasses.replace(TINY.training, backend="torch", precision="bfloat16")
-    rows = comparison.setting(dataclasses.replace(TINY, training=training), data).set_index("setting")["value"]
+    rows = comparison.setting(dataclasses.replace(TINY, training=training), data)["value"]
     assert (rows["dtype"], rows["backend"]) == ("float32", "torch on cuda in bfloat16")
 
 

@@ -40,7 +40,7 @@ def label(study: studies.Study, data: Dataset) -> str:
 
 
 def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
-    """Return what the study compares on what, in the columns "setting" and "value", with a row for each method."""
+    """Return what the study compares on what, in one column, "value": a row for each setting and for each method."""
     training, reading = study.training, study.reading
     backend, device, precision = training.computation
     values = {
@@ -48,7 +48,7 @@ def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
         "training images": f"{len(data.train):,}",
         "test images": f"{len(data.test):,}",
         "pixels": f"{data.side} x {data.side}",
-        "gray levels": study.binarize,
+        "binarize": study.binarize,
         "layers": "-".join(map(str, [data.side**2, *study.layers])),
         "variables": ", ".join(f"{n:,}" for n in _variables(study)),
         "methods": study.methods,
@@ -65,7 +65,7 @@ def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
         "backend": f"{backend} on {device} in {precision}",
         "seeds": ", ".join(map(str, study.seeds)),
     }
-    return pd.Series(values, name="value", dtype=object).explode().rename_axis("setting").reset_index()
+    return pd.Series(values, name="value", dtype=object).explode().to_frame()
 
 
 def smaller(study: studies.Study) -> studies.Study:
@@ -219,10 +219,11 @@ def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
 
 
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table to be shown: real numbers as text of three significant digits, thousands separated."""
+    """Return the table to be shown: numbers as text of three significant digits, rows without a name unnumbered."""
     real = {str(name): table[name].map(number) for name in table.select_dtypes("float")}
     whole = {str(name): table[name].map("{:,}".format) for name in table.select_dtypes("integer")}
-    return table.assign(**real, **whole)
+    shown = table.assign(**real, **whole)
+    return shown.set_axis([""] * len(shown)) if isinstance(shown.index, pd.RangeIndex) else shown
 
 
 def number(value: float) -> str:
