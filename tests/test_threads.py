@@ -186,7 +186,6 @@ for n in (50, 8192, 8193):
     print(layer() is not None)
 """
     assert fresh(tmp_path, program).split() == ["False", "False", "True"]
-    assert fresh(tmp_path, "search(20_000); print(layer())", NUMBA_NUM_THREADS="1") == "None\n"
 
 
 @needs_fork

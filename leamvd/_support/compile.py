@@ -106,11 +106,9 @@ def _on_threads(function: Callable[..., object], columns: int, options: dict[str
     @functools.wraps(function)
     def call(X: Array, *arguments: Any) -> object:
         tasks = -(-X.shape[1] // columns)
-        if tasks == 1 or _threads_are_lost or config.NUMBA_NUM_THREADS == 1:  # type: ignore[attr-defined]
+        if tasks == 1 or _threads_are_lost:
             return serial(X, *arguments)
         allowed = numba.get_num_threads()  # starts them
-        if allowed == 1:
-            return serial(X, *arguments)
         with _limited(min(tasks, allowed), allowed):
             return parallel(X, *arguments)
 
