@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba.core import event
+from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 from problems import sphere
 from test_lea_mvd import same
@@ -70,6 +71,8 @@ def test_ctrl_c_while_a_kernel_is_compiled_comes_when_it_is_compiled() -> None:
     @kernel()
     def double(x: float) -> float:
         return 2 * x
+
+    double._cache = NullCache()  # type: ignore[attr-defined]  # compiled by each run of the test
 
     class Interrupt(event.Listener):
         def on_start(self, happening: event.Event) -> None:
