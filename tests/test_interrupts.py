@@ -1,6 +1,7 @@
 """Ctrl-C at any moment: what must be done whole is, and a search that is interrupted goes on as if it had not been."""
 
 import inspect
+import itertools
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba.core import event
+from numba.core.caching import NullCache
 from numba.core.dispatcher import Dispatcher
 from problems import sphere
 from test_lea_mvd import same
@@ -69,6 +71,8 @@ def test_ctrl_c_while_a_kernel_is_compiled_comes_when_it_is_compiled() -> None:
     @kernel()
     def double(x: float) -> float:
         return 2 * x
+
+    double._cache = NullCache()  # type: ignore[attr-defined]  # compiled by each run of the test
 
     class Interrupt(event.Listener):
         def on_start(self, happening: event.Event) -> None:
@@ -220,17 +224,20 @@ def test_a_state_that_is_half_set_is_not_set() -> None:
 
 
 def test_pycma_is_never_interrupted_half_way() -> None:
-    """A signal at each of its calls comes when ask and tell are over: neither draws twice, nor learns twice."""
+    """A signal after every other of its calls comes when ask and tell are over: none of its steps is taken twice."""
     expected, opt = finished(CMAES(X0, seed=4), 6), CMAES(X0, seed=4)
-    ask, tell = opt._es.ask, opt._es.tell
+    calls = itertools.count()
 
     def signalled(function: Any) -> Any:
         def call(*arguments: Any) -> Any:
-            signal.raise_signal(signal.SIGINT)
-            return function(*arguments)
+            result = function(*arguments)
+            if next(calls) % 2 == 0:
+                signal.raise_signal(signal.SIGINT)
+            return result
 
         return call
 
+    ask, tell = opt._es.ask, opt._es.tell
     opt._es.ask, opt._es.tell = signalled(ask), signalled(tell)
     came = 0
     while opt.generation < 6:
@@ -238,7 +245,7 @@ def test_pycma_is_never_interrupted_half_way() -> None:
             opt.tell(opt.ask(), sphere(opt.ask()))
         except KeyboardInterrupt:
             came += 1
-    assert came == 12
+    assert came == 6
     np.testing.assert_array_equal(ask(), expected._es.ask())
     assert opt.result.fun == expected.result.fun
 

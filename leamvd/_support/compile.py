@@ -79,9 +79,8 @@ def kernel(
 def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
     """Return a function that numba compiles when it is first called, and stores on disk if it can."""
     dispatcher = numba.njit(**options)(function)
-    dispatcher.compile = uninterrupted()(
-        dispatcher.compile
-    )  # within, numba would swallow Ctrl-C, or keep half a kernel
+    # within, numba would swallow Ctrl-C, or keep half a kernel
+    dispatcher.compile = uninterrupted()(dispatcher.compile)
     try:
         dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
     except (RuntimeError, OSError):  # numba finds no folder that it can write to

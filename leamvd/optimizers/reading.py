@@ -60,7 +60,7 @@ class Reading:
         R15. The search limits shape the first population only; or every new individual is clipped to, or reflected
         into, them.
     x0_in_population : bool
-        R16. Whether the seed itself is row 1 of an initial population drawn around it.
+        R16. Whether the start solution x0 itself is row 1 of an initial population drawn around it.
     perturbation : {"entry", "column"}
         R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the whole column.
     ties : {"keep", "newest"}
@@ -89,7 +89,7 @@ class Reading:
     reset: float | Literal["initial", "off"] = _item(1.0, "R13", "standard deviation after stagnation")
     elites: Literal["keep", "reevaluate"] = _item("keep", "R14", "value of the elites")
     limits: Literal["first", "clip", "reflect"] = _item("first", "R15", "what the search limits do")
-    x0_in_population: bool = _item(True, "R16", "whether the seed is row 1")
+    x0_in_population: bool = _item(True, "R16", "whether the start solution x0 is row 1")
     perturbation: Literal["entry", "column"] = _item("entry", "R17", "what the 2 % perturbation draws for")
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
     exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
@@ -110,7 +110,7 @@ class Reading:
         """Return the reading that follows the text to the letter wherever the letter can be run at all.
 
         It differs from the default in R5 (the step as printed), R11 (ix_2 projected twice), R14 (X evaluated whole),
-        R16 (every row is sampled around the seed) and R17 (one factor for each dimension).
+        R16 (every row is sampled around the start solution) and R17 (one factor for each dimension).
         """
         return cls(
             shift="printed",
@@ -148,8 +148,8 @@ class Reading:
     def named(cls, name: str, base: Self | None = None) -> Self:
         """Return the preset "default", "printed" or "x0-excluded", or the reading saved in the file `name`.
 
-        "x0-excluded" is the default but for R16: the seed is not in the first population. With `base`, it is `base`
-        changed in what the preset changes of the default, or in the members that the file gives.
+        "x0-excluded" is the default but for R16: the start solution is not in the first population. With `base`, it is
+        `base` changed in what the preset changes of the default, or in the members that the file gives.
 
         Raises
         ------
