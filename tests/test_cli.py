@@ -371,15 +371,6 @@ def test_papermill_mark_of_failure_is_enough(tmp_path: Path) -> None:
         sections._finish(path, {})
 
 
-def test_parameters_of_a_run_are_folded_on_the_page(tmp_path: Path) -> None:
-    path = tmp_path / "01_one.ipynb"
-    cells = [{"metadata": {"tags": [tag]}} for tag in ("parameters", "injected-parameters")] + [{"metadata": {}}]
-    path.write_text(json.dumps({"metadata": {"papermill": {"exception": None}}, "cells": cells}))
-    sections._finish(path)
-    tags = [cell["metadata"].get("tags") for cell in json.loads(path.read_text())["cells"]]
-    assert tags == [["parameters"], ["injected-parameters", "hide-input"], None]
-
-
 def test_killed_run_carries_on(notebooks: Path, tmp_path: Path) -> None:
     write(notebooks / "01_one.ipynb", "one", WORK, WAIT)
     records = tmp_path / "results" / ".partial" / "01_one" / "records.csv"

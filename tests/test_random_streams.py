@@ -89,9 +89,12 @@ def test_every_stream_gives_its_known_answers() -> None:
 
 
 def test_the_children_of_a_seed_are_as_many_as_their_consumers() -> None:
-    consumers = (random_streams.BITS, random_streams.CMA_ES, random_streams.RANDOM_SEARCH)
+    consumers = (
+        random_streams.FEATURE_BITS, random_streams.CMA_ES, random_streams.RANDOM_SEARCH,
+        random_streams.TEST_FEATURE_BITS, random_streams.ERROR_BITS, random_streams.TEST_ERROR_BITS,
+    )  # fmt: skip
     states = {tuple(random_streams.child(5, consumer).generate_state(4)) for consumer in consumers}
-    assert len(states | {tuple(np.random.SeedSequence(5).generate_state(4))}) == 4
+    assert len(states | {tuple(np.random.SeedSequence(5).generate_state(4))}) == 7
 
 
 def test_a_run_of_blocks_is_the_blocks_one_by_one() -> None:

@@ -396,7 +396,7 @@ def test_records_outlive_edits_of_figures_docstrings_and_comments(copied: Path) 
         path.write_text("changed = True\n", encoding="utf-8")
     for name in ("paper/claims.py", "paper/comparison.py", "cli.py", "bench/timing.py", "book/render.py"):
         (copied / name).write_text("changed = True\n", encoding="utf-8")
-    edit(copied / "_support" / "checks.py", "Argument checks", "Checks")
+    edit(copied / "_support" / "checks.py", "Checks of arguments", "Tests of arguments")
     edit(copied / "_support" / "checks.py", '    """Return `value` as an int', '    """Return it as an int')
     edit(copied / "networks" / "dbn.py", '"""What can train a layer."""', "")
     edit(copied / "networks" / "objective.py", "# OpenBLAS multiplies", "# It multiplies")

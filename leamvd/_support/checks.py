@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,7 +119,7 @@ def needs(what: str, extra: str, *packages: str) -> None:
     ModuleNotFoundError
         Says in one sentence what needs which packages, and how to install them.
     """
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    missing = [name for name in packages if sys.modules.get(name) is None and importlib.util.find_spec(name) is None]
     if missing:
         noun = "package" if len(missing) == 1 else "packages"
         raise ModuleNotFoundError(
