@@ -26,8 +26,8 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 # What a module of the bare library imports only where it is asked for, after `checks.needs`.
 ON_DEMAND = {"cma", "psutil", "torch"}
 OPTIONAL = [
-    "IPython", "click", "cma", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill", "pooch",
-    "psutil", "requests", "sklearn", "sphinx", "torch",
+    "IPython", "click", "cma", "filelock", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill",
+    "pooch", "psutil", "requests", "sklearn", "sphinx", "torch",
 ]  # fmt: skip
 WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"  # None: what an import of a missing package finds
 

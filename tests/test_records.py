@@ -3,10 +3,7 @@ import dataclasses
 import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numba
@@ -39,28 +36,6 @@ SMALL = Study(
     training=Training(n_elite=2, dtype="float64"),
     reading=Reading(n_gen=2, population_size=8),
 )
-
-# The study in a process of its own; {hook} may make it kill itself.
-PROGRAM = """
-import dataclasses, os, pathlib, signal, sys
-from leamvd.networks.dbn import Training
-from leamvd.optimizers.reading import Reading
-from leamvd.paper.records import run
-from leamvd.paper.studies import Study
-settings = {{"training": Training(n_elite=2, dtype="float64"), "reading": Reading(n_gen={n_gen}, population_size=8)}}
-study = Study(n_images={n_images}, layers=(6, 5), methods=("cd", "lea-mvd"), seeds=(3,), **settings)
-{hook}
-print("started", flush=True)
-run(study, sys.argv[1])
-"""
-KILL = """
-replace, calls = pathlib.Path.replace, iter(range(100))
-def stop_at(self, target):
-    if next(calls) == {at}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return replace(self, target)
-pathlib.Path.replace = stop_at
-"""
 
 
 def without_seconds(table: pd.DataFrame) -> pd.DataFrame:
@@ -208,74 +183,6 @@ def test_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
-# ---- resuming
-
-
-def program(n_gen: int = 2, n_images: int = 40, hook: str = "") -> list[str]:
-    return [sys.executable, "-c", PROGRAM.format(n_gen=n_gen, n_images=n_images, hook=hook)]
-
-
-def test_killed_before_each_write_a_study_completes_to_the_same_records(tmp_path: Path) -> None:
-    # Each start gets as far as its third write and is killed there: between weights and records, and before both.
-    kills = 0
-    while True:
-        done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/[!.]*.csv")}
-        process = subprocess.run([*program(hook=KILL.format(at=2)), str(tmp_path)], capture_output=True, check=False)
-        assert {path: path.stat().st_mtime_ns for path in done} == done, "a complete unit was computed again"
-        if process.returncode == 0:
-            break
-        assert process.returncode == -signal.SIGKILL, process.stderr
-        kills += 1
-        assert kills <= 5
-    assert kills >= 4
-    (folder,) = tmp_path.iterdir()
-    assert folder.name == f"study-{fingerprint(SMALL, images(SMALL))}"
-    same(records.records(SMALL, folder), run(SMALL, tmp_path / "never killed"))
-
-
-def test_killed_at_random_a_study_completes_to_the_same_records(tmp_path: Path) -> None:
-    study = dataclasses.replace(SMALL, n_images=1000, reading=dataclasses.replace(SMALL.reading, n_gen=60))
-    start = time.perf_counter()
-    whole = run(study, tmp_path / "never killed")
-    seconds = time.perf_counter() - start
-    waits = np.random.default_rng(os.getpid()).uniform(0, seconds / 2, 3)
-    for wait in waits:
-        command = [*program(n_gen=60, n_images=1000), str(tmp_path / "killed")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout
-            process.stdout.readline()
-            time.sleep(wait)
-            process.send_signal(signal.SIGKILL)
-    same(run(study, tmp_path / "killed"), whole)
-
-
-def test_what_a_killed_write_left_is_no_result(tmp_path: Path) -> None:
-    whole = run(SMALL, tmp_path / "whole")
-    folder = tmp_path / "killed" / f"study-{fingerprint(SMALL, images(SMALL))}"
-    folder.mkdir(parents=True)
-    for unit in SMALL.units():
-        (folder / f".{unit.name}.csv").write_text("method,inputs\ncd,ow")
-        (folder / f".{unit.name}.npz").write_bytes(b"PK")
-        (folder / f"{unit.name}.npz").write_bytes(b"PK")  # weights whose records were never written count for nothing
-    (folder / ".provenance.json").write_text("{")
-    same(run(SMALL, tmp_path / "killed"), whole)
-    assert json.loads((folder / "provenance.json").read_text())["checksum"]
-
-
-def test_complete_units_are_read_and_not_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = run(SMALL, tmp_path)
-
-    def never(*arguments: object, **options: object) -> None:
-        raise AssertionError("computed again")
-
-    monkeypatch.setattr(records, "train", never)
-    pd.testing.assert_frame_equal(run(SMALL, tmp_path), whole, check_exact=True)
-    (removed,) = tmp_path.glob("*/lea-mvd-shared-layer2-seed3.csv")
-    removed.unlink()
-    with pytest.raises(AssertionError, match="computed again"):
-        run(SMALL, tmp_path)
-
-
 @pytest.mark.compiled
 def test_threads_do_not_change_a_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = dataclasses.replace(
@@ -293,8 +200,8 @@ def test_threads_do_not_change_a_bit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_provenance_says_what_a_record_must_be_read_with(output: Path, table: pd.DataFrame) -> None:
-    (folder,) = output.iterdir()
-    known = json.loads((folder / "provenance.json").read_text())
+    (path,) = output.glob("study-*.json")
+    known = json.loads(path.read_text())
     assert known["checksum"] == load("digits").checksum
     assert known["data"].startswith("scikit-learn digits: 40 of 1437")
     assert known["study"]["dataset"] == "scikit-learn digits"
@@ -311,11 +218,13 @@ def test_provenance_says_what_a_record_must_be_read_with(output: Path, table: pd
     assert absent["methods"]["cma-es"]["x0_in_population"] is False
     assert known["versions"]["numpy"] == np.__version__
     assert set(known) == {
-        "study", "methods", "data", "checksum", "code", "commit", "versions", "python", "machine",
+        "study", "methods", "data", "checksum", "code", "commit", "versions", "python", "machine", "units",
     }  # fmt: skip
+    assert list(known["units"]) == [unit.name for unit in TINY.units()]
+    assert all((output / "store" / name / "manifest.json").exists() for name in known["units"].values())
 
 
-def test_folder_is_named_after_everything_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_is_named_after_everything_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     data = images(TINY)
     training = dataclasses.replace(TINY.training, sigma0=0.2)
     studies = [

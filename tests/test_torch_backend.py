@@ -27,6 +27,7 @@ from leamvd.networks.objective import ReconstructionObjective, reconstruction_er
 from leamvd.networks.rbm import RBM, n_parameters
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import comparison, records, studies
+from leamvd.paper.store import Store
 from leamvd.paper.studies import Study
 
 try:
@@ -339,16 +340,16 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
     table = records.run(study, tmp_path)
     last = table.query("iteration == 2 and (inputs == 'own' or layer == 2)")  # a first layer is listed in both inputs
     assert sum(calls) == last["evaluations"].sum()
-    (folder,) = tmp_path.iterdir()
     data = studies.images(study)
+    store, at = Store(tmp_path / "store"), records.addresses(study, data)
     for unit in study.units():
-        inputs = records._inputs(study, unit, data, folder)
+        inputs = records._inputs(study, unit, data, store, at)
         query = f"inputs == {unit.inputs!r} and layer == {unit.layer} and method == {unit.method!r} and iteration == 2"
         row = table.query(query)
         seed = layer_seed(unit.seed, unit.layer)
-        errors = reconstruction_errors(records._saved(folder, unit), inputs.train, seed=seed)
+        errors = reconstruction_errors(records._saved(store, at[unit]), inputs.train, seed=seed)
         assert row[list(errors._fields)].to_numpy().tolist() == [list(errors)]
-    known = json.loads((folder / "provenance.json").read_text())
+    known = json.loads(next(tmp_path.glob("study-*.json")).read_text())
     assert known["versions"]["torch"] == torch.__version__
     computation = {name: known["study"]["training"][name] for name in ("backend", "device", "precision")}
     assert computation == {"backend": "torch", "device": device, "precision": "bfloat16"}
@@ -372,12 +373,18 @@ def test_provenance_says_what_computed_and_the_folder_depends_on_it(monkeypatch:
     assert "torch" not in known["versions"]
     monkeypatch.setattr(records, "version", lambda package: "1")
     names = {records.fingerprint(TINY, data)}
+    units: dict[str, set[str]] = {"cd": set(), "lea-mvd": set()}
     for devices in (0, 1):
         monkeypatch.setitem(sys.modules, "torch", stand_in(devices))
         for precision in ("float32", "bfloat16"):
             training = dataclasses.replace(TINY.training, backend="torch", precision=precision)
-            names.add(records.fingerprint(dataclasses.replace(TINY, training=training), data))
+            study = dataclasses.replace(TINY, training=training)
+            names.add(records.fingerprint(study, data))
+            for unit, at in records.addresses(study, data).items():
+                if (unit.method, unit.layer) in (("cd", 1), ("lea-mvd", 1)):
+                    units[unit.method].add(at.name)
     assert len(names) == 5
+    assert (len(units["cd"]), len(units["lea-mvd"])) == (1, 4), "contrastive divergence runs without torch"
 
 
 @needs_torch

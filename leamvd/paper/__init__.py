@@ -2,4 +2,6 @@
 
 from leamvd._support import checks
 
-checks.needs("leamvd.paper", "paper", "cma", "matplotlib", "pandas", "pooch", "psutil", "requests", "sklearn")
+checks.needs(
+    "leamvd.paper", "paper", "cma", "filelock", "matplotlib", "pandas", "pooch", "psutil", "requests", "sklearn"
+)

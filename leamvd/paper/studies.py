@@ -35,6 +35,17 @@ class Unit(NamedTuple):
         method = re.sub(r"[^\w.-]+", "-", self.method.removesuffix(".json"))  # a reading may be a path
         return f"{method}-{self.inputs}-layer{self.layer}-seed{self.seed}"
 
+    @property
+    def trainer(self) -> str:
+        """Of `leamvd.networks.dbn.METHODS`: the method without its reading."""
+        return self.method.partition(":")[0]
+
+    @property
+    def below(self) -> "list[Unit]":
+        """The layers that make this layer's inputs, the first one first."""
+        method = "cd" if self.inputs == "shared" else self.method
+        return [Unit(method, "own", layer, self.seed) for layer in range(1, self.layer)]
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study:
