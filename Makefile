@@ -50,8 +50,8 @@ test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outp
 
 accept: $(INSTALLED)  ## Take the outputs and figures of a new quick run as the right ones
 	rm -rf results/accept && $(BIN)/leamvd reproduce --profile quick --output results/accept
-	cp results/accept/*.ipynb notebooks && $(BIN)/ruff format -q notebooks
-	rm -rf tests/figures && mkdir tests/figures && cp results/accept/*/figures/* tests/figures
+	cp results/accept/*/*/*.ipynb notebooks && $(BIN)/ruff format -q notebooks
+	rm -rf tests/figures && mkdir tests/figures && cp results/accept/*/*/figures/* tests/figures
 	rm -f tests/figures/timing-*
 
 lint: $(INSTALLED)  ## Check style and types

@@ -1,4 +1,4 @@
-"""The command ``leamvd``: list and rerun the paper's sections, fetch the data, measure costs, render the book."""
+"""The command ``leamvd``: list, rerun and clean up sections, fetch the data, measure costs, render the book."""
 
 import sys
 import time
@@ -13,8 +13,8 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import render
-from leamvd.book.sections import PARTIAL, ParameterError, RunError, Section, assign, choose, load, publish, run
+from leamvd.book import render, results
+from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, run
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -61,11 +61,11 @@ def reproduce(
     settings: tuple[str, ...],
     dataset: str | None,
     output: Path,
-) -> None:
+) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
-    Executed notebooks, records and figures replace those in the output folder once every section has succeeded. A run
-    that was stopped carries on when it is started again with the same parameters.
+    Each set of parameters has a folder of its own in the output folder, for the executed notebook, figures and tables.
+    A run that was stopped carries on when it is started again; what other runs have computed is used.
     """
     pairs = [("profile", profile), ("dataset", dataset)]
     try:
@@ -74,20 +74,21 @@ def reproduce(
         values = assign(chosen, given)
     except ParameterError as error:
         raise click.UsageError(str(error)) from None
-    output = output.resolve()
+    output, places = output.resolve(), []
     try:
         for section, value in zip(chosen, values, strict=True):
             click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
             start = time.monotonic()
-            run(section, value, output)
-            click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s")
-        publish(chosen, output)
+            places.append(run(section, value, output))
+            click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
     except (ModuleNotFoundError, RunError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
-        click.echo(f"\nstopped; partial results: {output / PARTIAL}\nThe same command carries on from there.", err=True)
+        click.echo(
+            f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True
+        )
         context.exit(130)
-    click.echo(f"results: {output}")
+    return places
 
 
 @main.command("bench")
@@ -103,16 +104,35 @@ def bench_(context: click.Context, profile: str, output: Path) -> None:
     The same as `leamvd reproduce linear-cost -p source=measured`. Baselines are measured where they are installed
     (leamvd[bench]).
     """
-    context.invoke(
+    (place,) = context.invoke(
         reproduce, names=(BENCH,), profile=profile, settings=("source=measured",), dataset=None, output=output
     )
     from leamvd import bench  # brings pandas, which takes long to import
     from leamvd.bench import summary
     from leamvd.paper.comparison import format_table
 
-    (section,) = choose(load(), [BENCH])
-    optimizers = bench.read(output / section.stem).optimizers
+    optimizers = bench.read(place).optimizers
     click.echo(format_table(summary.baselines(optimizers)).to_string(index=False))
+
+
+@main.command()
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path("results"),
+    show_default=True, help="Folder of the results.",
+)  # fmt: skip
+@click.option("--yes", is_flag=True, help="Remove it.")
+def clean(output: Path, yes: bool) -> None:
+    """List, and with --yes remove, what the latest run of each section does not need.
+
+    That is its earlier runs, runs that were stopped, damaged units, and units that no latest run has used.
+    """
+    try:
+        for path in results.superfluous(output):
+            click.echo(path)
+            if yes:
+                results.remove(path)
+    except results.BusyError as error:
+        raise click.ClickException(str(error)) from None
 
 
 @main.group()
@@ -134,13 +154,13 @@ def mnist(source: str | None) -> None:
 
 @main.command()
 @click.option(
-    "--results", type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder of executed notebooks, as `leamvd reproduce` writes it; default: the notebooks as published.",
+    "--results", "folder", type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of results, as `leamvd reproduce` writes it: its latest runs are shown; default: those published.",
 )  # fmt: skip
-def book(results: Path | None) -> None:
+def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
     try:
-        click.echo(render.render(results).resolve())
+        click.echo(render.render(folder).resolve())
     except (ModuleNotFoundError, OSError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 

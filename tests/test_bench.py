@@ -19,6 +19,7 @@ from leamvd import bench, cli
 from leamvd.bench import baselines, jobs, machine, memory, networks, optimizers, parts
 from leamvd.bench.jobs import Job, measure, tabulate
 from leamvd.bench.timing import alternate, clocked, median, paired_ratio
+from leamvd.book.sections import Section
 
 MEGABYTE = 1 << 20
 
@@ -395,9 +396,13 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
 def test_the_command_runs_the_section_and_prints_time_and_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = {}
-    monkeypatch.setattr(cli, "run", lambda section, values, output: ran.update(values, section=section.name, to=output))
-    monkeypatch.setattr(cli, "publish", lambda sections, output: None)
+    ran: dict[str, object] = {}
+
+    def run(section: Section, values: dict[str, object], output: Path) -> Path:
+        ran.update(values, section=section.name, to=output)
+        return output / "here"
+
+    monkeypatch.setattr(cli, "run", run)
     monkeypatch.setattr(bench, "read", lambda folder: bench.Tables(*[None] * 6, {"folder": folder.name})._replace(
         optimizers=optimizers_table()))  # fmt: skip
     result = CliRunner().invoke(cli.main, ["bench", "--profile", "quick", "--output", str(tmp_path)])

@@ -1,6 +1,5 @@
 """The command line, on tiny notebooks; the real ones are run by nbval."""
 
-import dataclasses
 import json
 import os
 import signal
@@ -19,7 +18,7 @@ from click.testing import CliRunner, Result
 from leamvd import cli
 from leamvd.book import sections
 from leamvd.book.sections import Parameter, ParameterError, read_parameters
-from leamvd.paper import datasets
+from leamvd.paper import datasets, store
 
 CELL = """\
 profile: str = "quick"  # quick | paper: the scale
@@ -34,9 +33,7 @@ output: str = "results"  # PATH: where records go
 # One record per run; it stops after the first, the way a killed run would, until `go` exists.
 WORK = """\
 import os, pathlib, sys, time
-folder = pathlib.Path(output)
-folder.mkdir(exist_ok=True)
-records = folder / "records.csv"
+records = pathlib.Path(output) / "records.csv"
 with records.open("a") as file:
     file.write(f"{n_gen} {exponents} {profile} {dataset}\\n")
 """
@@ -88,11 +85,16 @@ def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+def view(output: Path, stem: str = "01_one") -> Path:
+    """Return the folder that ``latest`` names."""
+    return output / stem / (output / stem / "latest").read_text().strip()
+
+
+def wait_for(pattern: str, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 60
-    while not (path.exists() and path.read_text().endswith("\n")):
+    while not any(path.read_text().endswith("\n") for path in Path().glob(pattern)):
         assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline, f"{path} was never written"
+        assert time.monotonic() < deadline, f"{pattern} was never written"
         time.sleep(0.02)
 
 
@@ -208,7 +210,7 @@ def test_mistakes_are_refused_before_anything_runs(
     assert not Path("results").exists()
 
 
-def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, tmp_path: Path) -> None:
+def test_reproduce_passes_values_and_publishes_what_a_run_has_made(notebooks: Path, tmp_path: Path) -> None:
     # the user's own kernel of the same name must not be taken
     kernel = Path(os.environ["JUPYTER_DATA_DIR"], "kernels", "python3", "kernel.json")
     kernel.parent.mkdir(parents=True)
@@ -220,8 +222,7 @@ def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, t
     )
     write(notebooks / "02_two.ipynb", "two", "print(seed)", cell="seed: int = 1  # any: seed")
     output = tmp_path / "there"
-    (output / "01_one").mkdir(parents=True)
-    (output / "01_one" / "stale.csv").touch()
+    output.mkdir()
     (output / "mine.txt").touch()
 
     result = leamvd("reproduce", "-p", "exponents=0,2", "-p", "n_gen=7", "--profile", "paper", "--output", str(output))
@@ -231,10 +232,21 @@ def test_reproduce_passes_values_and_replaces_earlier_results(notebooks: Path, t
     assert "01_one: done in" in result.stdout
     assert all(line.startswith("Executing: ") for line in result.stderr.splitlines() if line)  # the progress bar
     assert "Executing: 100%" in result.stderr
-    assert sorted(path.name for path in output.iterdir()) == ["01_one", "01_one.ipynb", "02_two.ipynb", "mine.txt"]
-    assert [path.name for path in (output / "01_one").iterdir()] == ["records.csv"]
-    assert (output / "01_one" / "records.csv").read_text() == "7 [0.0, 2.0] paper digits\n"
-    notebook = nbformat.read(output / "01_one.ipynb", 4)
+    assert sorted(path.name for path in output.iterdir()) == [".partial", "01_one", "02_two", "mine.txt"]
+    assert [path.suffix for path in (output / ".partial").iterdir()] == [".lock", ".lock"]
+    place = view(output)
+    assert sorted(path.name for path in place.iterdir()) == ["01_one.ipynb", "records.csv", "run.json"]
+    assert f"01_one: done in 0 s: {place}".split("0 s")[1] in result.stdout
+    assert place.name.startswith("paper-")
+    assert (place / "records.csv").read_text() == "7 [0.0, 2.0] paper digits\n"
+    about = json.loads((place / "run.json").read_text())
+    assert about["section"] == "one"
+    assert about["parameters"] == {
+        "profile": "paper", "n_gen": 7, "exponents": [0.0, 2.0], "rate": 0.1, "shuffle": True, "dataset": "digits",
+        "reading": "default",
+    }  # fmt: skip
+    assert json.loads((view(output, "02_two") / "run.json").read_text())["parameters"] == {"seed": 1}
+    notebook = nbformat.read(place / "01_one.ipynb", 4)
     nbformat.validate(notebook)
     assert notebook.cells[-1].outputs[0].text == "True module://matplotlib_inline.backend_inline\n"
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
@@ -254,7 +266,8 @@ HTML(f"<b>{dataset}</b>")
     folder.mkdir()
     result = leamvd("reproduce", "--dataset", str(folder))
     assert result.exit_code == 0, result.output
-    text = (tmp_path / "results" / "01_one.ipynb").read_text()
+    run = view(tmp_path / "results").name
+    text = (tmp_path / "results" / "01_one" / run / "01_one.ipynb").read_text()
     for place in (tmp_path, Path(cli.__file__).parents[1], Path.home(), tempfile.gettempdir(), sys.prefix):
         assert str(place) not in text
     notebook = nbformat.reads(text, 4)
@@ -263,7 +276,7 @@ HTML(f"<b>{dataset}</b>")
     assert notebook.metadata.papermill.parameters.dataset == "fashion"
     shown = "".join(str(output.get("text", output.get("data"))) for output in told.outputs)
     for part in (
-        "UserWarning: a warning names its file, of fashion/t10k", ".partial\n", "/leamvd/__init__.py\n",
+        "UserWarning: a warning names its file, of fashion/t10k", f"01_one-{run}\n", "/leamvd/__init__.py\n",
         "site-packages/numpy/__init__.py\n", "~/notes\n", "Path('fashion')]\n", "<b>fashion</b>",
         "and/or, 3/4, https://example.org/home/page\n",
     ):  # fmt: skip
@@ -293,7 +306,7 @@ def test_the_cell_that_papermill_adds_is_folded(notebooks: Path) -> None:
     notebook.cells[1].metadata.tags = ["remove-cell"]
     nbformat.write(notebook, notebooks / "01_one.ipynb")
     assert leamvd("reproduce", "-p", "n_gen=7").exit_code == 0
-    parameters, injected, last = nbformat.read(Path("results", "01_one.ipynb"), 4).cells
+    parameters, injected, last = nbformat.read(view(Path("results")) / "01_one.ipynb", 4).cells
     assert parameters.metadata.tags == ["parameters", "hide-input"]
     assert injected.metadata.tags == ["injected-parameters", "hide-input"]
     assert injected.metadata.mystnb == {"code_prompt_show": "Parameters of this run"}
@@ -310,14 +323,12 @@ def test_the_terminal_is_named_where_terminals_have_names(
     write(notebooks / "01_one.ipynb", "one", f"import os; print(os.environ.get({records.TERMINAL!r}))")
     _ours, theirs = os.openpty()
     name = os.ttyname(theirs)
-    monkeypatch.setenv(records.TERMINAL, "")  # so that it is taken back at the end
-    monkeypatch.delenv(records.TERMINAL)
     if not named:
         monkeypatch.delattr(os, "ttyname")
     with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", terminal)
-        sections.run(sections.load()[0], {}, tmp_path)
-    notebook = nbformat.read(tmp_path / ".partial" / "01_one.ipynb", 4)
+        place = sections.run(sections.load()[0], {}, tmp_path)
+    notebook = nbformat.read(place / "01_one.ipynb", 4)
     assert notebook.cells[-1].outputs[0].text == f"{name if named else None}\n"
 
 
@@ -335,26 +346,105 @@ def test_one_section_by_its_stem(notebooks: Path, monkeypatch: pytest.MonkeyPatc
     write(notebooks / "02_two.ipynb", "two")
     seen = []
     monkeypatch.setattr(cli, "run", lambda section, values, output: seen.append((section.name, values, output)))
-    monkeypatch.setattr(cli, "publish", lambda chosen, output: seen.append([section.name for section in chosen]))
     assert leamvd("reproduce", "02_two", "--dataset", "mnist").exit_code == 0
-    assert seen == [("two", {"dataset": "mnist"}, Path("results").resolve()), ["two"]]
+    assert seen == [("two", {"dataset": "mnist"}, Path("results").resolve())]
 
 
 def test_failing_cell_keeps_earlier_results(notebooks: Path, tmp_path: Path) -> None:
     write(notebooks / "01_one.ipynb", "one", WORK)
-    write(notebooks / "02_two.ipynb", "two", WORK, "1 / 0", "print('never')")
+    write(notebooks / "02_two.ipynb", "two", WORK, "1 / int(n_gen == 2), pathlib.Path.cwd()", "print('never')")
     output = tmp_path / "results"
-    output.mkdir()
-    (output / "01_one.ipynb").write_text("earlier")
-    result = leamvd("reproduce")
-    partial = output / ".partial" / "02_two.ipynb"
+    assert leamvd("reproduce", "-p", "n_gen=2").exit_code == 0
+    before = view(output, "02_two")
+    result = leamvd("reproduce", "-p", "n_gen=3")
     assert result.exit_code == 1
     assert "02_two, cell In [4]: ZeroDivisionError: division by zero" in result.stderr
+    (partial,) = (output / ".partial").glob("02_two-quick-*/02_two.ipynb")
     assert f"partial notebook: {partial}" in result.stderr
     assert "Traceback" not in result.output
     assert "ZeroDivisionError" in partial.read_text()
-    assert (output / "01_one.ipynb").read_text() == "earlier"
-    assert sorted(path.name for path in output.iterdir()) == [".partial", "01_one.ipynb"]
+    assert view(output, "02_two") == before
+    assert (before / "02_two.ipynb").exists()
+    assert len(list((output / "01_one").glob("*/records.csv"))) == 2, "a section that is complete is published"
+
+
+def test_one_set_of_parameters_never_replaces_another(notebooks: Path, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", WORK)
+    output, places = tmp_path / "results", []
+    for n_gen in ("3", "4", "3"):
+        assert leamvd("reproduce", "-p", f"n_gen={n_gen}").exit_code == 0
+        places.append(view(output))
+    assert places[0] == places[2] != places[1]
+    assert (places[1] / "records.csv").read_text() == "4 [0.0, 1.5] quick digits\n"
+    assert (places[0] / "records.csv").read_text() == "3 [0.0, 1.5] quick digits\n", "the same run again"
+    write(notebooks / "01_one.ipynb", "one", WORK, "'another program'")
+    assert leamvd("reproduce", "-p", "n_gen=3").exit_code == 0
+    assert view(output) not in places
+    assert (places[0] / "records.csv").exists()
+
+
+def test_two_runs_of_one_set_of_parameters_do_not_meet(notebooks: Path, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", WORK, WAIT)
+    command = ("reproduce", "--dataset", str(tmp_path))
+    with started(notebooks, *command) as process:
+        wait_for("results/.partial/01_one-*/records.csv", process)
+        with started(notebooks, *command) as second:
+            wait_for("results/.partial/01_one-*-2/records.csv", second)
+            (tmp_path / "go").touch()
+            assert (second.wait(60), process.wait(60)) == (0, 0)
+    assert (view(tmp_path / "results") / "records.csv").read_text().count("\n") == 1
+    assert len(list((tmp_path / "results" / "01_one").iterdir())) == 2, "one run and `latest`"
+
+
+def test_clean_removes_what_the_latest_runs_do_not_need(notebooks: Path, tmp_path: Path) -> None:
+    study = """
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
+from leamvd.paper.records import run
+from leamvd.paper.studies import Study
+reading, training = Reading(n_gen=n_gen, population_size=8), Training(n_elite=2)
+_ = run(Study(n_images=40, layers=(3,), methods=("cd",), training=training, reading=reading), output)
+"""
+    write(notebooks / "01_one.ipynb", "one", study)
+    output = tmp_path / "results"
+    for n_gen in ("2", "3"):
+        assert leamvd("reproduce", "-p", f"n_gen={n_gen}").exit_code == 0
+    about = json.loads((view(output) / "run.json").read_text())
+    (known,) = [json.loads((view(output) / name).read_text()) for name in about["studies"]]
+    (unit,) = known["units"].values()
+    assert len(list((output / "store").glob("cd-*"))) == 2
+    (tmp_path / "results" / "notes" / "mine").mkdir(parents=True)
+
+    listed = leamvd("clean")
+    (earlier,) = set((output / "01_one").glob("quick-*")) - {view(output)}
+    (old,) = set((output / "store").glob("cd-*")) - {output / "store" / unit}
+    wanted = sorted([output / ".partial", earlier, old, output / "store" / "locks"])
+    assert listed.output.splitlines() == [str(path.relative_to(tmp_path)) for path in wanted]
+    assert all(path.exists() for path in wanted), "without --yes nothing is removed"
+
+    with store.alone(output / "store" / "locks" / f"{unit}.lock"):
+        result = leamvd("clean", "--yes")
+        assert (result.exit_code, "something is running in results" in result.stderr) == (1, True)
+        assert all(path.exists() for path in wanted)
+
+    assert leamvd("clean", "--yes").output == listed.output
+    assert not any(path.exists() for path in wanted)
+    assert (output / "notes" / "mine").exists()
+    assert (output / "store" / unit).exists()
+    assert (view(output) / "01_one.ipynb").exists()
+    assert leamvd("clean").output == ""
+
+
+def test_the_kernel_knows_the_store_and_the_callers_folder(
+    notebooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = "import os; open('told', 'w').write(os.environ['LEAMVD_STORE'] + ' ' + os.environ['LEAMVD_DATA_DIR'])"
+    write(notebooks / "01_one.ipynb", "one", tell)
+    monkeypatch.setenv("LEAMVD_DATA_DIR", "mine")
+    assert leamvd("reproduce").exit_code == 0
+    told = (view(tmp_path / "results") / "told").read_text()
+    assert told == f"{tmp_path / 'results' / 'store'} {tmp_path / 'mine'}"
+    assert "LEAMVD_STORE" not in os.environ
 
 
 def test_kernel_that_dies_is_a_failure(notebooks: Path) -> None:
@@ -373,49 +463,28 @@ def test_papermill_mark_of_failure_is_enough(tmp_path: Path) -> None:
 
 def test_killed_run_carries_on(notebooks: Path, tmp_path: Path) -> None:
     write(notebooks / "01_one.ipynb", "one", WORK, WAIT)
-    records = tmp_path / "results" / ".partial" / "01_one" / "records.csv"
     command = ("reproduce", "--dataset", str(tmp_path))
     with started(notebooks, *command) as process:
-        wait_for(records, process)
+        wait_for("results/.partial/01_one-*/records.csv", process)
         process.kill()
-    assert not (tmp_path / "results" / "01_one.ipynb").exists()
+    assert not (tmp_path / "results" / "01_one").exists()
 
     (tmp_path / "go").touch()
     assert leamvd(*command).exit_code == 0
     line = f"None [0.0, 1.5] quick {tmp_path}\n"
-    assert (tmp_path / "results" / "01_one" / "records.csv").read_text() == 2 * line
-    assert not (tmp_path / "results" / ".partial").exists()
+    assert (view(tmp_path / "results") / "records.csv").read_text() == 2 * line
 
 
 def test_interrupted_run_says_where_its_parts_lie(notebooks: Path, tmp_path: Path) -> None:
     write(notebooks / "01_one.ipynb", "one", WORK, WAIT)
-    partial = tmp_path / "results" / ".partial"
     with started(notebooks, "reproduce", "--dataset", str(tmp_path)) as process:
-        wait_for(partial / "01_one" / "records.csv", process)
+        wait_for("results/.partial/01_one-*/records.csv", process)
         process.send_signal(signal.SIGINT)
         text, _ = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert f"stopped; partial results: {partial}" in text
+    assert f"stopped; what is finished is stored in {tmp_path / 'results'}" in text
     lines = [line for line in text.splitlines() if line and not line.startswith("Executing: ")]
     assert [line.split()[0] for line in lines] == ["01_one:", "stopped;", "The"]
-
-
-def test_other_parameters_or_another_program_start_afresh(notebooks: Path, tmp_path: Path) -> None:
-    write(notebooks / "01_one.ipynb", "one")
-    (section,) = sections.load()
-    changed = dataclasses.replace(section, fingerprint="another")
-    records = tmp_path / "01_one" / "records.csv"
-
-    def kept(program: sections.Section, values: dict[str, object]) -> bool:
-        records.parent.mkdir(exist_ok=True)
-        records.touch()
-        sections._prepare(program, values, tmp_path)
-        return records.exists()
-
-    assert not kept(section, {"n_gen": 3})  # nothing says where these records come from
-    assert kept(section, {"n_gen": 3})
-    assert not kept(section, {"n_gen": 4})
-    assert not kept(changed, {"n_gen": 4})
 
 
 def test_fingerprint_is_that_of_the_code_alone(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         output = tmp_path_factory.mktemp("quick")
         command = [sys.executable, "-m", "leamvd.cli", "reproduce", "--profile", "quick", "--output", str(output)]
         subprocess.run(command, check=True)
-    return {path.name: path for path in output.glob("*/figures/*")}
+    return {path.name: path for path in output.rglob("figures/*")}
 
 
 def words(shown: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ PROSE = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book")
 # Modules that a reader meets elsewhere: through the package itself, or at the command line.
 NOT_LISTED = {
     "_support", "_support.checks", "_support.compile", "_support.interrupts", "_support.threads", "book",
-    "book.render", "book.sections", "cli", "networks", "networks.logistic", "notebooks", "optimizers",
+    "book.render", "book.results", "book.sections", "cli", "networks", "networks.logistic", "notebooks", "optimizers",
     "optimizers.lea_mvd", "optimizers.minimize", "optimizers.reading", "optimizers.state", "paper", "paper.figures",
 }  # fmt: skip
 
@@ -74,6 +74,18 @@ def write(folder: Path, **changed: NotebookNode) -> Path:
     for stem in STEMS:
         nbformat.write(changed.get(f"_{stem}", executed(stem)), folder / f"{stem}.ipynb")
     return folder
+
+
+def published(results: Path, **changed: NotebookNode) -> Path:
+    """Write notebooks as runs of a results folder; those that are changed alone, or all."""
+    for stem in STEMS:
+        if not changed or f"_{stem}" in changed:
+            for run in ("earlier", "last"):
+                (results / stem / run).mkdir(parents=True, exist_ok=True)
+            (results / stem / "earlier" / f"{stem}.ipynb").write_text("not the one to show")
+            nbformat.write(changed.get(f"_{stem}", executed(stem)), results / stem / "last" / f"{stem}.ipynb")
+            (results / stem / "latest").write_text("last\n")
+    return results
 
 
 class Page(HTMLParser):
@@ -125,7 +137,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Page]:
     results, output = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("book")
     (output / ".buildinfo").touch()
     (output / "stale.html").touch()
-    index = render.render(write(results), output)
+    index = render.render(published(results), output)
     assert index == output / "index.html"
     paths = [*index.parent.rglob("*.html")]
     html = [path for path in paths if not path.is_relative_to(output / "_static")]
@@ -264,8 +276,7 @@ def test_a_notebook_that_should_not_be_shown_is_refused(tmp_path: Path, fault, m
     fault(notebook)
     nbformat.write(sound, tmp_path / "sound.ipynb")
     render.check(tmp_path / "sound.ipynb")
-    (tmp_path / "results").mkdir()
-    write(tmp_path / "results", **{f"_{STEMS[1]}": notebook})
+    published(tmp_path / "results", **{f"_{STEMS[1]}": notebook})
     with pytest.raises(ValueError, match=rf"{STEMS[1]}\.ipynb cannot be shown: .*{message}"):
         render.render(tmp_path / "results", tmp_path / "book")
     assert not (tmp_path / "book").exists()
@@ -287,9 +298,8 @@ def test_a_warning_fails_the_build_and_keeps_the_earlier_book(tmp_path: Path) ->
     notebook.cells[0].source += "\n{numref}`nowhere-at-all` {py:func}`leamvd.nothing`\n"
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / ".buildinfo").touch()
-    (tmp_path / "results").mkdir()
     with pytest.raises(RuntimeError, match="undefined label: 'nowhere-at-all'") as caught:
-        render.render(write(tmp_path / "results", **{f"_{STEMS[0]}": notebook}), tmp_path / "book")
+        render.render(published(tmp_path / "results", **{f"_{STEMS[0]}": notebook}), tmp_path / "book")
     assert "py:func reference target not found: leamvd.nothing" in str(
         caught.value
     )  # which is seen by nitpicking alone
@@ -304,7 +314,7 @@ def test_other_files_in_the_output_are_not_replaced(tmp_path: Path) -> None:
 
 
 def test_results_without_notebooks_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=rf"results must hold {STEMS[0]}\.ipynb"):
+    with pytest.raises(FileNotFoundError, match=rf"results must hold runs of {STEMS[0]}, "):
         render.render(tmp_path, tmp_path / "book")
 
 
@@ -312,17 +322,17 @@ def test_results_take_the_place_of_the_clones_own_notebooks(tmp_path: Path, monk
     clone, results, output = tmp_path / "clone", tmp_path / "results", tmp_path / "output"
     monkeypatch.setattr(leamvd, "__file__", str(clone / "leamvd" / "__init__.py"))
     (clone / "notebooks").mkdir(parents=True)
-    results.mkdir()
     for name in ("_config.yml", "_toc.yml"):
         (clone / name).write_bytes((ROOT / name).read_bytes())
     faulty = executed(STEMS[1])
     faulty.cells[1].execution_count = None
     write(clone / "notebooks")
-    nbformat.write(faulty, results / f"{STEMS[1]}.ipynb")
-    with pytest.raises(ValueError, match=rf"results/{STEMS[1]}\.ipynb cannot be shown"):
+    published(results, **{f"_{STEMS[1]}": faulty})
+    with pytest.raises(ValueError, match=rf"results/{STEMS[1]}/last/{STEMS[1]}\.ipynb cannot be shown"):
         render.render(results, output)
     write(clone / "notebooks", **{f"_{STEMS[1]}": faulty})
-    (results / f"{STEMS[1]}.ipynb").rename(results / f"{STEMS[2]}.ipynb")
+    (results / STEMS[1]).rename(results / STEMS[2])
+    (results / STEMS[2] / "last" / f"{STEMS[1]}.ipynb").rename(results / STEMS[2] / "last" / f"{STEMS[2]}.ipynb")
     for given in (results, None):
         with pytest.raises(ValueError, match=rf"notebooks/{STEMS[1]}\.ipynb cannot be shown"):
             render.render(given, output)

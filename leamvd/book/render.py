@@ -11,6 +11,7 @@ from pathlib import Path
 
 import leamvd
 from leamvd._support import checks
+from leamvd.book.results import latest
 
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 
@@ -24,7 +25,8 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
     Parameters
     ----------
     results : Path, optional
-        Folder whose ``<name>.ipynb`` take the place of the clone's own ``notebooks/<name>.ipynb``, one or all of them.
+        Folder whose latest runs take the place of the clone's own ``notebooks/<name>.ipynb``, one or all of them; see
+        `leamvd.book.results`.
     output : Path
         Folder to hold the book.
 
@@ -120,9 +122,10 @@ def _notebooks(sources: Path, results: Path | None) -> list[Path]:
     own = [sources / name for name in names]
     if results is None:
         return own
-    given = [results / path.name for path in own]
-    if not any(path.is_file() for path in given):
+    runs = [latest(results, path.stem) for path in own]
+    given = [run / path.name if run else path for run, path in zip(runs, own, strict=True)]
+    if not any(runs):
         raise FileNotFoundError(
-            f"results must hold {', '.join(path.name for path in own)}, or some of them; got {results}"
+            f"results must hold runs of {', '.join(path.stem for path in own)}, or of some of them; got {results}"
         )
-    return [new if new.is_file() else old for new, old in zip(given, own, strict=True)]
+    return given

@@ -10,21 +10,20 @@ import logging
 import math
 import os
 import re
-import shutil
 import sys
 import sysconfig
 import tempfile
 import tokenize
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from leamvd._support import checks
+from leamvd.book import results
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
-PARTIAL = ".partial"
 
 
 class ParameterError(ValueError):
@@ -228,11 +227,11 @@ def _suggest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
 
 
-def run(section: Section, values: Mapping[str, object], output: Path) -> None:
-    """Execute a section's notebook in ``output/.partial``, where `publish` finds it.
+def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
+    """Execute a section's notebook, and publish what it has made.
 
-    What an earlier, unfinished run with the same notebook and the same values left there is kept, so that the
-    notebook's experiments carry on from their records; anything else is removed first.
+    Units of studies are shared by all runs in `output`; what else an earlier, unfinished run with the same notebook and
+    the same values has made is kept, so that experiments carry on from there.
 
     Parameters
     ----------
@@ -243,45 +242,64 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
     output : Path
         The folder of the results.
 
+    Returns
+    -------
+    Path
+        The folder of this run, see `leamvd.book.results`.
+
     Raises
     ------
     RunError
-        When a cell fails or the kernel dies; the partial notebook and records stay where they are.
+        When a cell fails or the kernel dies; the partial notebook stays where it is.
     ModuleNotFoundError
         Without the extra ``leamvd[book]``.
     """
     checks.needs("running a notebook", "book", "papermill", "ipykernel", "myst_nb")
+    name = _run_name(section, values)
+    with results.working_folder(output, f"{section.stem}-{name}") as work:
+        for study in work.glob("study-*.json"):  # of another version of the code, perhaps
+            study.unlink()
+        _execute(section, values, work, output / results.STORE)
+        about = {"section": section.name, "notebook": section.fingerprint, "parameters": _resolved(section, values)}
+        about |= {"studies": sorted(study.name for study in work.glob("study-*.json"))}
+        (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        return results.publish(work, output, section.stem, name)
+
+
+def _resolved(section: Section, values: Mapping[str, object]) -> dict[str, object]:
+    """Return all parameters of a run but the folder of its results."""
+    defaults = {name: parameter.default for name, parameter in section.parameters.items() if name != "output"}
+    return defaults | dict(values)
+
+
+def _run_name(section: Section, values: Mapping[str, object]) -> str:
+    """Return the name of a run's folder: the profile, and a digest of the program and of its parameters."""
+    parameters = _resolved(section, values)
+    text = json.dumps([section.fingerprint, parameters], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{parameters['profile']}-{digest}" if "profile" in parameters else digest
+
+
+def _execute(section: Section, values: Mapping[str, object], work: Path, store: Path) -> None:
     import papermill  # half a second
     from nbclient.exceptions import DeadKernelError
 
-    from leamvd.paper.records import TERMINAL
-
-    work = output / PARTIAL
     notebook = work / f"{section.stem}.ipynb"
-    _prepare(section, values, work)
-    # Figures go into the notebook whatever backend the caller's shell asks for, and the kernel is this interpreter's
-    # own, not one that the user has registered under the same name. The last entry silences the debugger's advice.
-    os.environ |= {
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "JUPYTER_PREFER_ENV_PATH": "1",
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
-    with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
-        os.environ[TERMINAL] = os.ttyname(sys.stderr.fileno())
     # papermill warns about parameters that its own parser of the cell cannot read; `assign` has checked them all.
     logging.getLogger("papermill").setLevel(logging.ERROR)
     # A path relative to the working folder: nothing in the notebook then depends on where the results lie.
-    given = dict(values) | ({"output": section.stem} if "output" in section.parameters else {})
+    given = dict(values) | ({"output": "."} if "output" in section.parameters else {})
     try:
-        papermill.execute_notebook(
-            section.path,
-            notebook,
-            given,
-            kernel_name="python3",
-            language="python",
-            cwd=work,
-            extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes; what a cell says goes into the notebook
-        )
+        with _environment(store):
+            papermill.execute_notebook(
+                section.path,
+                notebook,
+                given,
+                kernel_name="python3",
+                language="python",
+                cwd=work,
+                extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes; what a cell says is in the notebook
+            )
     except papermill.PapermillExecutionError as error:
         place = f"{section.stem}, cell In [{error.exec_count}]"
         raise RunError(f"{place}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
@@ -290,15 +308,29 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> None:
     _finish(notebook, values)
 
 
-def _prepare(section: Section, values: Mapping[str, object], work: Path) -> None:
-    """Make the working folder, and empty it of what a run of another notebook or with other values left."""
-    mark = work / f"{section.stem}.json"
-    text = json.dumps({"notebook": section.fingerprint, "parameters": values}, indent=2, sort_keys=True)
-    work.mkdir(parents=True, exist_ok=True)
-    if not mark.exists() or mark.read_text(encoding="utf-8") != text:
-        mark.unlink(missing_ok=True)
-        shutil.rmtree(work / section.stem, ignore_errors=True)
-        mark.write_text(text, encoding="utf-8")
+@contextlib.contextmanager
+def _environment(store: Path) -> Iterator[None]:
+    """Set what the kernel finds in its environment."""
+    from leamvd.paper import records
+
+    before = dict(os.environ)
+    # Figures go into the notebook whatever backend the caller's shell asks for, and the kernel is this interpreter's
+    # own, not one that the user has registered under the same name. The last entry silences the debugger's advice.
+    os.environ |= {
+        records.STORE: str(store),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
+        os.environ[records.TERMINAL] = os.ttyname(sys.stderr.fileno())
+    if folder := os.environ.get("LEAMVD_DATA_DIR"):  # relative to the caller's folder, and not to the notebook's
+        os.environ["LEAMVD_DATA_DIR"] = str(Path(folder).expanduser().absolute())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
 
 
 def _finish(notebook: Path, values: Mapping[str, object]) -> None:
@@ -331,21 +363,3 @@ def _shortened(content: Any, names: Mapping[str, str]) -> Any:
     if isinstance(content, dict):
         return {k: v if k.startswith("image/") else _shortened(v, names) for k, v in content.items()}
     return content
-
-
-def publish(sections: Iterable[Section], output: Path) -> None:
-    """Move what `run` made over the earlier results in `output`; each notebook and each folder moves as a whole."""
-    work = output / PARTIAL
-    old = work / "replaced"
-    shutil.rmtree(old, ignore_errors=True)
-    old.mkdir()
-    for section in sections:
-        for name in (section.stem, f"{section.stem}.ipynb"):
-            if (output / name).exists():
-                (output / name).rename(old / name)
-            if (work / name).exists():
-                (work / name).rename(output / name)
-        (work / f"{section.stem}.json").unlink()
-    shutil.rmtree(old)
-    if not any(work.iterdir()):  # parts of other sections, stopped earlier, may still lie here
-        work.rmdir()

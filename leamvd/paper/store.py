@@ -48,24 +48,9 @@ class Store:
     def __contains__(self, unit: Address) -> bool:
         return (self.folder / unit.name).exists()
 
-    @contextlib.contextmanager
-    def lock(self, unit: Address) -> Iterator[bool]:
-        """Yield whether the unit is left to this process; not so, and at once, while another one has it.
-
-        The lock of a process that is killed is released by the operating system.
-        """
-        path = self.folder / "locks" / f"{unit.name}.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(path)
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            lock.release()
+    def lock(self, unit: Address) -> contextlib.AbstractContextManager[bool]:
+        """Return a context that tells whether the unit is left to this process, see `alone`."""
+        return alone(self.folder / "locks" / f"{unit.name}.lock")
 
     def read(self, unit: Address) -> dict[str, bytes]:
         """Return the content of a stored unit's files by their names.
@@ -113,6 +98,25 @@ class Store:
         damaged.mkdir(exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f"{unit.name}-", dir=damaged))
         return (self.folder / unit.name).rename(place / unit.name)
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[bool]:
+    """Yield whether this process has the lock of this path; it has not, and knows at once, while another one has it.
+
+    The lock of a process that is killed is released by the operating system.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
 
 
 def _digest(content: bytes) -> str:
