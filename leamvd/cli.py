@@ -2,7 +2,9 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from leamvd._support import checks
 
@@ -14,7 +16,7 @@ except ModuleNotFoundError as error:  # the library alone is installed
 import click
 
 from leamvd.book import render, results
-from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, run
+from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -72,6 +74,8 @@ def reproduce(
         given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
         chosen = choose(load(), names)
         values = assign(chosen, given)
+        for section, value in zip(chosen, values, strict=True):
+            _check(section, resolved(section, value))
     except ParameterError as error:
         raise click.UsageError(str(error)) from None
     output, places = output.resolve(), []
@@ -163,6 +167,35 @@ def book(folder: Path | None) -> None:
         click.echo(render.render(folder).resolve())
     except (ModuleNotFoundError, OSError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _check(section: Section, parameters: Mapping[str, Any]) -> None:
+    """Refuse what the section's experiments would refuse once they are reached."""
+    try:
+        for method in parameters.get("methods") or ():
+            if ".." in Path(method.partition(":")[2]).parts:
+                raise ValueError(f"methods must name a reading in this folder, or by its full path, got {method!r}")
+        match section.name:
+            case "directions":
+                from leamvd.paper import search_directions
+
+                plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
+                next(plan.run(plan.seeds[0]))
+            case "mnist-7x7" | "mnist-28x28":
+                from leamvd.paper import studies
+
+                changes = studies.parameters(parameters)
+                studies.images(studies.study(section.name, parameters["profile"], **changes))
+            case "linear-cost":
+                from leamvd import bench
+                from leamvd.bench import optimizers
+
+                if parameters["source"] == "measured":
+                    optimizers.jobs(parameters["profile"], parameters["methods"], parameters["sizes"])
+                elif parameters["source"] != "recorded":
+                    bench.read(parameters["source"])
+    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ParameterError(f"{section.name}: {error}".replace("n_train", "n_images")) from None
 
 
 def _split(setting: str) -> tuple[str, str]:

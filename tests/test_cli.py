@@ -210,6 +210,49 @@ def test_mistakes_are_refused_before_anything_runs(
     assert not Path("results").exists()
 
 
+REFUSED_BY_A_STUDY = [
+    (("mnist-7x7", "-p", "methods=cd,adam"), "mnist-7x7: methods must be one of 'cd', 'lea-mvd'"),
+    (("mnist-28x28", "-p", "methods=lea-mvd:no.json"), "reading must be 'default', 'printed', 'x0-excluded' or a JSON"),
+    (("mnist-7x7", "-p", "methods=lea-mvd:../a.json"), "methods must name a reading in this folder"),
+    (("mnist-7x7", "-p", "n_elite=24"), "n_elite=24 clashes with population_size=24"),
+    (("mnist-7x7", "-p", "n_images=2000"), "n_images must be at most the 1437 images"),
+    (("mnist-7x7", "-p", "seeds=1,1"), "seeds must be one or more values, all different"),
+    (("mnist-7x7", "-p", "device=cuda:99"), "device"),
+    (("mnist-7x7", "--dataset", "."), "has neither train-images-idx3-ubyte.gz"),
+    (("directions", "-p", "n_elite=30"), "directions: n_elite=30 clashes with population_size=24"),
+    (("linear-cost", "-p", "source=measured", "-p", "methods=adam"), "linear-cost: methods must be one of"),
+    (("linear-cost", "-p", "source=."), "linear-cost: "),
+    (("directions", "mnist-7x7", "-p", "n_elite=24", "-p", "population_size=24"), "n_elite=24 clashes"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED_BY_A_STUDY, ids=str)
+def test_what_a_study_would_refuse_is_refused_before_any_section_runs(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "run", lambda *_: pytest.fail("ran"))
+    result = leamvd("reproduce", *arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_readings_file_means_the_callers(notebooks: Path, tmp_path: Path) -> None:
+    cell = 'methods: list[str] | None = None  # any: methods\nprofile: str = "quick"  # quick | paper: the scale'
+    write(notebooks / "01_one.ipynb", "one", "print(open(methods[0].partition(':')[2]).read())", cell=cell)
+    Path("mine").mkdir()
+    places = []
+    for text in ("first", "second"):
+        Path("mine/a.json").write_text(text)
+        assert leamvd("reproduce", "-p", "methods=lea-mvd:mine/a.json").exit_code == 0
+        places.append(view(tmp_path / "results"))
+        notebook = nbformat.read(places[-1] / "01_one.ipynb", 4)
+        assert notebook.cells[-1].outputs[0].text == f"{text}\n"
+        assert (places[-1] / "mine" / "a.json").read_text() == text
+    assert places[0] != places[1], "another content is another set of parameters"
+
+
 def test_reproduce_passes_values_and_publishes_what_a_run_has_made(notebooks: Path, tmp_path: Path) -> None:
     # the user's own kernel of the same name must not be taken
     kernel = Path(os.environ["JUPYTER_DATA_DIR"], "kernels", "python3", "kernel.json")

@@ -259,23 +259,35 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
     with results.working_folder(output, f"{section.stem}-{name}") as work:
         for study in work.glob("study-*.json"):  # of another version of the code, perhaps
             study.unlink()
+        for reading, text in _readings(values).items():  # they are named as seen from the caller's folder
+            if not Path(reading).is_absolute():
+                (work / reading).parent.mkdir(parents=True, exist_ok=True)
+                (work / reading).write_text(text, encoding="utf-8")
         _execute(section, values, work, output / results.STORE)
-        about = {"section": section.name, "notebook": section.fingerprint, "parameters": _resolved(section, values)}
+        about = {"section": section.name, "notebook": section.fingerprint, "parameters": resolved(section, values)}
         about |= {"studies": sorted(study.name for study in work.glob("study-*.json"))}
         (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return results.publish(work, output, section.stem, name)
 
 
-def _resolved(section: Section, values: Mapping[str, object]) -> dict[str, object]:
+def _readings(values: Mapping[str, object]) -> dict[str, str]:
+    """Return the content of the files that the values name as readings of methods or of the section."""
+    methods = values.get("methods")
+    names = [str(method).partition(":")[2] for method in methods] if isinstance(methods, list) else []
+    names += [value for value in values.values() if isinstance(value, str) and value.endswith(".json")]
+    return {name: Path(name).read_text(encoding="utf-8") for name in names if name and Path(name).is_file()}
+
+
+def resolved(section: Section, values: Mapping[str, object]) -> dict[str, object]:
     """Return all parameters of a run but the folder of its results."""
     defaults = {name: parameter.default for name, parameter in section.parameters.items() if name != "output"}
     return defaults | dict(values)
 
 
 def _run_name(section: Section, values: Mapping[str, object]) -> str:
-    """Return the name of a run's folder: the profile, and a digest of the program and of its parameters."""
-    parameters = _resolved(section, values)
-    text = json.dumps([section.fingerprint, parameters], sort_keys=True)
+    """Return the name of a run's folder: the profile, and a digest of the program, its parameters and its readings."""
+    parameters = resolved(section, values)
+    text = json.dumps([section.fingerprint, parameters, _readings(values)], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return f"{parameters['profile']}-{digest}" if "profile" in parameters else digest
 
