@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leamvd import cli
-from leamvd.book import sections
+from leamvd.book import results, sections
 from leamvd.book.sections import Parameter, ParameterError, read_parameters
 from leamvd.paper import datasets, store
 
@@ -276,7 +276,7 @@ def test_reproduce_passes_values_and_publishes_what_a_run_has_made(notebooks: Pa
     assert all(line.startswith("Executing: ") for line in result.stderr.splitlines() if line)  # the progress bar
     assert "Executing: 100%" in result.stderr
     assert sorted(path.name for path in output.iterdir()) == [".partial", "01_one", "02_two", "mine.txt"]
-    assert [path.suffix for path in (output / ".partial").iterdir()] == [".lock", ".lock"]
+    assert {path.suffix for path in (output / ".partial").iterdir()} == {".lock"}
     place = view(output)
     assert sorted(path.name for path in place.iterdir()) == ["01_one.ipynb", "records.csv", "run.json"]
     assert f"01_one: done in 0 s: {place}".split("0 s")[1] in result.stdout
@@ -584,3 +584,28 @@ def test_book_that_fails(monkeypatch: pytest.MonkeyPatch, error: type[Exception]
     result = leamvd("book")
     assert result.exit_code == 1
     assert "Error: what is wrong" in result.stderr
+
+
+def test_a_run_that_cannot_be_moved_to_its_place_loses_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(text: str) -> Path:
+        with results.working_folder(tmp_path, "one-a") as work:
+            (work / "figure").write_text(text)
+            return work
+
+    place = results.publish(made("first"), tmp_path, "one", "a")
+    work, rename = made("second"), Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if self == work:
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", fail)
+        with pytest.raises(OSError, match="No space"):
+            results.publish(work, tmp_path, "one", "a")
+    assert {path.read_text() for path in (tmp_path / ".partial").glob("*/figure")} == {"first", "second"}
+    assert results.publish(work, tmp_path, "one", "a") == place
+    assert (place / "figure").read_text() == "second"
+    assert results.latest(tmp_path, "one") == place
+    assert list((tmp_path / ".partial").glob("*/figure")) == []

@@ -8,7 +8,6 @@ import contextlib
 import itertools
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,15 +45,19 @@ def working_folder(output: Path, name: str) -> Iterator[Path]:
 
 def publish(work: Path, output: Path, section: str, run: str) -> Path:
     """Move what is in the working folder to its place; an earlier run there had the same parameters."""
+    from filelock import FileLock
+
     from leamvd.paper.records import write
 
-    place = output / section / run
+    place, earlier = output / section / run, output / PARTIAL / f"{section}-{run}.replaced"
     place.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=output / PARTIAL) as earlier:
-        with contextlib.suppress(FileNotFoundError):
-            place.rename(Path(earlier, run))
+    with FileLock(output / PARTIAL / f"{section}-{run}.publish.lock"):  # two such runs may end at the same time
+        shutil.rmtree(earlier, ignore_errors=True)
+        if place.exists():
+            place.rename(earlier)
         work.rename(place)
-    write(place.parent / LATEST, f"{run}\n")
+        write(place.parent / LATEST, f"{run}\n")
+        shutil.rmtree(earlier, ignore_errors=True)  # at last, so that nothing is gone where a step fails
     return place
 
 
