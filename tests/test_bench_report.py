@@ -420,14 +420,12 @@ def test_inner_products_of_shards_add_up():
     """What the page wants all-reduced is all that pass one has to say beyond a column."""
     rng, n, cut, ir = np.random.default_rng(3), 5000, 2048, np.array([1, 5, 9, 20])
     X, order = rng.normal(size=(24, n)), rng.permutation(24)
-    vectors = rng.normal(size=(3, n))  # x_best and C of the generation before, P
+    vectors = rng.normal(size=(5, n))
     weights = selection.fractional_tournament(24, 1.5)
 
     def scan(columns):
-        previous, descent, path = (v[columns].copy() for v in vectors)
         part = np.ascontiguousarray(X[:, columns])
-        mean, std = np.empty((2, part.shape[1]))
-        return directions.scan(part, order, weights, ir, previous, descent, mean, std, path)
+        return directions.scan(part, order, weights, ir, directions.Vectors(*vectors[:, columns].copy()))
 
     whole, left, right = (scan(columns) for columns in (slice(None), slice(cut), slice(cut, None)))
     for name in ("rows", "path_path", "path_descent", "descent_descent", "std_square"):
