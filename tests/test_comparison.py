@@ -283,3 +283,11 @@ def test_filters_are_columns_of_the_weights(study, output):
     assert list(rows) == ["cd", "lea-mvd", "cma-es"]
     for unit, picture in enumerate(rows["cd"]):
         assert np.allclose(picture.ravel(), W[:, unit] / abs(W).max(), rtol=1e-12)
+
+
+def test_pasted_numbers_have_six_digits():
+    assert (
+        comparison.six_digits(np.float64(0.25742923216150027)) == comparison.six_digits(0.25742923216150015) == 0.257429
+    )
+    assert comparison.six_digits(1_234_567.8) == 1_234_570.0
+    assert np.isnan(comparison.six_digits(np.nan))

@@ -29,6 +29,14 @@ from leamvd.optimizers.cma_es import CMAES
 X0 = np.linspace(-1, 1, 5)
 
 
+@pytest.fixture(autouse=True)
+def _python_handles_ctrl_c() -> Iterator[None]:
+    """A shell starts what runs in the background with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_ctrl_c_waits_for_the_end_of_the_block() -> None:
     reached = []
 

@@ -199,7 +199,7 @@ def test_bounds_are_kept_unless_a_reading_says_otherwise(method: str) -> None:
             assert (np.abs(np.concatenate(seen)).max() > 1) == outside
 
 
-@pytest.mark.parametrize("method", ["lea-mvd", "random"])
+@pytest.mark.parametrize("method", METHODS)
 def test_a_start_solution_outside_the_bounds_is_brought_in(method: str) -> None:
     result: Any = minimize(point, np.full(6, 3.0), bounds=(-1, 1), method=method, seed=1, n_gen=2)
     assert np.abs(result.x).max() <= 1

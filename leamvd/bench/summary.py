@@ -1,9 +1,11 @@
 """What the bench's tables say: tables for figures and pages, and the numbers that pages paste."""
 
+import numpy as np
 import pandas as pd
 
 from leamvd.bench import Tables
 from leamvd.paper import claims
+from leamvd.paper.comparison import six_digits
 
 LEAMVD, FULL = "leamvd", "pycma full"
 """Methods that are looked at alone, as the tables name them."""
@@ -157,7 +159,8 @@ def numbers(tables: Tables) -> dict[str, float | str]:
     answers: dict[str, float | str] = {}
     for claim in (claims.c1(tables.optimizers), claims.c2(tables.optimizers)):
         name, slopes = claim.claim.lower(), claim.evidence["slope"]
-        answers |= {name: claim.answer, f"{name}-least": float(slopes.min()), f"{name}-most": float(slopes.max())}
+        answers |= {name: claim.answer}
+        answers |= {f"{name}-least": six_digits(slopes.min()), f"{name}-most": six_digits(slopes.max())}
     own = rates(tables.objectives).query("backend == 'numpy'")["fraction_of_products"]
     drawn = parts(tables.parts)[["random words", "normals from them"]].sum(axis=1)
     optimizer, scores = shares(tables.split)["percent"], accuracies(tables.probe).mean()
@@ -165,7 +168,7 @@ def numbers(tables: Tables) -> dict[str, float | str]:
     found |= {"split-least": optimizer.min(), "split-most": optimizer.max()}
     found |= {"objective-least": 100 * own.min(), "objective-most": 100 * own.max()}
     found |= {f"probe-{trainer}": scores.get(trainer) for trainer in (LEAMVD, "scikit-learn")}
-    measured = {name: float("nan" if value is None else value) for name, value in found.items()}
+    measured = {name: six_digits(np.nan if value is None else value) for name, value in found.items()}
     return answers | measured | _scale(tables)
 
 
@@ -182,4 +185,4 @@ def _scale(tables: Tables) -> dict[str, float]:
     values = {"n": last["n"].mean(), "nanoseconds": 1e9 * seconds, "bytes": (last["peak_bytes"] / last["n"]).mean()}
     values |= {"operations": seconds * rate / last["population_size"].mean()}
     values |= {f"seconds-{n}": seconds * float(n) / shards for n, shards in SHARDS.items()}
-    return {f"scale-{name}": float(value) for name, value in values.items()}
+    return {f"scale-{name}": six_digits(value) for name, value in values.items()}

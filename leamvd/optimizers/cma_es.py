@@ -76,7 +76,9 @@ class CMAES(Optimizer):
             "verb_log": 0,
         }
         if bounds is not None:
-            options["bounds"] = [side.tolist() for side in bounds_arrays(bounds, self.n_var, self.dtype)]
+            low, high = bounds_arrays(bounds, self.n_var, self.dtype)
+            options["bounds"] = [low.tolist(), high.tolist()]
+            start = np.clip(start, low, high)  # as the other methods do; pycma would refuse it
         self._x0 = start.copy() if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
         self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
 

@@ -141,7 +141,7 @@ def quoted(table: pd.DataFrame) -> dict[str, float]:
     rows = rows.reindex(pd.MultiIndex.from_product([(1, 3), ("cd", "lea-mvd")], names=rows.index.names))
     columns = {"ratio": "mean-field ratio", "test": "test mean-field ratio", "std": "input std"}
     return {
-        f"{method}-{layer}-{name}": float(rows.loc[(layer, method), column])
+        f"{method}-{layer}-{name}": six_digits(rows.loc[(layer, method), column])
         for (layer, method), (name, column) in product(rows.index, columns.items())
     }
 
@@ -224,6 +224,11 @@ def format_table(table: pd.DataFrame) -> pd.DataFrame:
     whole = {str(name): table[name].map("{:,}".format) for name in table.select_dtypes("integer")}
     shown = table.assign(**real, **whole)
     return shown.set_axis([""] * len(shown)) if isinstance(shown.index, pd.RangeIndex) else shown
+
+
+def six_digits(value: float) -> float:
+    """Return a number rounded to six significant digits: what processors agree on, so what a page may paste."""
+    return float(f"{value:.6g}")
 
 
 def number(value: float) -> str:
