@@ -248,6 +248,27 @@ def test_tell_needs_ask() -> None:
         opt.tell(opt.ask(), np.zeros(len(opt.ask())))
 
 
+@pytest.mark.parametrize("elites", ["keep", "reevaluate"])
+@pytest.mark.parametrize("make", [optimizer, RandomSearch, CMAES])
+def test_the_number_of_candidates_is_known_before_they_are_asked_for(make: Any, elites: Any) -> None:
+    own = {"reading": Reading(elites=elites)} if make is optimizer else {}
+    opt = make(**({"x0": np.zeros(5)} if make is not optimizer else {}), population_size=8, seed=1, **own)
+    for _ in range(3):
+        expected = opt.n_candidates
+        X = opt.ask()
+        assert len(X) == expected == opt.n_candidates
+        opt.tell(X, sphere(X))
+
+
+def test_a_search_that_was_halted_may_be_resumed() -> None:
+    opt = optimizer()
+    opt.tell(opt.ask(), np.arange(8.0))
+    opt.halt("interrupted")
+    assert opt.result.status == "interrupted"
+    opt.resume()
+    assert (opt.stop(), opt.result.status) == ({}, "running")
+
+
 def test_values_that_are_not_finite_rank_last_and_are_counted() -> None:
     opt = optimizer()
     X = opt.ask().copy()

@@ -263,7 +263,7 @@ def test_minimize_ends_interrupted_with_a_point_and_its_value() -> None:
     """At every line of its loop and below; the history has each generation that was told."""
     lines, start = inspect.getsourcelines(minimize)
     first = start + next(i for i, line in enumerate(lines) if "while not opt.stop()" in line)
-    last = start + next(i for i, line in enumerate(lines) if 'opt.halt("callback")' in line)
+    last = start + next(i for i, line in enumerate(lines) if "saved.write(" in line)
     own = minimize.__code__.co_filename
     called: list[Any] = []
 

@@ -1,4 +1,7 @@
+import copy
 import dataclasses
+import doctest
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ from scipy.optimize import OptimizeResult
 
 import leamvd
 from leamvd import LEAMVD, minimize
+from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.minimize import METHODS, Generation
 
 X0 = np.linspace(-1, 1, 6)
@@ -94,6 +98,89 @@ def test_the_target_ends_the_run() -> None:
     result = run(n_gen=20, target=everything[7])
     assert result.nit == np.flatnonzero(everything <= everything[7])[0] + 1
     assert (result.status, result.message) == ("target", "The target value has been reached.")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_generation_brings_the_evaluations_above_their_limit(method: str) -> None:
+    sizes: list[int] = []
+
+    def fun(X: Any) -> Any:
+        sizes.append(len(X))
+        return sphere(X)
+
+    for max_nfev in (24, 43, 44, 71, 72, 100):
+        sizes.clear()
+        result = run(fun, method=method, max_nfev=max_nfev, vectorized=True)
+        assert (result.status, result.success, result.nfev) == ("max_nfev", True, sum(sizes))
+        assert result.nfev <= max_nfev < result.nfev + (20 if method == "lea-mvd" else 24)
+    assert run(method=method, max_nfev=1000).status == "n_gen"
+    everything: Any = run(fun, vectorized=True, max_nfev=71, reading=leamvd.Reading(elites="reevaluate"))
+    assert everything.nfev == 48
+    with pytest.raises(ValueError, match="max_nfev must be at least 24, a generation's candidates, got 23"):
+        run(failing(AssertionError(), 0), method=method, max_nfev=23)
+
+
+def test_time_that_is_up_ends_the_generation_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that shows one second more whenever the function is called."""
+    clock = [100.0]
+    monkeypatch.setattr("leamvd.optimizers.minimize.time.monotonic", lambda: clock[0])
+
+    def fun(x: Any) -> float:
+        clock[0] += 1
+        return point(x)
+
+    for seconds, evaluations in ((0.5, 24), (24, 24), (24.5, 44), (50, 64)):
+        result = run(fun, max_seconds=seconds)
+        assert (result.status, result.success, result.nfev) == ("max_seconds", True, evaluations)
+        assert result.message == "The time is used up."
+    assert run(fun, max_seconds=105).status == "n_gen"
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_generations_without_a_better_best_end_the_run(k: int) -> None:
+    def coarse(x: Any) -> float:
+        return float(np.round(point(x)))
+
+    best = run(coarse, n_gen=40).history.best
+    expected = next(t for t in range(k, 40) if best[t] == best[t - k])
+    result = run(coarse, n_gen=40, max_stagnation=k)
+    assert (result.nit, result.status, result.success) == (expected + 1, "max_stagnation", True)
+    np.testing.assert_array_equal(result.history.best, best[: expected + 1])
+
+
+def test_a_better_best_counts_even_where_the_last_is_worse() -> None:
+    """Elites that are evaluated again may lose what they had."""
+    generations = iter([5.0, 6.0, 4.0, 5.0, 5.0, 5.0, 5.0])
+
+    def fun(X: Any) -> Any:
+        return np.full(len(X), next(generations))
+
+    result = run(fun, n_gen=7, vectorized=True, max_stagnation=3, reading=leamvd.Reading(elites="reevaluate"))
+    assert result.nit == 6
+
+
+def test_an_optimizer_that_is_there_goes_on() -> None:
+    whole = run(n_gen=9)
+    opt = LEAMVD(X0, seed=1, n_gen=9)
+    for limits in ({"max_nfev": 60}, {"max_seconds": 1e-9}, {}):
+        result: Any = minimize(point, method=opt, **limits)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(result.x, whole.x)
+    np.testing.assert_array_equal(result.history.nfev, whole.history.nfev[3:])
+    np.testing.assert_array_equal(result.history.best, whole.history.best[3:])
+    assert (result.status, result.nit, result.nfev) == ("n_gen", 9, 184)
+    over: Any = minimize(failing(AssertionError(), 0), method=opt)
+    assert (over.status, over.nit, len(over.history.best)) == ("n_gen", 9, 0)
+    other: Any = minimize(point, method=CMAES(X0, seed=1, n_gen=3))
+    np.testing.assert_array_equal(other.x, run(method="cma-es", n_gen=3).x)
+
+
+def test_an_optimizer_that_was_interrupted_goes_on() -> None:
+    opt = LEAMVD(X0, seed=1, n_gen=5)
+    assert minimize(failing(KeyboardInterrupt(), 50), method=opt)["status"] == "interrupted"
+    result: Any = minimize(point, method=opt)
+    np.testing.assert_array_equal(result.x, run().x)
+    again: Any = minimize(failing(AssertionError(), 0), method=copy.copy(opt), target=result.fun)
+    assert (again.status, again.nit) == ("target", 5)
 
 
 def test_progress_goes_to_stderr_and_only_if_asked(capfd: pytest.CaptureFixture[str]) -> None:
@@ -266,6 +353,20 @@ def test_wrong_arguments_are_named_before_the_first_call() -> None:
         run(fun, constraints=3)
     with pytest.raises(TypeError, match="populationsize"):
         run(fun, populationsize=3)
+    for limits, error, message in (
+        ({"max_nfev": 0}, ValueError, "max_nfev must be an integer >= 1, got 0"),
+        ({"max_seconds": 0}, ValueError, "max_seconds must be a finite number > 0, got 0"),
+        ({"max_stagnation": 0}, ValueError, "max_stagnation must be an integer >= 1, got 0"),
+        ({"checkpoint_every": 0}, ValueError, "checkpoint_every must be an integer >= 1, got 0"),
+    ):
+        with pytest.raises(error, match=message):
+            run(fun, **limits)
+    opt = LEAMVD(X0)
+    for given in ({"x0": X0}, {"bounds": (-1, 1)}, {"seed": 0}, {"n_gen": 3}):
+        with pytest.raises(
+            ValueError, match=f"{next(iter(given))} must be left out where method is an optimizer, got <LE"
+        ):
+            minimize(fun, method=opt, **given)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="x0 must be given for method='cma-es', got None"):
         minimize(fun, bounds=(0, 1), n_var=3, method="cma-es")
 
@@ -281,3 +382,8 @@ def test_bounds_and_a_wrong_value_reach_the_optimizer() -> None:
         run(lambda x: 1j)
     with pytest.raises(TypeError, match="fun's values must be an array of numbers, got"):
         run(lambda x: None)
+
+
+def test_the_example_runs() -> None:
+    found = doctest.testmod(sys.modules["leamvd.optimizers.minimize"])
+    assert (found.failed, found.attempted) == (0, 3)

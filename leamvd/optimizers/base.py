@@ -19,6 +19,9 @@ MESSAGES = {
     "n_gen": "The number of generations has been reached.",
     "sigma_min": "The norm of the standard deviations has fallen below its limit.",
     "target": "The target value has been reached.",
+    "max_nfev": "Another generation would exceed the number of evaluations.",
+    "max_seconds": "The time is used up.",
+    "max_stagnation": "The best value has not become better for the number of generations given.",
     "callback": "The callback asked to stop.",
     "nan": "Every value of a generation was NaN.",
     "interrupted": "The search was interrupted.",
@@ -99,6 +102,11 @@ class Optimizer(ABC):
             self._candidates = read_only(self._sample())
         return self._candidates
 
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates that the next `tell` takes."""
+        return self.population_size
+
     def tell(self, X: ArrayLike, F: ArrayLike) -> None:
         """Take the values `F` of the candidates `X`, and learn from them.
 
@@ -143,6 +151,10 @@ class Optimizer(ABC):
     def halt(self, reason: str, value: Any = True) -> None:
         """Make `stop` return `reason`, one of `MESSAGES`, with what it is about."""
         self._halted = self._halted | {checks.choice("reason", reason, tuple(MESSAGES)): value}
+
+    def resume(self) -> None:
+        """Forget what `halt` was told, so that the search may go on."""
+        self._halted = {}
 
     def stop(self) -> dict[str, Any]:
         """Return {} while the search may go on, otherwise its stop reasons and their values."""

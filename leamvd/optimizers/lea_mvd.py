@@ -130,6 +130,12 @@ class LEAMVD(Optimizer):
 
     # ---- ask: line 2, or line 12 of the generation before
 
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates that the next `tell` takes: without the elites, which keep their values (R14)."""
+        whole = self.generation == 0 or self.reading.elites == "reevaluate"
+        return self.population_size - (0 if whole else self.n_elite)
+
     def _sample(self) -> Floats:
         place = sampling.Place(
             np.uint64(self.seed),
@@ -142,7 +148,7 @@ class LEAMVD(Optimizer):
             return self._X
         if self._drawn[0] <= self.generation:  # unless Ctrl-C came between the kernel's end and that of the last ask
             self._regenerate(place)
-        return self._X[0 if self.reading.elites == "reevaluate" else self.n_elite :]
+        return self._X[self.population_size - self.n_candidates :]
 
     def _start(self, place: sampling.Place) -> None:
         if self._x0 is None:

@@ -1,6 +1,8 @@
-"""The budgeted loop over any of the optimizers: callbacks, progress, history."""
+"""The budgeted loop over any of the optimizers: callbacks, progress, history, workers, checkpoints."""
 
 import inspect
+import os
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +16,9 @@ from tqdm import tqdm
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.optimizers.base import BoundsLike, Optimizer
+from leamvd.optimizers.checkpoints import Checkpoint
 from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.random_search import RandomSearch
 from leamvd.optimizers.reading import Reading
@@ -33,6 +37,14 @@ class Generation(NamedTuple):
     beta1: float
     beta2: float
     nfev: int
+
+
+class _Limits(NamedTuple):
+    """What ends a search besides the optimizer; None: no limit."""
+
+    target: float | None
+    max_nfev: int | None
+    max_stagnation: int | None
 
 
 def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:
@@ -59,10 +71,16 @@ def minimize(
     *,
     bounds: BoundsLike | None = None,
     vectorized: bool = False,
-    method: str = "lea-mvd",
+    method: str | Optimizer = "lea-mvd",
+    workers: Any = 1,
     callback: Callable[..., Any] | None = None,
     progress: bool = False,
     target: float | None = None,
+    max_nfev: int | None = None,
+    max_seconds: float | None = None,
+    max_stagnation: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 1,
     args: tuple[Any, ...] = (),
     constraints: Any = (),
     jac: Any = None,
@@ -85,8 +103,15 @@ def minimize(
         Search limits, which every point keeps, unless `reading` says otherwise (item R15).
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row.
-    method : {"lea-mvd", "cma-es", "sep-cma-es", "random"}
-        Which optimizer.
+    method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer
+        Which optimizer; or one that is there, such as a `LEAMVD`, which goes on from where it is, even if it was
+        halted. It has its `x0`, `bounds` and `options` already.
+    workers : int or executor
+        Who calls `fun`: 1, this process; another number, so many new processes, -1 for one a processor; or an executor
+        of `concurrent.futures`, a Dask client's ``get_executor()`` or a pool with `map`, which is left open. The result
+        is the same to the bit. Processes need a `fun` that can be pickled, and a script that starts its work below
+        ``if __name__ == "__main__":``. Where `vectorized`, each worker gets some rows of the generation: a value must
+        not depend on the other rows.
     callback : callable, optional
         Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult where its parameter
         has that name, otherwise with the best point. It stops the search by returning true or raising StopIteration.
@@ -94,6 +119,20 @@ def minimize(
         Show a progress bar.
     target : float, optional
         Stop once the best value is at or below it.
+    max_nfev : int, optional
+        Stop before a generation that would bring the evaluations of the whole search above it.
+    max_seconds : float, optional
+        Stop at the end of the generation in which this call has taken so long.
+    max_stagnation : int, optional
+        Stop after so many generations without a better best value.
+    checkpoint : path_like, optional
+        File in which the search is stored after generations. If it is there, the search goes on from it, to the bit as
+        if it had not ended, with the same arguments; limits (`n_gen`, `sigma_min`, `target`, `max_...`) may be others,
+        and `seed` may be left out. That `fun` is the same cannot be checked. `callback` is called once more for the
+        generation of the file. Not for CMA-ES. The file holds numbers and text, no pickle. One process at a time may
+        use it.
+    checkpoint_every : int
+        Store each of so many generations, and the last one.
     args : tuple
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
@@ -106,15 +145,70 @@ def minimize(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        As `Optimizer.result`, with ``history``, a `Generation` of arrays. After Ctrl-C its status is "interrupted".
+        As `Optimizer.result`, with ``history``, a `Generation` of arrays: of this call, and of those that a checkpoint
+        continues. After Ctrl-C its status is "interrupted".
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of range, before `fun` is first called.
+        If an argument is out of range or clashes with another one, before `fun` is first called.
+    OSError
+        If the checkpoint cannot be written; the earlier one is still there.
+    concurrent.futures.BrokenExecutor
+        If a worker's process dies.
     Exception
-        Whatever `fun` raises, carrying the best so far in its attribute ``result`` if it takes attributes.
+        Whatever `fun` raises. All that is raised after the start carries the best so far in its attribute ``result``,
+        if it takes attributes.
+
+    Examples
+    --------
+    >>> import numpy as np, leamvd
+    >>> result = leamvd.minimize(lambda x: (x**2).sum(), np.ones(50), seed=1, max_nfev=400)
+    >>> result.status, result.nfev
+    ('max_nfev', 384)
     """
+    began = time.monotonic()
+    _check_scipys(fun, callback, constraints, {"jac": jac, "hess": hess, "hessp": hessp})
+    args = args if isinstance(args, tuple) else (args,)
+    evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
+    seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
+    every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
+    saved = None if checkpoint is None else Checkpoint(checkpoint)
+    if saved is not None and saved.seed is not None and isinstance(method, str) and options.get("seed") is None:
+        options["seed"] = saved.seed
+    opt = _optimizer(method, x0, bounds, options)
+    limits = _limits(opt, target, max_nfev, max_stagnation)
+    history = [] if saved is None else [Generation(*row) for row in saved.restore(opt)]
+    first, F = opt.generation - len(history), np.empty(0)
+    try:
+        with evaluation, _bar(opt, method, progress) as bar:
+            _review(opt, history, limits, callback)
+            while not opt.stop():
+                X = opt.ask()
+                F = evaluation(X)
+                opt.tell(X, F)
+                history.append(_generation(opt, F))
+                bar.update()
+                bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
+                _review(opt, history, limits, callback)
+                if time.monotonic() - began >= seconds:
+                    opt.halt("max_seconds", seconds)
+                if saved is not None and (opt.stop() or len(history) % every == 0):
+                    saved.write(opt, _columns(history)._asdict())
+    except KeyboardInterrupt:
+        opt.halt("interrupted")
+    except Exception as error:
+        with suppress(Exception):  # some exceptions take no attributes
+            error.result = _result(opt, history, first, F)  # type: ignore[attr-defined]
+            error.add_note(
+                f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
+            )
+        raise
+    return _result(opt, history, first, F)
+
+
+def _check_scipys(fun: object, callback: object, constraints: Any, derivatives: dict[str, object]) -> None:
+    """Check the arguments that scipy's `minimize` has too."""
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {fun!r:.100}")
     if callback is not None and not callable(callback):
@@ -123,42 +217,54 @@ def minimize(
         raise ValueError(
             f"constraints must be empty, since no method here keeps any but bounds, got {constraints!r:.100}"
         )
-    for name, derivatives in (("jac", jac), ("hess", hess), ("hessp", hessp)):
-        if derivatives is not None:
-            warnings.warn(f"{name} is not used: no method here takes derivatives", RuntimeWarning, stacklevel=2)
-    goal = None if target is None else checks.real("target", target)
-    args = args if isinstance(args, tuple) else (args,)
+    for name, given in derivatives.items():
+        if given is not None:
+            warnings.warn(f"{name} is not used: no method here takes derivatives", RuntimeWarning, stacklevel=3)
+
+
+def _optimizer(
+    method: str | Optimizer, x0: ArrayLike | None, bounds: BoundsLike | None, options: dict[str, Any]
+) -> Optimizer:
+    """Return the optimizer that is asked for, or the one that is given, which may go on."""
+    if isinstance(method, Optimizer):
+        if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
+            raise ValueError(f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}")
+        method.resume()
+        return method
     if bounds is not None:
-        options["bounds"] = bounds
+        options = options | {"bounds": bounds}
         if method == "lea-mvd" and options.get("reading") is None:
             options["reading"] = Reading(limits="clip")
-    opt = optimizer(method, x0, **options)
-    history: list[Generation] = []
-    F = np.empty(0)
-    try:
-        with tqdm(total=opt.n_gen, desc=method, unit="gen", disable=not progress) as bar:
-            while not opt.stop():
-                X = opt.ask()
-                values = fun(X, *args) if vectorized else [fun(x.copy(), *args) for x in X]
-                F = checks.numbers("fun's values", values, shape=(len(X),), dtype=np.float64)
-                opt.tell(X, F)
-                history.append(_generation(opt, F))
-                bar.update()
-                bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
-                if goal is not None and opt.best_fun <= goal:
-                    opt.halt("target", opt.best_fun)
-                if callback is not None and _stops(callback, opt):
-                    opt.halt("callback")
-    except KeyboardInterrupt:
-        opt.halt("interrupted")
-    except Exception as error:
-        with suppress(Exception):  # some exceptions take no attributes
-            error.result = _result(opt, history, F)  # type: ignore[attr-defined]
-            error.add_note(
-                f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
-            )
-        raise
-    return _result(opt, history, F)
+    return optimizer(method, x0, **options)
+
+
+def _limits(opt: Optimizer, target: float | None, max_nfev: int | None, max_stagnation: int | None) -> _Limits:
+    least = opt.nfev + opt.n_candidates
+    if max_nfev is not None and checks.integer("max_nfev", max_nfev, at_least=1) < least and opt.generation == 0:
+        raise ValueError(f"max_nfev must be at least {least}, a generation's candidates, got {max_nfev}")
+    return _Limits(
+        None if target is None else checks.real("target", target),
+        max_nfev,
+        None if max_stagnation is None else checks.integer("max_stagnation", max_stagnation, at_least=1),
+    )
+
+
+def _bar(opt: Optimizer, method: str | Optimizer, progress: bool) -> Any:
+    name = method if isinstance(method, str) else type(method).__name__
+    return tqdm(total=opt.n_gen, initial=opt.generation, desc=name, unit="gen", disable=not progress)
+
+
+def _review(opt: Optimizer, history: list[Generation], limits: _Limits, callback: Callable[..., Any] | None) -> None:
+    """Halt the search where, after the history's last generation, a limit or the callback ends it."""
+    if limits.max_nfev is not None and opt.nfev + opt.n_candidates > limits.max_nfev:
+        opt.halt("max_nfev", opt.nfev)
+    if limits.target is not None and opt.best_fun <= limits.target:
+        opt.halt("target", opt.best_fun)
+    k = limits.max_stagnation
+    if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
+        opt.halt("max_stagnation", k)
+    if history and callback is not None and _stops(callback, opt):
+        opt.halt("callback")
 
 
 def _generation(opt: Optimizer, F: Array) -> Generation:
@@ -175,13 +281,21 @@ def _generation(opt: Optimizer, F: Array) -> Generation:
     )
 
 
-def _result(opt: Optimizer, history: list[Generation], F: Array) -> OptimizeResult:
-    """Return the result, with the generation of the values `F` even if Ctrl-C came before its line of the history."""
-    told = history if len(history) == opt.generation else [*history, _generation(opt, F)]
-    columns: Any = zip(*told, strict=True) if told else ([] for _ in Generation._fields)
-    result: Any = opt.result
+def _columns(history: list[Generation]) -> Any:
+    """Return the rows of the history as a `Generation` of arrays."""
+    columns: Any = zip(*history, strict=True) if history else ([] for _ in Generation._fields)
     fields: Any = map(np.array, columns)
-    result.history = Generation(*fields)
+    return Generation(*fields)
+
+
+def _result(opt: Optimizer, history: list[Generation], first: int, F: Array) -> OptimizeResult:
+    """Return the result, with the generation of the values `F` even if Ctrl-C came before its line of the history.
+
+    `first` is the generation after which the history begins.
+    """
+    told = history if first + len(history) == opt.generation else [*history, _generation(opt, F)]
+    result: Any = opt.result
+    result.history = _columns(told)
     return cast(OptimizeResult, result)
 
 

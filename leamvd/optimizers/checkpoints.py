@@ -1,0 +1,166 @@
+"""A search in a file: one that was killed goes on from there, to the bit as if it had not been."""
+
+import dataclasses
+import glob
+import hashlib
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leamvd._support.compile import Array
+from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.optimizers.random_search import RandomSearch
+from leamvd.optimizers.state import State
+
+_COUNTS = ("generation", "nfev", "n_nan", "n_inf", "best_fun")  # all that random search knows but for the best point
+
+
+class Checkpoint:
+    """The file of one search: arrays and JSON in NumPy's format .npz, without pickles.
+
+    It is replaced whole: whatever happens while the next one is written, the earlier one stays as it is.
+
+    Parameters
+    ----------
+    path : path_like
+        The file, in a folder that is there. If it is there too, it is read at once.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be written to.
+    ValueError
+        If the file is there, but cannot be read as a checkpoint.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._arguments: dict[str, Any] = {}
+        self._found = _read(self._path)
+        temporary = self._temporary()
+        try:
+            temporary.touch()
+            temporary.unlink()
+            for left in self._path.parent.glob(
+                f".{glob.escape(self._path.name)}.*.partial"
+            ):  # by a run that was killed
+                left.unlink()
+        except OSError as error:
+            raise OSError(error.errno, f"checkpoint cannot be written ({error.strerror})", str(path)) from error
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the search in the file; None if there is no file."""
+        return self._found["header"]["arguments"]["seed"] if self._found else None
+
+    def restore(self, opt: Optimizer) -> list[tuple[Any, ...]]:
+        """Put an optimizer where the file left off, and return the rows of the history; none if there is no file.
+
+        Raises
+        ------
+        ValueError
+            If the optimizer has other arguments than that of the file, but for limits, or is one of pycma's.
+        """
+        if not isinstance(opt, LEAMVD | RandomSearch):
+            raise ValueError(
+                f"checkpoint must be None for {opt!r}: what it knows could only be stored as a pickle, "
+                "which is not safe to load"
+            )
+        self._arguments = _arguments(opt)
+        if self._found is None:
+            return []
+        header, state, history = self._found["header"], self._found["state"], self._found["history"]
+        stored = header["arguments"]
+        for name in stored | self._arguments:
+            if stored.get(name) != self._arguments.get(name):
+                raise ValueError(
+                    f"checkpoint={str(self._path)!r} is of a search with {name}={stored.get(name)!r}, "
+                    f"got {name}={self._arguments.get(name)!r}: name another file, or delete this one"
+                )
+        if isinstance(opt, LEAMVD):
+            opt.state = State(**({"initial_std": None} | state))
+        else:
+            for name in _COUNTS:
+                setattr(opt, name, state[name])
+            opt._best_x, opt._candidates = state["best_x"], None
+        for reason, value in header["halted"].items():
+            opt.halt(reason, value)
+        self._found = None
+        return list(zip(*(column.tolist() for column in history.values()), strict=True))
+
+    def write(self, opt: Optimizer, history: dict[str, Array]) -> None:
+        """Store what `opt` knows after a generation, and the history's columns.
+
+        Raises
+        ------
+        OSError
+            If that fails; the earlier file is still there.
+        """
+        halted = {reason: value for reason, value in opt.stop().items() if reason == "nan"}  # a matter of the values
+        header = json.dumps({"arguments": self._arguments, "halted": halted})
+        arrays: Any = {f"history.{name}": column for name, column in history.items()} | _state(opt)
+        temporary = self._temporary()
+        try:
+            with temporary.open("wb") as file:
+                np.savez(file, header=np.array(header), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        except OSError as error:
+            error.add_note(f"checkpoint={str(self._path)!r} could not be written; what it held before is still there")
+            raise
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _temporary(self) -> Path:
+        return self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}.partial")
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]] | None:
+    """Return the header, and state and history by their fields; None if there is no file."""
+    found: dict[str, dict[str, Any]] = {"state": {}, "history": {}}
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            found["header"] = json.loads(file["header"].item())
+            for part, _, name in (full.partition(".") for full in file.files if full != "header"):
+                value = file[f"{part}.{name}"]
+                found[part][name] = value if value.ndim else value.item()
+        found["header"]["arguments"]["seed"], found["header"]["halted"]
+    except FileNotFoundError:
+        return None
+    except Exception as error:
+        raise ValueError(
+            f"checkpoint={str(path)!r} cannot be read as one ({error}): name another file, or delete this one"
+        ) from error
+    return found
+
+
+def _state(opt: Optimizer) -> dict[str, Any]:
+    if isinstance(opt, LEAMVD):
+        state = opt.state._asdict()
+    else:
+        state = {name: getattr(opt, name) for name in _COUNTS} | {"best_x": opt.result.x}
+    return {f"state.{name}": value for name, value in state.items() if value is not None}
+
+
+def _arguments(opt: LEAMVD | RandomSearch) -> dict[str, Any]:
+    """Return what a search depends on, but for its limits; of long arrays a digest."""
+    names = ("n_var", "population_size", "seed", "sigma0", "generation")
+    arguments = {"method": type(opt).__name__, "dtype": opt.dtype.name} | {name: getattr(opt, name) for name in names}
+    if isinstance(opt, LEAMVD):
+        reading = dataclasses.asdict(opt.reading)
+        arguments["n_elite"] = opt.n_elite
+        arguments |= {f"reading.{name}": reading[name] for name in reading if name not in ("n_gen", "population_size")}
+    else:
+        arguments["x0_in_population"] = opt._x0_in_population
+    for name, values in (("x0", opt._x0), ("low", opt._low), ("high", opt._high)):
+        if values is not None and values.size:
+            digest = hashlib.sha256(values.tobytes()).hexdigest()[:12]
+            first = ", ".join(map(str, values[:3].tolist()))
+            arguments[name] = f"({first}, ...; {values.size} numbers with SHA-256 {digest}...)"
+    return arguments

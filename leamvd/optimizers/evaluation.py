@@ -1,0 +1,182 @@
+"""The values of a generation's candidates, in their order: computed here, or by workers."""
+
+import functools
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Self
+
+import numpy as np
+
+from leamvd._support import checks, threads
+from leamvd._support.compile import Array, Floats
+
+
+class Evaluation:
+    """A function of one point, or of the rows of an array, as one of generations; a context.
+
+    Processes that it starts are new ones ("spawn"): forked ones would have copies of this process's locks, but not the
+    threads that are to release them. They end with the context, at once where it is left by an error or by Ctrl-C, and
+    when this process is killed.
+
+    Parameters
+    ----------
+    fun : callable
+        ``fun(x, *args)``.
+    args : tuple
+        Further arguments.
+    vectorized : bool
+        Whether `fun` takes rows.
+    workers : int or executor
+        Number of processes, 1 for none but this one, -1 for one a processor; or what has `submit` or `map` as
+        `concurrent.futures.Executor` has them, which is left open.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `workers` is neither, or if `fun` or `args` cannot be sent to processes.
+    """
+
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
+        self._vectorized = vectorized
+        self._call: Callable[[Floats], Any] = _Call(fun, args)
+        self._map: Callable[..., Iterable[Any]] = map
+        self._pool: ProcessPoolExecutor | None = None
+        self._n_parts: int | None = 1  # of a generation, where rows are taken; None: one a row
+        self._sent = b""
+        if hasattr(workers, "submit") or hasattr(workers, "map"):
+            self._map = functools.partial(_in_order, workers.submit) if hasattr(workers, "submit") else workers.map
+            self._n_parts = getattr(workers, "_max_workers", None)
+            if isinstance(workers, ProcessPoolExecutor):
+                _pickled(fun, args)
+        elif (n_processes := _process_count(workers)) > 1:
+            self._n_parts = n_processes
+            self._sent = _pickled(fun, args)
+
+    def __enter__(self) -> Self:
+        if self._sent:
+            self._pool = ProcessPoolExecutor(
+                self._n_parts,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_begin,
+                initargs=(self._sent,),
+            )
+            try:
+                self._pool.submit(_load).result()
+            except BaseException as error:
+                self.__exit__(type(error))
+                if isinstance(error, Exception):
+                    raise TypeError(
+                        "fun must be a function that new processes can import: one of a module, or of a script that "
+                        f"starts its work below `if __name__ == '__main__':`, got {self._call!r}"
+                    ) from error
+                raise
+            self._call, self._map = _call_sent, functools.partial(_in_order, self._pool.submit)
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self._pool is not None:
+            if error is not None:
+                for process in list((self._pool._processes or {}).values()):
+                    process.terminate()
+            self._pool.shutdown(cancel_futures=True)
+
+    def __call__(self, X: Floats) -> Array:
+        """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views."""
+        if not self._vectorized:
+            return _values(list(self._map(self._call, [x.copy() for x in X])), len(X))
+        parts = np.array_split(X, min(len(X), self._n_parts or len(X)))
+        found = self._map(self._call, parts)
+        return np.concatenate([_values(values, len(part)) for part, values in zip(parts, found, strict=True)])
+
+
+class _Call:
+    """A function and its further arguments; sent to other processes where these run it."""
+
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self._fun, self._args = fun, args
+
+    def __call__(self, x: Floats) -> Any:
+        return self._fun(x, *self._args)
+
+    def __repr__(self) -> str:
+        return f"{self._fun!r:.100}"
+
+
+def _values(values: Any, count: int) -> Array:
+    return checks.numbers("fun's values", values, shape=(count,), dtype=np.float64)
+
+
+def _process_count(workers: object) -> int:
+    if workers == -1:
+        return threads.thread_count(None)
+    try:
+        return checks.integer("workers", workers, at_least=1)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"workers must be a number of processes, -1 for one a processor, or an executor, got {workers!r:.100}"
+        ) from None
+
+
+def _pickled(fun: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
+    try:
+        return pickle.dumps((fun, args))
+    except Exception as error:
+        raise TypeError(
+            f"fun and args must be picklable where processes are the workers, got {fun!r:.100}: {error}"
+        ) from error
+
+
+def _in_order(submit: Callable[..., Any], function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    futures: list[Any] = []
+    try:
+        futures.extend(submit(function, item) for item in items)
+        return [future.result() for future in futures]
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise
+
+
+# ---- in a process that has been started here
+
+_sent = b""
+
+
+def _begin(sent: bytes) -> None:
+    """Keep what is to be called, leave Ctrl-C to the parent, and end with it."""
+    global _sent
+    _sent = sent
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)
+
+
+@functools.cache
+def _objective() -> _Call:
+    return _Call(*pickle.loads(_sent))
+
+
+def _load() -> None:
+    _objective()
+
+
+def _call_sent(x: Floats) -> Any:
+    try:
+        return _objective()(x)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # it would break the pool on its way back
+            raise RuntimeError(f"fun raised {type(error).__name__}: {error}") from error
+        raise

@@ -1,0 +1,306 @@
+"""A search that was killed goes on from its file as if it had not been, and the file is whole at any moment."""
+
+import errno
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import rastrigin
+from test_evaluation import assert_same, wait_until
+
+from leamvd import LEAMVD, Reading, minimize
+from leamvd.optimizers import checkpoints
+from leamvd.optimizers.random_search import RandomSearch
+
+X0 = np.linspace(-1, 1, 6)
+SPECIAL = Reading(reset="initial", elites="reevaluate", step="sampled")
+
+
+def point(x: Any) -> float:
+    """Coarse, so that the search stagnates and is reset."""
+    return round(float(rastrigin(x[None])[0]), 0)
+
+
+class Killed(BaseException):
+    """What ends a run at any call of the function, without a word to anybody."""
+
+
+def killed_after(calls: int) -> Any:
+    count = [0]
+
+    def fun(x: Any) -> float:
+        count[0] += 1
+        if count[0] > calls:
+            raise Killed
+        return point(x)
+
+    return fun
+
+
+def run(fun: Any = point, **options: Any) -> Any:
+    return minimize(fun, X0, **{"seed": 1, "n_gen": 40} | options)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"dtype": "float32"},
+    {"reading": SPECIAL},
+    {"reading": SPECIAL, "dtype": "float32"},
+    {"reading": Reading(reset=0.3, descent_scale="normalized", limits="reflect"), "bounds": (-2, 2)},
+    {"method": "random"},
+    {"method": "random", "dtype": "float32", "bounds": (-2, 2)},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_run_that_was_killed_again_and_again_is_the_same(options: dict[str, Any], every: int, tmp_path: Path) -> None:
+    path, evaluated = tmp_path / "run.npz", 0
+    plain = run(**options)
+    given = options | {"checkpoint": path, "checkpoint_every": every}
+    for calls in (130, 300, 90, 7, 200):
+        with pytest.raises(Killed):
+            run(killed_after(calls), **given)
+        assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+        evaluated += calls
+    assert_same(run(**given), plain)
+    assert evaluated > 24 * 9
+    assert_same(run(killed_after(0), **given), plain)  # finished: nothing is evaluated
+
+
+@pytest.mark.parametrize(("every", "stored"), [(1, 24 + 6 * 20), (4, 24 + 3 * 20)])
+def test_generations_that_are_stored_are_not_evaluated_again(every: int, stored: int, tmp_path: Path) -> None:
+    called = []
+
+    def fun(x: Any) -> float:
+        called.append(x)
+        return point(x)
+
+    with pytest.raises(Killed):
+        run(killed_after(150), n_gen=10, checkpoint=tmp_path / "run.npz", checkpoint_every=every)
+    assert run(fun, n_gen=10, checkpoint=tmp_path / "run.npz").nfev == 204
+    assert len(called) == 204 - stored
+
+
+SCRIPT = """
+import sys, time
+import numpy as np
+import leamvd
+from test_checkpoints import SPECIAL, X0, point
+
+def fun(x):
+    time.sleep(2e-4)
+    return point(x)
+
+if __name__ == "__main__":
+    path, dtype = sys.argv[1:]
+    leamvd.minimize(fun, X0, seed=1, n_gen=60, dtype=dtype, reading=SPECIAL, checkpoint=path)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sigkill_at_random_moments(dtype: str, tmp_path: Path) -> None:
+    script, path, moments = tmp_path / "script.py", tmp_path / "run.npz", random.Random(8)
+    script.write_text(SCRIPT, encoding="utf-8")
+    command, came = [sys.executable, str(script), str(path), dtype], 0
+    for _ in range(3):
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)})
+        wait_until(
+            lambda b=before, c=child: c.poll() is not None or (path.exists() and path.stat().st_mtime_ns > b), 60
+        )
+        time.sleep(moments.uniform(0, 0.08))
+        child.kill()
+        came += child.wait() == -signal.SIGKILL
+        assert checkpoints.Checkpoint(path).seed == 1  # whole
+    assert came >= 2
+    options: dict[str, Any] = {"n_gen": 60, "dtype": dtype, "reading": SPECIAL}
+    assert_same(run(**options, checkpoint=path), run(**options))
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["run.npz", "script.py"]
+
+
+def test_an_interrupted_search_goes_on_from_the_last_generation_that_was_stored(tmp_path: Path) -> None:
+    path, count = tmp_path / "run.npz", [0]
+
+    def interrupted(x: Any) -> float:
+        count[0] += 1
+        if count[0] == 100:
+            raise KeyboardInterrupt
+        return point(x)
+
+    assert run(interrupted, checkpoint=path).status == "interrupted"
+    assert_same(run(checkpoint=path), run())
+
+
+@pytest.mark.parametrize("moment", ["write", "replace"])
+def test_a_full_disk_leaves_the_earlier_checkpoint_whole(
+    moment: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "run.npz"
+    run(n_gen=3, checkpoint=path)
+    before = path.read_bytes()
+
+    def full(target: Any, *_: Any, **__: Any) -> None:
+        if moment == "write":
+            target.write(b"half of")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(*((checkpoints.np, "savez") if moment == "write" else (Path, "replace")), full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        run(checkpoint=path)
+    assert caught.value.result.nit == 4  # type: ignore[attr-defined]
+    assert "what it held before is still there" in caught.value.__notes__[0]
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+    monkeypatch.undo()
+    assert_same(run(checkpoint=path), run())
+
+
+def test_what_a_killed_write_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in (".run[1].npz.0a.partial", ".run1.npz.0a.partial", "other"):
+        (tmp_path / name).write_text("half of", encoding="utf-8")
+    run(n_gen=2, checkpoint=tmp_path / "run[1].npz")
+    assert {file.name for file in tmp_path.iterdir()} == {"run[1].npz", ".run1.npz.0a.partial", "other"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 2}, "seed=1, got seed=2"),
+        ({"dtype": "float32"}, "dtype='float64', got dtype='float32'"),
+        ({"method": "random"}, "method='LEAMVD', got method='RandomSearch'"),
+        ({"population_size": 30}, "population_size=24, got population_size=30"),
+        ({"n_elite": 3}, "n_elite=4, got n_elite=3"),
+        ({"sigma0": 0.2}, "sigma0=0.1, got sigma0=0.2"),
+        ({"reading": Reading(reset="initial")}, r"reading.reset=1.0, got reading.reset='initial'"),
+        ({"bounds": (-2, 2), "reading": Reading()}, r"low=None, got low='\(-2.0, -2.0, -2.0, ...; 6 numbers with SHA"),
+        ({"x0": X0 + 1e-9}, r"x0='\(-1.0, -0.6, .*', got x0='\(-0.999999999, -0.59"),
+    ],
+)
+def test_a_checkpoint_of_other_arguments_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    run(n_gen=2, checkpoint=path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=f"is of a search with {message}"):
+        minimize(killed_after(0), **{"x0": X0, "seed": 1, "n_gen": 2, "checkpoint": path} | changes)
+    assert path.read_bytes() == before
+
+
+def test_limits_may_change_and_the_seed_may_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    assert run(n_gen=4, checkpoint=path).status == "n_gen"
+    result = run(n_gen=9, sigma_min=0, reading=Reading(n_gen=3), checkpoint=path)
+    assert_same(result, run(n_gen=9))
+    assert_same(run(n_gen=9, checkpoint=path, seed=None), result)
+    fresh = minimize(point, X0, n_gen=4, checkpoint=tmp_path / "other.npz")
+    again = minimize(point, X0, n_gen=8, checkpoint=tmp_path / "other.npz")
+    assert_same(again, minimize(point, X0, n_gen=8, seed=fresh["seed"]))
+
+
+@pytest.mark.parametrize("limit", [{"max_nfev": 300}, {"max_stagnation": 4}, {"target": 30.0}])
+def test_limits_count_what_was_before_the_checkpoint(limit: dict[str, Any], tmp_path: Path) -> None:
+    plain = run(**limit)
+    assert plain.nit > 3
+    for generations in (2, plain.nit - 1):
+        path = tmp_path / f"{generations}.npz"
+        run(n_gen=generations, checkpoint=path)
+        for _ in range(2):
+            assert_same(run(**limit, checkpoint=path), plain)
+
+
+def test_a_search_that_ended_by_itself_or_by_the_callback_is_still_over(tmp_path: Path) -> None:
+    values = [1.0] * 44 + [np.nan] * 20 + [0.0] * 99
+    result = run(lambda x: values.pop(0), checkpoint=tmp_path / "nan.npz")
+    assert (result.status, result.nit) == ("nan", 3)
+    assert_same(run(killed_after(0), checkpoint=tmp_path / "nan.npz"), result)
+
+    def callback(intermediate_result: Any) -> bool:
+        return bool(intermediate_result.nit == 3)
+
+    result = run(callback=callback, checkpoint=tmp_path / "callback.npz", checkpoint_every=50)
+    assert (result.status, result.nit) == ("callback", 3)
+    assert_same(run(killed_after(0), callback=callback, checkpoint=tmp_path / "callback.npz"), result)
+    assert run(checkpoint=tmp_path / "callback.npz").nit == 40
+
+
+def test_time_is_that_of_one_call_and_each_makes_progress(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    for generation in range(1, 6):
+        result = run(n_gen=5, checkpoint=path, checkpoint_every=100, max_seconds=1e-9)
+        assert (result.status, result.nit) == ("max_seconds", generation)
+    assert_same(run(n_gen=5, checkpoint=path), run(n_gen=5))
+
+
+def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    with pytest.raises(Killed):
+        minimize(killed_after(150), method=LEAMVD(X0, seed=1, n_gen=20), checkpoint=path)
+    result = minimize(point, method=LEAMVD(X0, seed=1, n_gen=20), checkpoint=path)
+    assert_same(result, run(n_gen=20))
+    opt = LEAMVD(X0, seed=1, n_gen=20)
+    minimize(point, method=opt, max_nfev=50)
+    with pytest.raises(ValueError, match="is of a search with generation=0, got generation=2"):
+        minimize(point, method=opt, checkpoint=path)
+    later = tmp_path / "later.npz"
+    with pytest.raises(Killed):
+        minimize(killed_after(70), method=pickle.loads(pickle.dumps(opt)), checkpoint=later)
+    continued: Any = minimize(point, method=pickle.loads(pickle.dumps(opt)), checkpoint=later)
+    assert_same(continued, minimize(point, method=opt))
+    assert len(continued.history.best) == 18
+
+
+@pytest.mark.parametrize("content", [b"", b"half of", b"PK\x03\x04", b"\x93NUMPY"])
+def test_a_file_that_is_no_checkpoint_is_left_as_it_is(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"checkpoint='.*run.npz' cannot be read as one"):
+        run(killed_after(0), checkpoint=path)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_checkpoint_and_a_pickle_in_one_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    run(n_gen=2, checkpoint=path)
+    whole = path.read_bytes()
+    place = len(whole) // 3
+    for damaged in (whole[: len(whole) // 2], whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="cannot be read as one"):
+            run(killed_after(0), checkpoint=path)
+    np.savez(path, header=np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
+        run(killed_after(0), checkpoint=path)
+    np.savez(path, W=np.zeros(3))
+    with pytest.raises(ValueError, match="cannot be read as one"):
+        run(killed_after(0), checkpoint=path)
+
+
+@pytest.mark.parametrize("name", ["missing/run.npz", "file/run.npz", "x" * 300])
+def test_a_place_that_cannot_be_written_to_is_named_before_anything_runs(name: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises((OSError, ValueError), match="checkpoint"):
+        run(killed_after(0), checkpoint=tmp_path / name)
+    with pytest.raises(ValueError, match=r"cannot be read as one .*directory"):
+        run(killed_after(0), checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("method", ["cma-es", "sep-cma-es"])
+def test_pycmas_optimizers_have_no_checkpoints(method: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"checkpoint must be None for <CMAES.*a pickle, which is not safe to load"):
+        run(killed_after(0), method=method, checkpoint=tmp_path / "run.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_random_search_between_ask_and_tell_is_set_whole(tmp_path: Path) -> None:
+    run(n_gen=3, method="random", checkpoint=tmp_path / "run.npz")
+    opt = RandomSearch(X0, seed=1, n_gen=6)
+    opt.ask()
+    assert_same(minimize(point, method=opt, checkpoint=tmp_path / "run.npz"), run(n_gen=6, method="random"))
