@@ -60,6 +60,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_run_that_was_killed_again_and_again_is_the_same(options: dict[str, Any], every: int, tmp_path: Path) -> None:

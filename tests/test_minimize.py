@@ -226,6 +226,12 @@ def test_an_exception_in_the_objective_carries_the_best_so_far() -> None:
     ]
 
 
+def test_an_exception_that_ends_iterations_is_one_of_the_objective_too() -> None:
+    with pytest.raises(StopIteration) as caught:
+        run(failing(StopIteration("enough"), 30))
+    assert caught.value.result.nit == 1  # type: ignore[attr-defined]
+
+
 def test_an_exception_that_takes_no_attributes_stays_itself() -> None:
     @dataclasses.dataclass(frozen=True)
     class FrozenError(Exception):

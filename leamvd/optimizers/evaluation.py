@@ -44,7 +44,7 @@ class Evaluation:
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
         self._vectorized = vectorized
         self._call: Callable[[Floats], Any] = _Call(fun, args)
-        self._map: Callable[..., Iterable[Any]] = map
+        self._map: Callable[..., Iterable[Any]] = _here
         self._pool: ProcessPoolExecutor | None = None
         self._n_parts: int | None = 1  # of a generation, where rows are taken; None: one a row
         self._sent = b""
@@ -129,6 +129,10 @@ def _pickled(fun: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
         raise TypeError(
             f"fun and args must be picklable where processes are the workers, got {fun!r:.100}: {error}"
         ) from error
+
+
+def _here(function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
+    return [function(item) for item in items]  # `map` would take a StopIteration that is raised for the items' end
 
 
 def _in_order(submit: Callable[..., Any], function: Callable[[Any], Any], items: list[Any]) -> list[Any]:
