@@ -228,7 +228,7 @@ def test_a_function_that_new_processes_cannot_import_is_named() -> None:
 
 
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 import numpy as np
 import leamvd
 
@@ -238,6 +238,7 @@ def fun(x):
     time.sleep(60)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
     result = leamvd.minimize(fun, np.ones(4), seed=1, workers=2)
     print(result.status, flush=True)
 """
