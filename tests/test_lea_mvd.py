@@ -362,6 +362,7 @@ def test_one_and_two_threads_give_the_same_bits(dtype: str, reading: Reading) ->
     assert np.ptp([s.beta1 for s in runs[0]]) > 0
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("start", "vectors"),
     [({"x0": True}, 5), ({"x0": True, "bounds": (-1, 1), "reading": Reading(limits="clip")}, 7), ({}, 5)],
