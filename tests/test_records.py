@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import pandas as pd
 import pytest
+from small_studies import SMALL, TINY
 
 from leamvd.networks.dbn import Training, layer_input, layer_seed, pretrain, train
 from leamvd.networks.objective import reconstruction_errors
@@ -17,25 +18,7 @@ from leamvd.optimizers.reading import Reading
 from leamvd.paper import records
 from leamvd.paper.datasets import load
 from leamvd.paper.records import COLUMNS, fingerprint, run, stack
-from leamvd.paper.studies import Study, Unit, images
-
-TINY = Study(
-    n_images=40,
-    layers=(6, 5),
-    methods=("lea-mvd", "cd", "cma-es", "lea-mvd:x0-excluded"),
-    seeds=(3, 5),
-    features="bits",
-    training=Training(n_elite=2, dtype="float64", cd_steps=3, batch_size=16, x0_epochs=2, learning_rate=0.3),
-    reading=Reading(n_gen=2, population_size=8, exponent=2.0),
-)
-SMALL = Study(
-    n_images=40,
-    layers=(6, 5),
-    methods=("cd", "lea-mvd"),
-    seeds=(3,),
-    training=Training(n_elite=2, dtype="float64"),
-    reading=Reading(n_gen=2, population_size=8),
-)
+from leamvd.paper.studies import Unit, images
 
 
 def without_seconds(table: pd.DataFrame) -> pd.DataFrame:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from small_studies import SMALL
 
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
@@ -23,15 +24,6 @@ from leamvd.paper import records
 from leamvd.paper.records import addresses, run, stack
 from leamvd.paper.store import MANIFEST, RECORDS, WEIGHTS, DamageError, Store, address
 from leamvd.paper.studies import Study, Unit, images
-
-SMALL = Study(
-    n_images=40,
-    layers=(6, 5),
-    methods=("cd", "lea-mvd"),
-    seeds=(3,),
-    training=Training(n_elite=2, dtype="float64"),
-    reading=Reading(n_gen=2, population_size=8),
-)
 
 # The study in a process of its own; {hook} may make it kill itself.
 PROGRAM = """

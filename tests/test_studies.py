@@ -4,22 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_studies import TINY
 
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import studies
 from leamvd.paper.records import run
 from leamvd.paper.studies import STUDIES, Study
-
-TINY = Study(
-    n_images=40,
-    layers=(6, 5),
-    methods=("lea-mvd", "cd", "cma-es", "lea-mvd:x0-excluded"),
-    seeds=(3, 5),
-    features="bits",
-    training=Training(n_elite=2, dtype="float64", cd_steps=3, batch_size=16, x0_epochs=2, learning_rate=0.3),
-    reading=Reading(n_gen=2, population_size=8, exponent=2.0),
-)
 
 
 def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:

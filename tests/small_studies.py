@@ -1,0 +1,24 @@
+"""Studies that take a second: one with nothing at its default, and one plain."""
+
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
+from leamvd.paper.studies import Study
+
+TINY = Study(
+    n_images=40,
+    layers=(6, 5),
+    methods=("lea-mvd", "cd", "cma-es", "lea-mvd:x0-excluded"),
+    seeds=(3, 5),
+    features="bits",
+    training=Training(n_elite=2, dtype="float64", cd_steps=3, batch_size=16, x0_epochs=2, learning_rate=0.3),
+    reading=Reading(n_gen=2, population_size=8, exponent=2.0),
+)
+
+SMALL = Study(
+    n_images=40,
+    layers=(6, 5),
+    methods=("cd", "lea-mvd"),
+    seeds=(3,),
+    training=Training(n_elite=2, dtype="float64"),
+    reading=Reading(n_gen=2, population_size=8),
+)
