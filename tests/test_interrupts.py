@@ -1,5 +1,6 @@
 """Ctrl-C at any moment: what must be done whole is, and a search that is interrupted goes on as if it had not been."""
 
+import gc
 import inspect
 import itertools
 import os
@@ -125,12 +126,15 @@ def interrupt_at(moment: int, inside: Callable[[FrameType], bool] = lambda _: Tr
                 raise KeyboardInterrupt
         return trace
 
+    # What a collection of garbage happens to finalize here is none of the block's.
+    gc.disable()
     before = sys.gettrace()
     sys.settrace(trace)
     try:
         yield
     finally:
         sys.settrace(before)
+        gc.enable()
 
 
 def finished(opt: Any, generations: int) -> Any:
