@@ -71,7 +71,7 @@ def compute(
     study: Study,
     output: str | Path,
     *,
-    jobs: int = 1,
+    jobs: int | None = None,
     scheduler: str | None = None,
     seconds: float = float("inf"),
     progress: bool = False,
@@ -105,7 +105,7 @@ def _computed(
     store: Store,
     *,
     show: bool,
-    jobs: int = 1,
+    jobs: int | None = 1,
     scheduler: str | None = None,
     seconds: float = float("inf"),
 ) -> dict[Unit, bytes]:

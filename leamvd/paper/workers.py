@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -43,17 +44,18 @@ class Workers(Protocol):
 
 
 @contextlib.contextmanager
-def start(data: Dataset, *, jobs: int = 1, scheduler: str | None = None) -> Iterator[Workers]:
+def start(data: Dataset, *, jobs: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
     """Yield workers for units of studies on these images.
 
     Parameters
     ----------
     data : Dataset
         Images, which workers keep.
-    jobs : int
-        Processes on this machine, which share its threads; with 1 it is this process alone.
+    jobs : int, optional
+        Processes on this machine, which share its threads; with 1 it is this process alone. By default, one a thread.
     scheduler : str, optional
-        Address of a Dask scheduler whose workers take the place of processes here.
+        Address of a Dask scheduler whose workers take the place of processes here; "local" starts one with `jobs`
+        workers, and says where its dashboard is.
 
     Raises
     ------
@@ -64,9 +66,9 @@ def start(data: Dataset, *, jobs: int = 1, scheduler: str | None = None) -> Iter
     OSError
         If there is no scheduler at the address.
     """
-    checks.integer("jobs", jobs, at_least=1)
+    jobs = thread_count(None) if jobs is None else checks.integer("jobs", jobs, at_least=1)
     if scheduler is not None:
-        with _cluster(scheduler, data) as cluster:
+        with _cluster(scheduler, jobs, data) as cluster:
             yield cluster
     elif jobs == 1:
         yield _Here(data)
@@ -146,20 +148,24 @@ def _advance(task: Task, below: Sequence[bytes], begun: Part | None, seconds: fl
 
 
 @contextlib.contextmanager
-def _cluster(scheduler: str, data: Dataset) -> Iterator["_Cluster"]:
+def _cluster(scheduler: str, jobs: int, data: Dataset) -> Iterator["_Cluster"]:
     checks.needs("scheduler", "dask", "distributed")
     import dask
     import distributed
 
     # what is sent with a task are layers of a stack, of some megabytes
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}), contextlib.ExitStack() as stack:
+        address: Any = scheduler
+        if scheduler == "local":
+            address = stack.enter_context(distributed.LocalCluster(n_workers=jobs, threads_per_worker=1))
+            print(f"dashboard: {address.dashboard_link}", file=sys.stderr)
         try:
-            client: Any = distributed.Client(scheduler, timeout=30, set_as_default=False)  # type: ignore[no-untyped-call]
+            client: Any = distributed.Client(address, timeout=30, set_as_default=False)
         except (OSError, ValueError) as error:
-            rule = "scheduler must be the address of a Dask scheduler that runs"
+            rule = 'scheduler must be "local" or the address of a Dask scheduler that runs'
             raise OSError(f"{rule}, got {scheduler!r}: {error}") from None
-        with client, client.get_executor() as executor:
-            yield _Cluster(client, executor, data)
+        stack.enter_context(client)
+        yield _Cluster(client, stack.enter_context(client.get_executor()), data)
 
 
 class _Cluster:
@@ -174,7 +180,7 @@ class _Cluster:
 
     def submit(self, order: Order) -> "Future[Part]":
         if self._sent is None or self._sent.status != "finished":  # with the last worker that had them they are gone
-            self._sent = self._client.scatter(self._data, hash=False, broadcast=True)
+            [self._sent] = self._client.scatter([self._data], hash=False, broadcast=True)
         known = versions.code(), versions.packages(torch=order.task.training.backend == "torch")
         future: Future[Part] = self._executor.submit(_advance_there, known, self._sent, *order[:-1])
         return future
