@@ -14,7 +14,9 @@ from typing import Any
 
 import pandas as pd
 
+from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import RBM
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import campaign, datasets, units, versions, workers
 from leamvd.paper.progress import Progress
 from leamvd.paper.store import WEIGHTS, Address, Store, address
@@ -162,34 +164,27 @@ def addresses(study: Study, data: datasets.Dataset) -> dict[Unit, Address]:
     That is its data, size, method, settings and seed, the layers below it, the code and the versions. Which other
     methods, seeds or layers above it are run, and what section and method are called, is not among it.
     """
-    given = {
-        "checksum": data.checksum,
-        "images": data.description.removeprefix(f"{data.name}: "),
-        "code": versions.code(),
-    }
-    methods = {unit.method: _method(study, unit.method) for unit in study.units()}
+    images = data.description.removeprefix(f"{data.name}: ")
+    given = {"checksum": data.checksum, "images": images, "code": versions.code()}
+    packages = {torch: versions.packages(torch=torch) for torch in {False, study.training.backend == "torch"}}
     found: dict[Unit, Address] = {}
     for unit in study.units():
-        size = {"layer": unit.layer, "n_hidden": study.layers[unit.layer - 1], "seed": unit.seed}
-        below = {"below": [found[lower].name for lower in unit.below], "features": study.features}
-        depends_on = given | methods[unit.method] | size | (below if unit.below else {})
+        depends_on = given | _depends_on(task(study, unit))
+        depends_on |= {"versions": packages[depends_on["training"].get("backend") == "torch"]}
+        if unit.below:
+            depends_on |= {"below": [found[lower].name for lower in unit.below], "features": study.features}
         found[unit] = address(f"{unit.trainer}-layer{unit.layer}-seed{unit.seed}", depends_on)
     return found
 
 
-def _method(study: Study, method: str) -> dict[str, Any]:
-    """Return what a unit depends on by its method: all of `Training` but for what the method does not see."""
-    name, torch = method.partition(":")[0], study.training.backend == "torch" and method != "cd"
+def _depends_on(task: Task) -> dict[str, Any]:
+    """Return what a task tells of its result: all of `Training` but for what the method does not see."""
     unseen: tuple[str, ...] = ("n_elite", "sigma0")  # where a method has them, they are among its settings
-    if method == "cd":
-        unseen += ("x0", "x0_epochs", "x0_limit", *study.training.computation._fields)
-    training = {setting: value for setting, value in _training(study).items() if setting not in unseen}
-    return {
-        "method": name,
-        "settings": settings(study, method),
-        "training": training,
-        "versions": versions.packages(torch=torch),
-    }
+    if task.method == "cd":
+        unseen += ("x0", "x0_epochs", "x0_limit", *task.training.computation._fields)
+    training = {setting: value for setting, value in _training(task.training).items() if setting not in unseen}
+    own = {"settings": _settings(task.method, task.training, task.reading), "training": training}
+    return {"method": task.method, "layer": task.layer, "n_hidden": task.n_hidden, "seed": task.seed} | own
 
 
 def fingerprint(study: Study, data: datasets.Dataset) -> str:
@@ -202,7 +197,7 @@ def fingerprint(study: Study, data: datasets.Dataset) -> str:
 def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
     """Return what a record must be read with: study, what its methods ran, data checksum, versions, code, commit."""
     return {
-        "study": dataclasses.asdict(study) | {"dataset": data.name, "training": _training(study)},
+        "study": dataclasses.asdict(study) | {"dataset": data.name, "training": _training(study.training)},
         "methods": {method: settings(study, method) for method in study.methods},
         "data": data.description,
         "checksum": data.checksum,
@@ -214,18 +209,21 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
     }
 
 
-def _training(study: Study) -> dict[str, Any]:
-    """Return the settings, the device, say, as this machine has it where the study leaves it open."""
-    return dataclasses.asdict(study.training) | study.training.computation._asdict()
+def _training(training: Training) -> dict[str, Any]:
+    """Return the settings, the device, say, as this machine has it where they leave it open."""
+    return dataclasses.asdict(training) | training.computation._asdict()
 
 
 def settings(study: Study, method: str) -> dict[str, Any]:
     """Return what a method of a study ran: what its optimizer was built with, or contrastive divergence's epochs."""
-    name, reading = method.partition(":")[0], study.reading_of(method)
-    if name == "cd":
+    return _settings(method.partition(":")[0], study.training, study.reading_of(method))
+
+
+def _settings(method: str, training: Training, reading: Reading) -> dict[str, Any]:
+    if method == "cd":
         return {"n_gen": reading.n_gen}
-    options = study.training.options(name, reading)
-    return options | ({"reading": dataclasses.asdict(reading)} if name == "lea-mvd" else {})
+    options = training.options(method, reading)
+    return options | ({"reading": dataclasses.asdict(reading)} if method == "lea-mvd" else {})
 
 
 # ---- files
