@@ -86,9 +86,9 @@ class Campaign:
                 if self._running:
                     for future in wait(self._running, timeout=_POLL, return_when=FIRST_COMPLETED).done:
                         self._end(future)
-                elif time.monotonic() >= deadline:
-                    break
                 elif others == ready:
+                    if time.monotonic() >= deadline:
+                        break
                     if not told:
                         self._progress.say(f"waiting for {others[0].name}: it is computed elsewhere, or by nobody yet")
                         told = True

@@ -16,6 +16,10 @@ from leamvd.paper.datasets import Dataset
 from leamvd.paper.units import Part, Task, advance
 
 
+CONNECT = 30.0
+"""Seconds to reach a scheduler in."""
+
+
 class WorkerError(RuntimeError):
     """A unit that workers died over again and again, or a worker that is not fit."""
 
@@ -160,7 +164,7 @@ def _cluster(scheduler: str, jobs: int, data: Dataset) -> Iterator["_Cluster"]:
             address = stack.enter_context(distributed.LocalCluster(n_workers=jobs, threads_per_worker=1))
             print(f"dashboard: {address.dashboard_link}", file=sys.stderr)
         try:
-            client: Any = distributed.Client(address, timeout=30, set_as_default=False)
+            client: Any = distributed.Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, ValueError) as error:
             rule = 'scheduler must be "local" or the address of a Dask scheduler that runs'
             raise OSError(f"{rule}, got {scheduler!r}: {error}") from None
