@@ -15,8 +15,8 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import render, results
-from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
+from leamvd.book import render, results, sweeps
+from leamvd.book.sections import ParameterError, RunError, Section, choose, load, resolved, run
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -35,7 +35,7 @@ def list_() -> None:
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
         click.echo(f"    expected time: {_expected(section)}")
         rows = [
-            (p.name, p.type, repr(p.default), p.rule, p.description)
+            (p.name, p.type, repr(p.default), p.allowed, p.description)
             for p in section.parameters.values()
             if p.name != "output"
         ]
@@ -72,19 +72,23 @@ def reproduce(
     pairs = [("profile", profile), ("dataset", dataset)]
     try:
         given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
-        chosen = choose(load(), names)
-        values = assign(chosen, given)
-        for section, value in zip(chosen, values, strict=True):
-            _check(section, resolved(section, value))
+        planned = sweeps.plan(choose(load(), names), given)
+        for section, values in planned:
+            for value in values:
+                _check(section, resolved(section, value))
     except ParameterError as error:
         raise click.UsageError(str(error)) from None
     output, places = output.resolve(), []
     try:
-        for section, value in zip(chosen, values, strict=True):
-            click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
-            start = time.monotonic()
-            places.append(run(section, value, output))
-            click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
+        for section, values in planned:
+            for value in values:
+                click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
+                start = time.monotonic()
+                places.append(run(section, value, output))
+                click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
+            if len(values) > 1:
+                folder, table = sweeps.compare(values, places[-len(values) :])
+                click.echo(f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}")
     except (ModuleNotFoundError, RunError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:

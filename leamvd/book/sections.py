@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from leamvd._support import checks
-from leamvd.book import results
+from leamvd.book import results, runs
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
@@ -40,6 +40,8 @@ def _boolean(text: str) -> bool:
 
 _SCALARS: dict[str, Callable[[str], object]] = {"int": int, "float": float, "bool": _boolean, "str": str}
 _TYPES = (*_SCALARS, "list[int]", "list[float]", "list[str]")
+RANGES = "seeds"
+"""The parameter that takes ranges. In `layers` a dash could be meant as in 30-30-120."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,43 @@ class Parameter:
                 return _admit(_SCALARS[kind](text), self.rule)
             read = _SCALARS[kind.removeprefix("list[").removesuffix("]")]
             items = text.removeprefix("[").removesuffix("]").split(",")
+            if self.name == RANGES:
+                items = [number for item in items for number in _numbers(item)]
             return [_admit(read(item.strip()), self.rule) for item in items]
         except (KeyError, ValueError):
             exists = "; PATH must exist" if "PATH" in self.rule else ""
-            raise ParameterError(f"{self.name} must be {self.type} ({self.rule}{exists}), got {text!r}") from None
+            raise ParameterError(f"{self.name} must be {self.type} ({self.allowed}{exists}), got {text!r}") from None
+
+    @property
+    def allowed(self) -> str:
+        """The rule as the reader is told it."""
+        return f"{self.rule}, or ranges as 0-29" if self.name == RANGES and self.type.startswith("list") else self.rule
+
+    def alternatives(self, text: str) -> list[str]:
+        """Return what `text` holds: of a parameter that takes one value, several may be named, separated by commas.
+
+        Raises
+        ------
+        ParameterError
+            When they are not all different.
+        """
+        if self.type.startswith("list[") or ("PATH" in self.rule and Path(text).expanduser().exists()):
+            return [text]
+        several = text.split(",")
+        if len({repr(self.parse(one)) for one in several}) < len(several):
+            raise ParameterError(f"{self.name} must be given values that are all different, got {text!r}")
+        return several
+
+
+def _numbers(item: str) -> Iterable[str]:
+    """Return what an item stands for: itself, or all numbers of a range such as 0-29, both ends included."""
+    ends = re.fullmatch(r"(\d+)-(\d+)", item.strip())
+    if not ends:
+        return [item]
+    low, high = map(int, ends.groups())
+    if not 0 <= high - low < 10_000:
+        raise ValueError
+    return map(str, range(low, high + 1))
 
 
 def _admit(value: object, rule: str) -> object:
@@ -259,13 +294,13 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
     with results.working_folder(output, f"{section.stem}-{name}") as work:
         for study in work.glob("study-*.json"):  # of another version of the code, perhaps
             study.unlink()
-        for reading, text in _readings(values).items():  # they are named as seen from the caller's folder
+        readings = _readings(values)
+        for reading, text in readings.items():  # they are named as seen from the caller's folder
             if not Path(reading).is_absolute():
                 (work / reading).parent.mkdir(parents=True, exist_ok=True)
                 (work / reading).write_text(text, encoding="utf-8")
         _execute(section, values, work, output / results.STORE)
-        about = {"section": section.name, "notebook": section.fingerprint, "parameters": resolved(section, values)}
-        about |= {"studies": sorted(study.name for study in work.glob("study-*.json"))}
+        about = runs.describe(section.name, section.fingerprint, resolved(section, values), readings, work)
         (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return results.publish(work, output, section.stem, name)
 
