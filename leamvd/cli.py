@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import render, results, sweeps
+from leamvd.book import commands, render, repetition, results, runs, sweeps
 from leamvd.book.sections import ParameterError, RunError, Section, choose, load, resolved, run
 
 BENCH = "linear-cost"
@@ -26,6 +26,10 @@ BENCH = "linear-cost"
 @click.version_option(package_name="leamvd")
 def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
+
+
+for command in (commands.compare, commands.record, commands.verify):
+    main.add_command(command)
 
 
 @main.command("list")
@@ -49,11 +53,19 @@ def list_() -> None:
 @main.command()
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="quick|paper", help="The same as -p profile=...: a small scale, or the paper's own.")
-@click.option("-p", "settings", metavar="NAME=VALUE", multiple=True, help="A notebook parameter; see `leamvd list`.")
+@click.option(
+    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    help="A notebook parameter; see `leamvd list`. Several values of one that takes a single value, such as "
+    "population_size=12,24,48, are run one after the other and compared.",
+)  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
+)  # fmt: skip
+@click.option(
+    "--from", "again", metavar="RUN.JSON", type=click.Path(path_type=Path, exists=True),
+    help="Repeat the run that this file, or this folder, holds: its section, parameters and readings.",
 )  # fmt: skip
 @click.pass_context
 def reproduce(
@@ -63,6 +75,7 @@ def reproduce(
     settings: tuple[str, ...],
     dataset: str | None,
     output: Path,
+    again: Path | None = None,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
@@ -70,15 +83,23 @@ def reproduce(
     A run that was stopped carries on when it is started again; what other runs have computed is used.
     """
     pairs = [("profile", profile), ("dataset", dataset)]
+    output, places = output.resolve(), []
     try:
         given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
-        planned = sweeps.plan(choose(load(), names), given)
+        if again is None:
+            planned = sweeps.plan(choose(load(), names), given)
+        elif names or given:
+            raise ParameterError("--from takes section and parameters from the run: leave out what else names them")
+        else:
+            section, value, about = context.with_resource(repetition.plan(again.resolve()))
+            planned = [(section, [value])]
         for section, values in planned:
             for value in values:
                 _check(section, resolved(section, value))
-    except ParameterError as error:
+        for difference in repetition.differences(section, about) if again else ():
+            click.echo(f"warning: not as in {again}: {difference}", err=True)
+    except (ParameterError, runs.NoRunError) as error:
         raise click.UsageError(str(error)) from None
-    output, places = output.resolve(), []
     try:
         for section, values in planned:
             for value in values:
@@ -88,7 +109,9 @@ def reproduce(
                 click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
             if len(values) > 1:
                 folder, table = sweeps.compare(values, places[-len(values) :])
-                click.echo(f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}")
+                click.echo(
+                    f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
+                )
     except (ModuleNotFoundError, RunError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:

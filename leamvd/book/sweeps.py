@@ -86,7 +86,7 @@ def compare(values: Sequence[Mapping[str, object]], places: Sequence[Path]) -> t
     swept, tables, columns, data = _swept(values), [], {}, []
     for value, run in zip(values, map(runs.read, places), strict=True):
         known = reruns.provenance(run.folder, run.about)
-        data.append(known["data"])
+        data.append(known["study"]["dataset"])
         errors = intervals.errors(reruns.table(known, reruns.units(known, Store(run.store))))
         given = {name: str(value[name]) for name in swept}
         tables.append(errors.assign(run=run.folder.name, **given))
@@ -97,6 +97,6 @@ def compare(values: Sequence[Mapping[str, object]], places: Sequence[Path]) -> t
     folder = places[0].parent / f"{SWEEP}{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
     folder.mkdir(exist_ok=True)
     records.write_table(folder / "errors.csv", errors)
-    title = f"{'; '.join(dict.fromkeys(data))} (bars: 95 % intervals over seeds)"
+    title = f"{', '.join(dict.fromkeys(data))} (bars: 95 % intervals over seeds)"
     save(draw.sweep(errors[errors["measure"] == "mean_field"], swept, title), "sweep", folder)
     return folder, intervals.side_by_side(columns, "mean_field")

@@ -1,6 +1,6 @@
 """Final errors with 95 % intervals: of one run, and of two, paired over the seeds that they share."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -84,9 +84,9 @@ def _difference(x: pd.Series, y: pd.Series) -> tuple[float, float, float]:
     return float(low), float(y.mean() - x.mean()), float(high)
 
 
-def text(mean: float, low: float, high: float) -> str:
-    """Return a mean with its interval for reading, three digits each; the mean alone where there is no interval."""
-    return number(mean) if np.isnan(low) else f"{number(mean)} [{number(low)}, {number(high)}]"
+def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
+    """Return a mean with its interval for reading; the mean alone where there is no interval."""
+    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
 
 
 def side_by_side(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,13 +37,27 @@ def provenance(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
     ValueError
         If it is not there.
     """
-    side = studies.STUDIES[about["section"], about["parameters"]["profile"]].side  # other studies may lie beside it
+    found = []
     for path in sorted(folder.glob("study-*.json")):
-        with contextlib.suppress(ValueError, KeyError, TypeError):
-            known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(path.read_text(encoding="utf-8")))
+    known = own_study(found, about)
+    if known is None or "units" not in known:
+        raise ValueError(
+            f"{folder} must hold the file study-*.json that names its study's units; run its section again"
+        )
+    return known
+
+
+def own_study(found: Iterable[Any], about: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return which provenance is that of the section's own study: a section may run a smaller one beside it."""
+    side = studies.STUDIES[about["section"], about["parameters"]["profile"]].side
+    for known in found:
+        with contextlib.suppress(KeyError, TypeError):
             if known["study"]["side"] == side:
-                return known
-    raise ValueError(f"{folder} must hold the file study-*.json that names its study's units; run its section again")
+                own: dict[str, Any] = known
+                return own
+    return None
 
 
 def units(known: Mapping[str, Any], store: Store) -> dict[Unit, dict[str, bytes]]:
@@ -106,14 +120,16 @@ def in_place(readings: Mapping[str, str]) -> Iterator[None]:
 
 
 def relative(parameters: Mapping[str, Any], readings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return parameters and readings in which those that were named by their full path have relative names.
+    """Return parameters and readings with a relative name for each that was named by its full path, and is gone.
 
-    At that path there may be another file by now, or none. What a run computes does not depend on the name.
+    That is one whose path holds nothing, or another reading, by now. What a run computes does not depend on the name.
     """
+    full = {name: content for name, content in readings.items() if Path(name).is_absolute()}
+    there = {name for name, content in full.items() if Path(name).is_file() and _text(name) == content}
     names = {
         name: f"{hashlib.sha256(content.encode()).hexdigest()[:8]}-{Path(name).name}"
-        for name, content in readings.items()
-        if Path(name).is_absolute()
+        for name, content in full.items()
+        if name not in there
     }
 
     def renamed(value: Any) -> Any:
@@ -123,4 +139,8 @@ def relative(parameters: Mapping[str, Any], readings: Mapping[str, str]) -> tupl
         return names.get(value, f"{method}:{names[name]}" if colon and name in names else value)
 
     changed = {name: renamed(value) for name, value in parameters.items()}
-    return changed, {names.get(name, name): content for name, content in readings.items()}
+    return changed, {names.get(name, name): content for name, content in readings.items() if name not in there}
+
+
+def _text(name: str) -> str:
+    return Path(name).read_text(encoding="utf-8", errors="replace")

@@ -67,6 +67,11 @@ def _scales(ax: Any, x: str) -> None:
         ax.set_xscale("symlog", linthresh=1.0)
     else:
         ax.set_xscale("log")
+    _logarithmic(ax)
+
+
+def _logarithmic(ax: Any) -> None:
+    """Make the vertical axis logarithmic, with labels that are plain numbers."""
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
@@ -98,16 +103,18 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(rows)
     figure, axes = new(len(rows), len(layers), width=width, height=height, sharex=True)
     for line, ((kind, *values), row) in zip(axes, rows, strict=True):
-        where = [LABELS[str(kind)], *(f"{name}={value}" for name, value in zip(others, values, strict=True))]
+        where = "".join(f"\n{name}={value}" for name, value in zip(others, values, strict=True))
         for ax, layer in zip(line, layers, strict=True):
             for i, method in enumerate(methods):
                 points = row[(row["layer"] == layer) & (row["method"] == method)]
                 places = points[x].map(ticks.index) + 0.3 * (i / len(methods) - 0.5)  # beside those of other methods
                 _bars(ax, places, points, method)
-            ax.set_title(", ".join([f"RBM {layer}", *where]), fontsize="medium")
+            ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}{where}", fontsize="medium")
+            _logarithmic(ax)
             ax.set_xticks(range(len(ticks)), ticks)
             ax.set_xlim(-0.5, len(ticks) - 0.5)
-    figure.supxlabel(x, fontsize="medium")
+    for ax in axes[-1]:
+        ax.set_xlabel(x)
     figure.supylabel("mean-field error per image", fontsize="medium")
     figure.suptitle(title, fontsize="medium")
     handles, labels = axes[0, 0].get_legend_handles_labels()
