@@ -59,9 +59,9 @@ def describe(
 
 def made_with() -> dict[str, str]:
     """Return what runs a section here: the code that computes, its commit, Python, the machine, and all versions."""
-    from leamvd.paper import records  # brings pandas, which takes long to import
+    from leamvd.paper import versions  # brings pandas, which takes long to import
 
-    found = {"code": records._code(records.PACKAGE), "commit": records._commit() or "none"}
+    found = {"code": versions.code(), "commit": versions.commit() or "none"}
     found |= {"Python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
     return found | {package: there for package in _PACKAGES if (there := _version(package))}
 

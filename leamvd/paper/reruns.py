@@ -16,6 +16,7 @@ import pandas as pd
 from leamvd.paper import records, studies
 from leamvd.paper.store import MANIFEST, RECORDS, Address, DamageError, Store, address
 from leamvd.paper.studies import Study, Unit
+from leamvd.paper.units import read_table
 
 
 def section_study(about: Mapping[str, Any]) -> Study:
@@ -96,7 +97,7 @@ def _files(store: Store, name: str) -> dict[str, bytes]:
 
 def table(known: Mapping[str, Any], stored: Mapping[Unit, Mapping[str, bytes]]) -> pd.DataFrame:
     """Return the records of a study as `leamvd.paper.records.run` returned them, given its `provenance` and `units`."""
-    tables = {unit: records.read_table(io.BytesIO(files[RECORDS])) for unit, files in stored.items()}
+    tables = {unit: read_table(io.BytesIO(files[RECORDS])) for unit, files in stored.items()}
     labels: Any = SimpleNamespace(**known["study"])  # a study whose readings' files may be gone
     return records._records(labels, tables)
 
