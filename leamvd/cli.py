@@ -102,7 +102,8 @@ def reproduce(
     """
     deadline = time.monotonic() + 60 * minutes
     pairs = [("profile", profile), ("dataset", dataset)]
-    output, places = output.resolve(), []
+    output = output.resolve()
+    places: list[Path] = []
     try:
         given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
         if again is None:
