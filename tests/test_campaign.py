@@ -112,9 +112,7 @@ def test_a_call_does_not_outlast_its_time_by_more_than_an_iteration() -> None:
     assert again.iteration == part.iteration + 1
 
 
-def test_units_begun_on_another_machine_are_taken_up(
-    whole: tuple[Path, pd.DataFrame], tmp_path: Path
-) -> None:
+def test_units_begun_on_another_machine_are_taken_up(whole: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
     for n in (1, 2, 3):  # carried from folder to folder
         compute(TINY, tmp_path / str(n), jobs=1, seconds=0.02)
         shutil.copytree(tmp_path / str(n) / "store", tmp_path / str(n + 1) / "store")
