@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -28,7 +27,7 @@ def reproduce(output: Path, *arguments: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def output(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return results of three runs: a and b of one section, with seeds in common, and one of another section."""
     folder = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as patch:
@@ -38,7 +37,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         reproduce(folder, "esd")
     a.rename(a.with_name("a"))
     shutil.copytree(b, b.with_name("b"))
-    yield folder
+    return folder
 
 
 class Page(HTMLParser):
