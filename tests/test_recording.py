@@ -193,6 +193,7 @@ def test_a_sample_is_one_of_each_cell_first_and_the_cheapest_first(recorded: Pat
         (*cell, seed) for cell, seed in zip(cells[8:], table["seed"][8:], strict=True)
     }
     assert cells[0] == ("cd", "own", 1)
+    assert (table["number"] == "mean_field, iteration 2").all()
     assert cells.index(("lea-mvd", "own", 1)) < cells.index(("lea-mvd", "own", 2)), "layers below count"
 
 

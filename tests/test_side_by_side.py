@@ -1,6 +1,7 @@
 """Two runs on one page, and a run repeated from run.json."""
 
 import json
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -129,7 +130,8 @@ def test_bold_is_what_leaves_one_out(output: Path, monkeypatch: pytest.MonkeyPat
 
     def apart(a, b):  # type: ignore[no-untyped-def]
         table = ratios(a, b)
-        table[["low", "ratio", "high"]] = [0.9, 1.0, 1.1]
+        table[["low", "ratio", "high"]] = [0.9, 1.05, 1.1]
+        table.loc[5, ["low", "ratio", "high"]] = [0.9, 0.95, 1.1]
         table.loc[3, ["low", "ratio", "high"]] = [1.01, 1.2, 1.3]
         table.loc[7, ["low", "ratio", "high"]] = [0.7, 0.8, 0.99]
         return table
@@ -278,6 +280,19 @@ def test_a_reading_named_by_its_full_path_is_taken_from_the_file(tmp_path: Path)
                 == "off"
             )
         full.touch()
+
+
+def test_a_folder_of_data_and_a_store_mean_what_they_mean_for_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEAMVD_DATA_DIR", "mnist")
+    monkeypatch.setenv(records.STORE, "store")
+    with reruns.in_place({"a/b.json": "{}"}):
+        assert Path("a/b.json").read_text() == "{}"
+        assert os.environ["LEAMVD_DATA_DIR"] == str(tmp_path / "mnist")
+        assert records.store("output").folder == Path("output/store"), "nothing is taken from another store"
+    assert (os.environ["LEAMVD_DATA_DIR"], os.environ[records.STORE], Path.cwd()) == ("mnist", "store", tmp_path)
 
 
 def edited(path: Path, target: Path, **members: object) -> Path:

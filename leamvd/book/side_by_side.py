@@ -31,6 +31,8 @@ def compare(a: Path, b: Path) -> Path:
     checks.needs("comparing runs", "book", "jinja2")
     import jinja2
 
+    from leamvd.paper import records  # brings pandas, which takes long to import
+
     runs = (read(a), read(b))
     folders, sections = [run.folder for run in runs], [run.about["section"] for run in runs]
     if sections[0] != sections[1]:
@@ -48,13 +50,13 @@ def compare(a: Path, b: Path) -> Path:
         figures=_figures(runs),
     )
     page = folders[0].parent / f"compare-{folders[0].name}-{folders[1].name}.html"
-    page.write_text(text, encoding="utf-8")
+    records.write(page, text)
     return page
 
 
 def _described(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a run was given, its study's defaults too, and what it was made with."""
-    from leamvd.paper import reruns  # brings pandas, which takes long to import
+    from leamvd.paper import reruns
 
     given: dict[str, Any] = dict(run.about["parameters"])
     origin = run.about["made_with"] | {"notebook": run.about["notebook"][:16]}

@@ -107,17 +107,26 @@ def table(known: Mapping[str, Any], stored: Mapping[Unit, Mapping[str, bytes]]) 
 
 @contextlib.contextmanager
 def in_place(readings: Mapping[str, str]) -> Iterator[None]:
-    """Stand in a folder that holds the files of these readings, which must have relative names, and nothing else."""
-    if folder := os.environ.get("LEAMVD_DATA_DIR"):  # relative to where the caller stands
-        os.environ["LEAMVD_DATA_DIR"] = str(Path(folder).expanduser().absolute())
+    """Stand in a folder that holds the files of these readings, which must have relative names, and nothing else.
+
+    Meanwhile the data set's folder is still the one that it was from where the caller stands, and no store is named.
+    """
+    before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="leamvd-readings-") as folder:
         for name, content in readings.items():
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise ValueError(f"readings must be named relative to their folder, got {name!r}")
             Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(folder, name).write_text(content, encoding="utf-8")
-        with contextlib.chdir(folder):
-            yield
+        os.environ.pop(records.STORE, None)
+        if data := os.environ.get("LEAMVD_DATA_DIR"):
+            os.environ["LEAMVD_DATA_DIR"] = str(Path(data).expanduser().absolute())
+        try:
+            with contextlib.chdir(folder):
+                yield
+        finally:
+            os.environ.clear()
+            os.environ |= before
 
 
 def relative(parameters: Mapping[str, Any], readings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -145,7 +145,7 @@ def _rerun(study: Study, unit: tuple[str, str, int, int], folder: str) -> pd.Dat
     method, inputs, layer, seed = unit
     layers = study.layers[:layer]
     own = dataclasses.replace(study, methods=(method,), inputs=(inputs,), layers=layers, seeds=(seed,))
-    return _rows(records.run(own, folder), unit)
+    return _rows(records.run(own, folder, progress=True), unit)
 
 
 def _rows(table: pd.DataFrame, unit: tuple[str, str, int, int]) -> pd.DataFrame:
@@ -157,9 +157,10 @@ def _rows(table: pd.DataFrame, unit: tuple[str, str, int, int]) -> pd.DataFrame:
 def _same(table: pd.DataFrame, unit: tuple[str, str, int, int], again: pd.DataFrame) -> tuple[Any, ...]:
     """Compare all numbers of a unit, to six digits."""
     recorded, rerun = _rows(table, unit).align(again)
+    recorded, rerun = recorded.iloc[:, ::-1], rerun.iloc[:, ::-1]
     difference = (rerun - recorded).abs() / recorded.abs().where(recorded != 0, 1)
     values = difference.fillna(np.inf).to_numpy()  # NaN: not there
-    i, j = divmod(int(values.argmax()), values.shape[1])
+    i, j = divmod(values.size - 1 - int(values[::-1, ::-1].argmax()), values.shape[1])  # the last one of equals
     place = f"{recorded.columns[j]}, iteration {recorded.index[i]}"
     found = float(values[i, j])
     return place, recorded.iloc[i, j], rerun.iloc[i, j], found, SIX_DIGITS, found > SIX_DIGITS
