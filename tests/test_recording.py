@@ -214,7 +214,7 @@ def test_an_altered_number_is_found(recorded: Path, column: str) -> None:
     assert result.exit_code == 1, result.output
     assert "mnist_7x7: compared by six digits" in result.output
     assert f"{column}, iteration 1" in result.output
-    assert result.output.splitlines()[-1].split()[-1] == "True"
+    assert result.stdout.splitlines()[-1].split()[-1] == "True"
 
 
 def test_the_seventh_digit_is_not_a_drift_and_a_missing_row_is(recorded: Path) -> None:
@@ -237,11 +237,11 @@ def test_elsewhere_the_scatter_between_seeds_decides(recorded: Path) -> None:
     rewrite(folder, table)
     result = leamvd("verify", "mnist_7x7", "--units", "1")
     assert result.exit_code == 1
-    assert result.output.splitlines()[-1].split()[:5] == [
+    assert result.stdout.splitlines()[-1].split()[:5] == [
         "cd",
         "own",
         "1",
-        result.output.splitlines()[-1].split()[3],
+        result.stdout.splitlines()[-1].split()[3],
         "sampled",
     ]
 
@@ -308,7 +308,7 @@ def test_what_cannot_be_rerun_is_said_for_each(recorded: Path, monkeypatch: pyte
         (recorded / name).mkdir()
     result = leamvd("verify", "--units", "1")
     assert result.exit_code == 0, result.output
-    first, second, third, *_ = result.output.splitlines()
+    first, second, third, *_ = result.stdout.splitlines()
     assert first.startswith("not rerun: backend_agreement: it is rerun as a whole")
     assert second.startswith("not rerun: linear_cost: what it costs depends on the machine; `leamvd bench`")
     assert third.startswith("mnist_7x7: ")
@@ -318,7 +318,7 @@ def test_what_cannot_be_rerun_is_said_for_each(recorded: Path, monkeypatch: pyte
     rewrite(recorded / "mnist_7x7", checksum="other")
     result = leamvd("verify")
     assert result.exit_code == 0
-    assert result.output.splitlines()[-1].startswith("not rerun: mnist_7x7: it rests on scikit-learn digits: ")
+    assert result.stdout.splitlines()[-1].startswith("not rerun: mnist_7x7: it rests on scikit-learn digits: ")
 
 
 def test_what_ships_is_a_study_or_says_why_not() -> None:

@@ -156,11 +156,10 @@ def _rows(table: pd.DataFrame, unit: tuple[str, str, int, int]) -> pd.DataFrame:
 
 def _same(table: pd.DataFrame, unit: tuple[str, str, int, int], again: pd.DataFrame) -> tuple[Any, ...]:
     """Compare all numbers of a unit, to six digits."""
-    recorded, rerun = _rows(table, unit).align(again)
-    recorded, rerun = recorded.iloc[:, ::-1], rerun.iloc[:, ::-1]
+    recorded, rerun = (rows.sort_index(ascending=False) for rows in _rows(table, unit).align(again))
     difference = (rerun - recorded).abs() / recorded.abs().where(recorded != 0, 1)
     values = difference.fillna(np.inf).to_numpy()  # NaN: not there
-    i, j = divmod(values.size - 1 - int(values[::-1, ::-1].argmax()), values.shape[1])  # the last one of equals
+    i, j = divmod(int(values.argmax()), values.shape[1])  # among equals, of the last iteration
     place = f"{recorded.columns[j]}, iteration {recorded.index[i]}"
     found = float(values[i, j])
     return place, recorded.iloc[i, j], rerun.iloc[i, j], found, SIX_DIGITS, found > SIX_DIGITS
