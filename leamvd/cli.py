@@ -17,7 +17,8 @@ except ModuleNotFoundError as error:  # the library alone is installed
 import click
 
 from leamvd.book import commands, render, repetition, results, runs, sweeps
-from leamvd.book.sections import ParameterError, RunError, Section, choose, load, resolved, run
+from leamvd.book.parameters import ParameterError
+from leamvd.book.sections import RunError, Section, choose, load, resolved, run
 
 if TYPE_CHECKING:
     from leamvd.paper.studies import Study

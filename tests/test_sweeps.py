@@ -10,7 +10,7 @@ from quick_runs import SMALL, execute, leamvd, view
 
 from leamvd import cli
 from leamvd.book import runs, sections, sweeps
-from leamvd.book.sections import Parameter, ParameterError
+from leamvd.book.parameters import Parameter, ParameterError
 from leamvd.paper import intervals, records, studies, units
 from leamvd.paper.figures import comparison as draw
 from leamvd.paper.figures.style import plotted
@@ -39,7 +39,7 @@ def test_seeds_are_numbers_and_ranges(text: str, value: object) -> None:
 
 @pytest.mark.parametrize("text", ["4-0", "0-", "-3", "0-1-2", "a-b", "0-1e3", "0--2", "0-99999999999", "1.5-2", ""])
 def test_a_range_that_is_none_is_refused(text: str) -> None:
-    wanted = re.escape(f"seeds must be list[int] | None (>= 0, or ranges as 0-29), got {text!r}")
+    wanted = re.escape(f"seeds must be list[int] | None (>= 0, or ranges as 0-29, of up to 10,000), got {text!r}")
     with pytest.raises(ParameterError, match=f"^{wanted}$"):
         SEEDS.parse(text)
 

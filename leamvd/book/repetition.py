@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from leamvd.book import runs
-from leamvd.book.sections import ParameterError, Section, choose, load
+from leamvd.book.parameters import ParameterError
+from leamvd.book.sections import Section, choose, load
 
 
 @contextlib.contextmanager

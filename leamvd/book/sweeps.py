@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from leamvd.book import runs
+from leamvd.book.parameters import ParameterError
 from leamvd.book.results import SWEEP
-from leamvd.book.sections import ParameterError, Section, assign
+from leamvd.book.sections import Section, assign
 
 
 def plan(
