@@ -16,8 +16,9 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import render, results
-from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
+from leamvd.book import commands, render, repetition, results, runs, sweeps
+from leamvd.book.parameters import ParameterError
+from leamvd.book.sections import RunError, Section, choose, load, resolved, run
 
 if TYPE_CHECKING:
     from leamvd.paper.studies import Study
@@ -32,6 +33,10 @@ def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
 
 
+for command in (commands.compare, commands.record, commands.verify):
+    main.add_command(command)
+
+
 @main.command("list")
 def list_() -> None:
     """Show the sections and their parameters."""
@@ -39,7 +44,7 @@ def list_() -> None:
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
         click.echo(f"    expected time: {_expected(section)}")
         rows = [
-            (p.name, p.type, repr(p.default), p.rule, p.description)
+            (p.name, p.type, repr(p.default), p.allowed, p.description)
             for p in section.parameters.values()
             if p.name != "output"
         ]
@@ -53,11 +58,19 @@ def list_() -> None:
 @main.command()
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="quick|paper", help="The same as -p profile=...: a small scale, or the paper's own.")
-@click.option("-p", "settings", metavar="NAME=VALUE", multiple=True, help="A notebook parameter; see `leamvd list`.")
+@click.option(
+    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    help="A notebook parameter; see `leamvd list`. Several values of one that takes a single value, such as "
+    "population_size=12,24,48, are run one after the other and compared.",
+)  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
+)  # fmt: skip
+@click.option(
+    "--from", "again", metavar="RUN.JSON", type=click.Path(path_type=Path, exists=True),
+    help="Repeat the run that this file, or this folder, holds: its section, parameters and readings.",
 )  # fmt: skip
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=None,
@@ -81,6 +94,7 @@ def reproduce(
     jobs: int | None = None,
     scheduler: str | None = None,
     minutes: float = math.inf,
+    again: Path | None = None,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
@@ -89,24 +103,39 @@ def reproduce(
     """
     deadline = time.monotonic() + 60 * minutes
     pairs = [("profile", profile), ("dataset", dataset)]
+    output = output.resolve()
+    places: list[Path] = []
     try:
         given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
-        chosen = choose(load(), names)
-        values = assign(chosen, given)
-        for section, value in zip(chosen, values, strict=True):
-            _check(section, resolved(section, value))
-    except ParameterError as error:
+        if again is None:
+            planned = sweeps.plan(choose(load(), names), given)
+        elif names or given:
+            raise ParameterError("--from takes section and parameters from the run: leave out what else names them")
+        else:
+            section, value, about = context.with_resource(repetition.plan(again.resolve()))
+            planned = [(section, [value])]
+        for section, values in planned:
+            for value in values:
+                _check(section, resolved(section, value))
+        for difference in repetition.differences(section, about) if again else ():
+            click.echo(f"warning: not as in {again}: {difference}", err=True)
+    except (ParameterError, runs.NoRunError) as error:
         raise click.UsageError(str(error)) from None
-    output, places = output.resolve(), []
     try:
-        for section, value in zip(chosen, values, strict=True):
-            click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
-            start = time.monotonic()
-            if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
-                click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
-                break
-            places.append(run(section, value, output))
-            click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
+        for section, values in planned:
+            for value in values:
+                click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
+                start = time.monotonic()
+                if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
+                    click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
+                    return places
+                places.append(run(section, value, output))
+                click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
+            if len(values) > 1:
+                folder, table = sweeps.compare(values, places[-len(values) :])
+                click.echo(
+                    f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
+                )
     except (ModuleNotFoundError, OSError, RunError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:

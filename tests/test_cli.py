@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from leamvd import cli
 from leamvd.book import results, sections
-from leamvd.book.sections import Parameter, ParameterError, read_parameters
+from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 from leamvd.paper import datasets, store
 
 CELL = """\
