@@ -15,7 +15,6 @@ from leamvd.paper import versions
 from leamvd.paper.datasets import Dataset
 from leamvd.paper.units import Part, Task, advance
 
-
 CONNECT = 30.0
 """Seconds to reach a scheduler in."""
 
