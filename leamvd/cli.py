@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,11 @@ import click
 
 from leamvd.book import render, results
 from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
+from leamvd.paper.progress import duration
 
 if TYPE_CHECKING:
+    from leamvd.book.expected import Expected
+    from leamvd.paper.estimate import Estimate
     from leamvd.paper.studies import Study
 
 BENCH = "linear-cost"
@@ -34,10 +37,9 @@ def main() -> None:
 
 @main.command("list")
 def list_() -> None:
-    """Show the sections and their parameters."""
+    """Show the sections and their parameters; `leamvd reproduce --dry-run` shows what they take."""
     for section in load():
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
-        click.echo(f"    expected time: {_expected(section)}")
         rows = [
             (p.name, p.type, repr(p.default), p.rule, p.description)
             for p in section.parameters.values()
@@ -70,6 +72,7 @@ def list_() -> None:
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=math.inf,
     help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
 )  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what is stored, and what the rest takes here; run nothing.")
 @click.pass_context
 def reproduce(
     context: click.Context,
@@ -81,6 +84,7 @@ def reproduce(
     jobs: int | None = None,
     scheduler: str | None = None,
     minutes: float = math.inf,
+    dry_run: bool = False,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
@@ -100,9 +104,13 @@ def reproduce(
     output, places = output.resolve(), []
     try:
         for section, value in zip(chosen, values, strict=True):
-            click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
+            known = _expected(section, resolved(section, value), output, jobs)
+            click.echo(f"{section.stem}: {section.title} (expected: about {duration(known.seconds)})")
+            if dry_run:
+                click.echo(known.table(jobs, output) + "\n")
+                continue
             start = time.monotonic()
-            if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
+            if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline, known.estimates):
                 click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
                 break
             places.append(run(section, value, output))
@@ -236,14 +244,17 @@ def _compute(
     jobs: int | None,
     scheduler: str | None,
     deadline: float,
+    estimates: "Iterable[Estimate]",
 ) -> str | None:
     """Compute what the section's studies have not stored, and return what is left if time is over."""
-    for study in _studies(section, parameters):
+    for study, awaited in zip(_studies(section, parameters), estimates, strict=True):
         from leamvd.paper import records, workers
 
         try:
             seconds = deadline - time.monotonic()
-            left = records.compute(study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True)
+            left = records.compute(
+                study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True, awaited=awaited
+            )
         except workers.WorkerError as error:
             raise RunError(str(error)) from None
         if left:
@@ -258,8 +269,17 @@ def _split(setting: str) -> tuple[str, str]:
     return name.strip(), text
 
 
-def _expected(section: Section) -> str:
-    return ", ".join(f"{profile} about {section.minutes[profile]:g} min" for profile in ("quick", "paper"))
+def _expected(section: Section, parameters: Mapping[str, Any], output: Path, jobs: int | None) -> "Expected":
+    """Return what a run of the section takes."""
+    from leamvd.book.expected import Row, expected
+
+    measured = []
+    if section.name == BENCH and parameters["source"] == "measured":
+        from leamvd import bench
+
+        count, seconds = bench.expected(parameters["profile"], parameters["methods"], parameters["sizes"])
+        measured = [Row("measurements", count, 0, seconds)]
+    return expected(section, parameters, _studies(section, parameters), measured, output, jobs)
 
 
 if __name__ == "__main__":

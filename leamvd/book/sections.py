@@ -139,12 +139,11 @@ def read_parameters(source: str) -> dict[str, Parameter]:
 
 @dataclass(frozen=True)
 class Section:
-    """One notebook: its file, its name on the command line, its title, its expected minutes, its parameters."""
+    """One notebook: its file, its name on the command line, its title, its parameters."""
 
     path: Path
     name: str
     title: str
-    minutes: Mapping[str, float]
     parameters: Mapping[str, Parameter]
     fingerprint: str
 
@@ -176,7 +175,6 @@ def _read_section(path: Path) -> Section:
         path,
         about["section"],
         about["title"],
-        about["minutes"],
         read_parameters(cells[0]),
         hashlib.sha256(program.encode()).hexdigest(),
     )

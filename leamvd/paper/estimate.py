@@ -19,7 +19,7 @@ import numpy as np
 import psutil
 
 from leamvd._support.compile import Array
-from leamvd._support.threads import thread_count
+from leamvd._support.threads import one_blas_thread, thread_count
 from leamvd.networks.dbn import Training, train
 from leamvd.networks.objective import BLOCK_SIZE, ReconstructionObjective, reconstruction_errors
 from leamvd.networks.rbm import RBM, n_parameters
@@ -55,9 +55,7 @@ class Estimate(NamedTuple):
     disk: int  # bytes
 
 
-def estimate(
-    tasks: Mapping[Unit, Task], stored: set[Unit], data: Dataset, *, jobs: int | None = None
-) -> Estimate:
+def estimate(tasks: Mapping[Unit, Task], stored: set[Unit], data: Dataset, *, jobs: int | None = None) -> Estimate:
     """Return what it takes to compute those of the units that are not stored; it takes ten seconds itself, at most.
 
     Parameters
@@ -73,13 +71,14 @@ def estimate(
     """
     jobs = thread_count(None) if jobs is None else jobs
     seconds: dict[Unit, float] = {}
+    bare = psutil.Process().memory_info().rss  # before anything is timed
     with _threads(max(1, thread_count(None) // jobs)):
         _begin({task.method: task for unit, task in tasks.items() if unit not in stored}, data)
         for unit, task in tasks.items():
             if unit not in stored:
                 seconds[unit] = _unit(task, _sizes(unit, tasks, data), len(data.train), len(data.test))
     shapes = {unit: _sizes(unit, tasks, data) for unit in seconds}
-    memory = max((_memory(tasks[unit], shapes[unit], data) for unit in seconds), default=0)
+    memory = max((bare + _memory(tasks[unit], shapes[unit], data) for unit in seconds), default=0)
     disk = sum(_disk(tasks[unit], shapes[unit], took) for unit, took in seconds.items())
     return Estimate(seconds, _span(seconds, jobs), min(jobs, len(seconds)) * memory, disk)
 
@@ -112,17 +111,17 @@ def _unit(task: Task, sizes: list[int], n_train: int, n_test: int) -> float:
         return below + n_gen * _epoch(shape, training, n_train) + (n_gen + 1) * errors
     epochs = {"epochs": float(training.x0_epochs), "batch": training.batch_size / n_train, "none": 0.0}[training.x0]
     work = below + epochs * _epoch(shape, training, n_train) + (1 + _IMPROVING * n_gen) * errors
-    generation = _generation(task.method, n_parameters(*shape), training, task.reading)
-    first, later = generation.candidates
+    asking = generation(task.method, n_parameters(*shape), training, task.reading)
+    first, later = asking.candidates
     evaluations = first + (n_gen - 1) * later
     work += evaluations * _evaluation(shape, training, task.reading.population_size, n_train)
-    asked = n_gen * generation.seconds + generation.decompositions(n_gen) * generation.decomposition
+    asked = n_gen * asking.seconds + asking.decompositions(n_gen) * asking.decomposition
     again = work // SLICE * asked / 2  # one that goes on from a checkpoint draws its candidates again
     return work + asked + again
 
 
 def _memory(task: Task, sizes: list[int], data: Dataset) -> int:
-    """Return the bytes of a process that computes the unit: the arrays that exist at once."""
+    """Return the bytes of the arrays that exist at once in a process that computes the unit."""
     item, images = np.dtype(task.training.dtype).itemsize, len(data.train) + len(data.test)
     features = 0 if task.layer == 1 else images * sizes[-2]
     n, population = n_parameters(sizes[-2], sizes[-1]), task.reading.population_size
@@ -134,7 +133,7 @@ def _memory(task: Task, sizes: list[int], data: Dataset) -> int:
         arrays += item * len(data.train) * sizes[-2]  # the objective's blocks
         arrays += population * n * (wide * (3 if "cma" in task.method else 1) + item)  # with what is evaluated
         arrays += SQUARE_MATRICES * 8 * n**2 if task.method == "cma-es" else 0
-    return int(psutil.Process().memory_info().rss + arrays)
+    return arrays
 
 
 def _disk(task: Task, sizes: list[int], seconds: float) -> int:
@@ -154,7 +153,7 @@ def _threads(n_threads: int) -> Iterator[None]:
     before = os.environ.get(variable)
     os.environ[variable] = str(n_threads)  # what `joblib.cpu_count` goes by
     numba.set_num_threads(min(n_threads, allowed))
-    for timed in (_features, _errors, _epoch, _evaluation, _generation):
+    for timed in (_features, _errors, _epoch, _evaluation, generation):
         timed.cache_clear()
     try:
         yield
@@ -255,7 +254,7 @@ def _evaluation(shape: tuple[int, int], training: Training, population_size: int
     return _on_images(lambda count: prepare(count, population_size), step, n_images) / population_size
 
 
-class _Generation(NamedTuple):
+class Generation(NamedTuple):
     """What an optimizer does beside the evaluations."""
 
     seconds: float  # of a generation
@@ -269,34 +268,33 @@ class _Generation(NamedTuple):
 
 
 @functools.cache
-def _generation(method: str, n: int, training: Training, reading: Reading) -> _Generation:
+def generation(method: str, n: int, training: Training, reading: Reading) -> Generation:
+    """Time what an optimizer of `n` variables does beside the evaluations."""
     full = method == "cma-es"
     few = min(n, _MATRIX if full else max(1, _POPULATION_BYTES // (8 * reading.population_size)))
     opt: Any = training.optimizer(method, np.full(few, 0.01, training.dtype), reading=reading, seed=0)
     values = iter(np.random.default_rng(0).random((8, reading.population_size)))
     candidates = [opt.n_candidates]
 
-    def generation() -> None:
+    def once() -> None:
         X = opt.ask()
         opt.tell(X, next(values)[: len(X)])
         _ = opt.result.x
 
     for _ in range(2):  # they make arrays, and load kernels that small problems do not need
-        generation()
+        once()
     candidates.append(opt.n_candidates)
-    seconds = _fastest(generation)
+    seconds = _fastest(once)
     if not full:
-        return _Generation(seconds * n / few, (candidates[0], candidates[1]))
+        return Generation(seconds * n / few, (candidates[0], candidates[1]))
     # pycma's gap is that of 1 / (c_1 + c_mu), which grows with n^2, over n
     gap = opt._es.sm.lazy_update_gap * n / few
     small = min(n, _DECOMPOSED)
     seconds *= (n / few) ** 2
-    return _Generation(seconds, (candidates[0], candidates[1]), gap, _decomposition(small) * (n / small) ** 3)
+    return Generation(seconds, (candidates[0], candidates[1]), gap, _decomposition(small) * (n / small) ** 3)
 
 
 def _decomposition(n: int) -> float:
-    from leamvd._support.threads import one_blas_thread
-
     A = np.random.default_rng(0).standard_normal((n, n)) / n + np.eye(n)
     with one_blas_thread():
         return _fastest(lambda: np.linalg.eigh(A + A.T))
