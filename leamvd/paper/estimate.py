@@ -8,7 +8,9 @@ fill the processor's caches.
 
 import contextlib
 import functools
+import heapq
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -84,13 +86,18 @@ def estimate(tasks: Mapping[Unit, Task], stored: set[Unit], data: Dataset, *, jo
 
 
 def _span(seconds: Mapping[Unit, float], jobs: int) -> float:
-    """Return the time on so many processes, each of which takes the next unit as soon as those below it are done."""
-    free, ends = [0.0] * jobs, dict[Unit, float]()
-    for unit, took in seconds.items():
-        first = free.index(min(free))
-        start = max(free[first], max((ends.get(lower, 0.0) for lower in unit.below), default=0.0))
-        free[first] = ends[unit] = start + took
-    return max(free)
+    """Return the time on so many processes, each of which takes the next unit whose layers below are done."""
+    free, left, ends = [0.0] * jobs, list(seconds), dict[Unit, float]()
+    while left:
+        now = heapq.heappop(free)
+        starts = {
+            unit: max([now, *(ends.get(lower, math.inf) for lower in unit.below if lower in seconds)]) for unit in left
+        }
+        unit = min(starts, key=starts.__getitem__)
+        left.remove(unit)
+        ends[unit] = starts[unit] + seconds[unit]
+        heapq.heappush(free, ends[unit])
+    return max(ends.values(), default=0.0)
 
 
 def _sizes(unit: Unit, tasks: Mapping[Unit, Task], data: Dataset) -> list[int]:
@@ -122,18 +129,16 @@ def _unit(task: Task, sizes: list[int], n_train: int, n_test: int) -> float:
 
 def _memory(task: Task, sizes: list[int], data: Dataset) -> int:
     """Return the bytes of the arrays that exist at once in a process that computes the unit."""
-    item, images = np.dtype(task.training.dtype).itemsize, len(data.train) + len(data.test)
-    features = 0 if task.layer == 1 else images * sizes[-2]
-    n, population = n_parameters(sizes[-2], sizes[-1]), task.reading.population_size
-    arrays = item * (images * sizes[0] + features)
+    item, images, (n_visible, n_hidden) = np.dtype(task.training.dtype).itemsize, len(data.train), sizes[-2:]
+    n, population = n_parameters(n_visible, n_hidden), task.reading.population_size
+    given = item * (images + len(data.test)) * (sizes[0] + (n_visible if task.layer > 1 else 0))
+    given += 2 * 8 * BLOCK_SIZE * (n_visible + n_hidden)  # scratch
+    deviations = 8 * images * n_visible  # for the standard deviation of the inputs, before training
     if task.method == "cd":
-        arrays += 5 * n * item
-    else:
-        wide = 8 if "cma" in task.method else item
-        arrays += item * len(data.train) * sizes[-2]  # the objective's blocks
-        arrays += population * n * (wide * (3 if "cma" in task.method else 1) + item)  # with what is evaluated
-        arrays += SQUARE_MATRICES * 8 * n**2 if task.method == "cma-es" else 0
-    return arrays
+        return given + max(deviations, 5 * n * item)
+    wide = 3 * 8 if "cma" in task.method else item
+    trained = item * images * n_visible + population * n * (wide + item)  # blocks of images; what is asked, and told
+    return given + max(deviations, trained + (SQUARE_MATRICES * 8 * n**2 if task.method == "cma-es" else 0))
 
 
 def _disk(task: Task, sizes: list[int], seconds: float) -> int:
