@@ -122,7 +122,7 @@ def _unit(task: Task, sizes: list[int], n_train: int, n_test: int) -> float:
     first, later = asking.candidates
     evaluations = first + (n_gen - 1) * later
     work += evaluations * _evaluation(shape, training, task.reading.population_size, n_train)
-    asked = n_gen * asking.seconds + asking.decompositions(n_gen) * asking.decomposition
+    asked = asking.start + n_gen * asking.seconds + asking.decompositions(n_gen) * asking.decomposition
     again = work // SLICE * asked / 2  # one that goes on from a checkpoint draws its candidates again
     return work + asked + again
 
@@ -262,6 +262,7 @@ def _evaluation(shape: tuple[int, int], training: Training, population_size: int
 class Generation(NamedTuple):
     """What an optimizer does beside the evaluations."""
 
+    start: float  # seconds until the first one can be asked for
     seconds: float  # of a generation
     candidates: tuple[int, int]  # of the first generation, of later ones
     gap: float = float("inf")  # generations between two decompositions of the covariance matrix
@@ -277,7 +278,9 @@ def generation(method: str, n: int, training: Training, reading: Reading) -> Gen
     """Time what an optimizer of `n` variables does beside the evaluations."""
     full = method == "cma-es"
     few = min(n, _MATRIX if full else max(1, _POPULATION_BYTES // (8 * reading.population_size)))
-    opt: Any = training.optimizer(method, np.full(few, 0.01, training.dtype), reading=reading, seed=0)
+    x0, start = np.full(few, 0.01, training.dtype), time.perf_counter()
+    opt: Any = training.optimizer(method, x0, reading=reading, seed=0)
+    built = time.perf_counter() - start
     values = iter(np.random.default_rng(0).random((8, reading.population_size)))
     candidates = [opt.n_candidates]
 
@@ -291,12 +294,12 @@ def generation(method: str, n: int, training: Training, reading: Reading) -> Gen
     candidates.append(opt.n_candidates)
     seconds = _fastest(once)
     if not full:
-        return Generation(seconds * n / few, (candidates[0], candidates[1]))
+        return Generation(built * n / few, seconds * n / few, (candidates[0], candidates[1]))
     # pycma's gap is that of 1 / (c_1 + c_mu), which grows with n^2, over n
     gap = opt._es.sm.lazy_update_gap * n / few
     small = min(n, _DECOMPOSED)
-    seconds *= (n / few) ** 2
-    return Generation(seconds, (candidates[0], candidates[1]), gap, _decomposition(small) * (n / small) ** 3)
+    decomposition, matrix = _decomposition(small) * (n / small) ** 3, (n / few) ** 2
+    return Generation(built * matrix, seconds * matrix, (candidates[0], candidates[1]), gap, decomposition)
 
 
 def _decomposition(n: int) -> float:
