@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,11 @@ import click
 from leamvd.book import commands, render, repetition, results, runs, sweeps
 from leamvd.book.parameters import ParameterError
 from leamvd.book.sections import RunError, Section, choose, load, resolved, run
+from leamvd.paper.progress import duration
 
 if TYPE_CHECKING:
+    from leamvd.book.expected import Expected
+    from leamvd.paper.estimate import Estimate
     from leamvd.paper.studies import Study
 
 BENCH = "linear-cost"
@@ -39,10 +42,9 @@ for command in (commands.compare, commands.record, commands.verify):
 
 @main.command("list")
 def list_() -> None:
-    """Show the sections and their parameters."""
+    """Show the sections and their parameters; `leamvd reproduce --dry-run` shows what they take."""
     for section in load():
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
-        click.echo(f"    expected time: {_expected(section)}")
         rows = [
             (p.name, p.type, repr(p.default), p.allowed, p.description)
             for p in section.parameters.values()
@@ -83,6 +85,7 @@ def list_() -> None:
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=math.inf,
     help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
 )  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what is stored, and what the rest takes here; run nothing.")
 @click.pass_context
 def reproduce(
     context: click.Context,
@@ -95,6 +98,7 @@ def reproduce(
     scheduler: str | None = None,
     minutes: float = math.inf,
     again: Path | None = None,
+    dry_run: bool = False,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
@@ -124,14 +128,20 @@ def reproduce(
     try:
         for section, values in planned:
             for value in values:
-                click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
+                known = _expected(section, resolved(section, value), output, jobs)
+                click.echo(f"{section.stem}: {section.title} (expected: about {duration(known.seconds)})")
+                if dry_run:
+                    click.echo(known.table(jobs, output) + "\n")
+                    continue
                 start = time.monotonic()
-                if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
+                if left := _compute(
+                    section, resolved(section, value), output, jobs, scheduler, deadline, known.estimates
+                ):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
                     return places
                 places.append(run(section, value, output))
                 click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
-            if len(values) > 1:
+            if len(values) > 1 and not dry_run:
                 folder, table = sweeps.compare(values, places[-len(values) :])
                 click.echo(
                     f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
@@ -265,14 +275,17 @@ def _compute(
     jobs: int | None,
     scheduler: str | None,
     deadline: float,
+    estimates: "Iterable[Estimate]",
 ) -> str | None:
     """Compute what the section's studies have not stored, and return what is left if time is over."""
-    for study in _studies(section, parameters):
+    for study, awaited in zip(_studies(section, parameters), estimates, strict=True):
         from leamvd.paper import records, workers
 
         try:
             seconds = deadline - time.monotonic()
-            left = records.compute(study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True)
+            left = records.compute(
+                study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True, awaited=awaited
+            )
         except workers.WorkerError as error:
             raise RunError(str(error)) from None
         if left:
@@ -287,8 +300,17 @@ def _split(setting: str) -> tuple[str, str]:
     return name.strip(), text
 
 
-def _expected(section: Section) -> str:
-    return ", ".join(f"{profile} about {section.minutes[profile]:g} min" for profile in ("quick", "paper"))
+def _expected(section: Section, parameters: Mapping[str, Any], output: Path, jobs: int | None) -> "Expected":
+    """Return what a run of the section takes."""
+    from leamvd.book.expected import Row, expected
+
+    measured = []
+    if section.name == BENCH and parameters["source"] == "measured":
+        from leamvd import bench
+
+        count, seconds = bench.expected(parameters["profile"], parameters["methods"], parameters["sizes"])
+        measured = [Row("measurements", count, 0, seconds)]
+    return expected(section, parameters, _studies(section, parameters), measured, output, jobs)
 
 
 if __name__ == "__main__":

@@ -29,12 +29,11 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Section:
-    """One notebook: its file, its name on the command line, its title, its expected minutes, its parameters."""
+    """One notebook: its file, its name on the command line, its title, its parameters."""
 
     path: Path
     name: str
     title: str
-    minutes: Mapping[str, float]
     parameters: Mapping[str, Parameter]
     fingerprint: str
 
@@ -66,7 +65,6 @@ def _read_section(path: Path) -> Section:
         path,
         about["section"],
         about["title"],
-        about["minutes"],
         read_parameters(cells[0]),
         hashlib.sha256(program.encode()).hexdigest(),
     )
