@@ -1,5 +1,6 @@
 """The command ``leamvd``: list, rerun and clean up sections, fetch the data, measure costs, render the book."""
 
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -15,14 +16,37 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import render, results
+from leamvd.book import failures, render, results
 from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
 
 BENCH = "linear-cost"
 """The section that measures costs."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def _check_encoding(*names: str) -> None:
+    for name in names:
+        if os.fsencode(name).decode(errors="replace") != name:
+            raise click.UsageError(f"names must be in UTF-8: rename {os.fsencode(name)!r}")
+
+
+class _Commands(click.Group):
+    """Ends in one sentence where files and folders are the matter, or a notebook did not run to its end."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        _check_encoding(*args)
+        return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            _check_encoding(str(Path.cwd()))
+            return super().invoke(context)
+        except BrokenPipeError:  # the reader of the output has seen enough
+            raise
+        except (ModuleNotFoundError, OSError, RunError, results.BusyError) as error:
+            raise click.ClickException(failures.sentence(str(error))) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="leamvd")
 def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
@@ -85,8 +109,6 @@ def reproduce(
             start = time.monotonic()
             places.append(run(section, value, output))
             click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
-    except (ModuleNotFoundError, RunError) as error:
-        raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         click.echo(
             f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True
@@ -130,13 +152,10 @@ def clean(output: Path, yes: bool) -> None:
 
     That is its earlier runs, runs that were stopped, damaged units, and units that no latest run has used.
     """
-    try:
-        for path in results.superfluous(output):
-            click.echo(path)
-            if yes:
-                results.remove(path)
-    except results.BusyError as error:
-        raise click.ClickException(str(error)) from None
+    for path in results.superfluous(output):
+        click.echo(path)
+        if yes:
+            results.remove(path)
 
 
 @main.group()
@@ -152,7 +171,7 @@ def mnist(source: str | None) -> None:
         from leamvd.paper import datasets
 
         click.echo(datasets.fetch_mnist(source, progress=True))
-    except (ModuleNotFoundError, RuntimeError) as error:  # a DataError is a RuntimeError
+    except RuntimeError as error:  # a DataError is one
         raise click.ClickException(str(error)) from None
 
 
@@ -165,7 +184,7 @@ def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
     try:
         click.echo(render.render(folder).resolve())
-    except (ModuleNotFoundError, OSError, RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -195,7 +214,8 @@ def _check(section: Section, parameters: Mapping[str, Any]) -> None:
                 elif parameters["source"] != "recorded":
                     bench.read(parameters["source"])
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ParameterError(f"{section.name}: {error}".replace("n_train", "n_images")) from None
+        message = failures.sentence(str(error)).replace("n_train", "n_images")
+        raise ParameterError(f"{section.name}: {message}") from None
 
 
 def _split(setting: str) -> tuple[str, str]:
