@@ -185,7 +185,7 @@ def book(folder: Path | None) -> None:
     try:
         click.echo(render.render(folder).resolve())
     except (RuntimeError, ValueError) as error:
-        raise click.ClickException(str(error)) from None
+        raise click.ClickException(failures.sentence(str(error))) from None
 
 
 def _check(section: Section, parameters: Mapping[str, Any]) -> None:

@@ -3,6 +3,8 @@
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
 """
 
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -100,9 +102,14 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
         shutil.copy(path, stage / "notebooks")
     options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
     command = [*children.command(_JUPYTER_BOOK), "build", *options, str(stage)]
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))  # Sphinx leaves reports there
+    run = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
     if run.returncode:
-        raise RuntimeError(f"the book was not built:\n{strip_colors(run.stdout)}")
+        refused = re.search(r"\[Errno \d+\] .*", run.stdout)
+        told = f" {refused[0]}" if refused else f"\n{strip_colors(run.stdout)}"
+        raise RuntimeError(f"the book was not built:{told}")
     return work / "built" / "_build" / "html"
 
 
