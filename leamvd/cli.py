@@ -1,11 +1,12 @@
 """The command ``leamvd``: list, rerun and clean up sections, fetch the data, measure costs, render the book."""
 
+import math
 import os
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leamvd._support import checks
 
@@ -18,6 +19,9 @@ import click
 
 from leamvd.book import failures, render, results
 from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
+
+if TYPE_CHECKING:
+    from leamvd.paper.studies import Study
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -79,6 +83,17 @@ def list_() -> None:
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
 )  # fmt: skip
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=None,
+    help="Processes that share a study's work, each with its part of the threads; default: one a processor.",
+)  # fmt: skip
+@click.option(
+    "--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers do a study's work; local starts one."
+)
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), default=math.inf,
+    help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
+)  # fmt: skip
 @click.pass_context
 def reproduce(
     context: click.Context,
@@ -87,12 +102,16 @@ def reproduce(
     settings: tuple[str, ...],
     dataset: str | None,
     output: Path,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    minutes: float = math.inf,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
     Each set of parameters has a folder of its own in the output folder, for the executed notebook, figures and tables.
     A run that was stopped carries on when it is started again; what other runs have computed is used.
     """
+    deadline = time.monotonic() + 60 * minutes
     pairs = [("profile", profile), ("dataset", dataset)]
     try:
         given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
@@ -107,6 +126,9 @@ def reproduce(
         for section, value in zip(chosen, values, strict=True):
             click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
             start = time.monotonic()
+            if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
+                click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
+                break
             places.append(run(section, value, output))
             click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
     except KeyboardInterrupt:
@@ -203,8 +225,7 @@ def _check(section: Section, parameters: Mapping[str, Any]) -> None:
             case "mnist-7x7" | "mnist-28x28":
                 from leamvd.paper import studies
 
-                changes = studies.parameters(parameters)
-                studies.images(studies.study(section.name, parameters["profile"], **changes))
+                studies.images(_studies(section, parameters)[0])
             case "linear-cost":
                 from leamvd import bench
                 from leamvd.bench import optimizers
@@ -216,6 +237,38 @@ def _check(section: Section, parameters: Mapping[str, Any]) -> None:
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         message = failures.sentence(str(error)).replace("n_train", "n_images")
         raise ParameterError(f"{section.name}: {message}") from None
+
+
+def _studies(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
+    """Return the studies whose records a section shows."""
+    if section.name not in ("mnist-7x7", "mnist-28x28"):
+        return []
+    from leamvd.paper import comparison, studies
+
+    study = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
+    return [study, comparison.smaller(study)] if section.name == "mnist-28x28" else [study]
+
+
+def _compute(
+    section: Section,
+    parameters: Mapping[str, Any],
+    output: Path,
+    jobs: int | None,
+    scheduler: str | None,
+    deadline: float,
+) -> str | None:
+    """Compute what the section's studies have not stored, and return what is left if time is over."""
+    for study in _studies(section, parameters):
+        from leamvd.paper import records, workers
+
+        try:
+            seconds = deadline - time.monotonic()
+            left = records.compute(study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True)
+        except workers.WorkerError as error:
+            raise RunError(str(error)) from None
+        if left:
+            return f"{len(left)} of {len(study.units())} units are left, and the notebook"
+    return "the notebook is left" if time.monotonic() >= deadline else None
 
 
 def _split(setting: str) -> tuple[str, str]:

@@ -243,7 +243,7 @@ def test_jobs_are_saved_at_once_and_never_measured_twice(
     measured.remove(0)
     found = measure(asked, tmp_path, progress=True)
     assert measured == [1, 2], "what had been measured, failures included, was measured again"
-    assert "3/3" in capsys.readouterr().err
+    assert "3 of 3 units, done" in capsys.readouterr().err
     table = tabulate(found, "table", ("x", "known", "threads", "status", "twice"))
     assert table["status"].tolist() == ["died (signal 9)", "ok", "ok"]
     assert table["twice"].isna().tolist() == [True, False, False]

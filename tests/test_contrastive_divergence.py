@@ -336,3 +336,33 @@ def test_dtypes():
 def test_checks(V, settings, message):
     with pytest.raises(ValueError, match=message):
         ContrastiveDivergence(V, **{"n_hidden": 2, **settings})
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_new_trainer_goes_on_from_the_state_of_another(persistent, dtype):
+    V = np.random.default_rng(0).random((40, 9)).astype(dtype)
+    settings = {"k": 2, "batch_size": 16, "momentum_epochs": 1, "persistent": persistent, "seed": 3}
+    trainer = ContrastiveDivergence(V, 5, **settings)
+    for work in (trainer.epoch, trainer.mini_batch, trainer.mini_batch):
+        work()
+        twin = ContrastiveDivergence(V, 5, **settings | {"seed": 8})
+        twin.state = trainer.state
+        assert twin.n_epochs == trainer.n_epochs == 1
+        undisturbed = copy.deepcopy(trainer)
+        for _ in range(3):
+            assert all(np.array_equal(a, b) for a, b in zip(twin.epoch(), undisturbed.epoch(), strict=True))
+
+
+def test_a_state_is_a_copy_and_must_fit():
+    V = np.random.default_rng(0).random((40, 9))
+    trainer = ContrastiveDivergence(V, 5, seed=3)
+    state = trainer.state
+    before = {name: array.copy() for name, array in state.items()}
+    trainer.epoch()
+    trainer.state = state
+    trainer.epoch()
+    assert all(np.array_equal(state[name], before[name]) for name in state)
+    for other in (ContrastiveDivergence(V, 6, seed=3), ContrastiveDivergence(V.astype("float32"), 5, seed=3)):
+        with pytest.raises(ValueError, match=r"state must have W of shape \(9, \d\) and dtype float\d\d, got"):
+            other.state = state

@@ -81,6 +81,29 @@ def test_resizing_keeps_constants_range_symmetry_and_below_the_mean(old: int, si
     np.testing.assert_allclose(flipped.reshape(2, side, side)[:, ::-1].reshape(2, -1), new, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("old", "side", "picked"), [(28, 7, 2 + 4 * np.arange(7)), (9, 3, np.array([1, 4, 7])), (5, 2, np.array([1, 3]))]
+)
+def test_a_smaller_image_can_be_the_centers_of_blocks(old: int, side: int, picked: NDArray[np.intp]) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (3, old, old))
+    expected = images[:, picked][:, :, picked]
+    np.testing.assert_array_equal(resize(images.reshape(3, -1), side, "center").reshape(3, side, side), expected)
+
+
+def test_pooling_is_part_of_the_description_where_it_matters() -> None:
+    mean, center = (load("digits", side=7, pooling=pooling) for pooling in ("mean", "center"))
+    assert "averaged from 8 x 8" in mean.description
+    assert "the center of each block from 8 x 8" in center.description
+    assert not np.array_equal(mean.train, center.train)
+    assert set(np.unique(center.train)) <= set(np.unique(load("digits", side=8).train)), "no new gray levels"
+    for side in (8, 9):
+        mean, center = (load("digits", side=side, pooling=pooling) for pooling in ("mean", "center"))
+        assert mean.description == center.description
+        np.testing.assert_array_equal(mean.train, center.train)
+    with pytest.raises(ValueError, match="pooling must be one of"):
+        load("digits", pooling="max")
+
+
 @pytest.mark.parametrize(("old", "side"), [(8, 28), (3, 5), (1, 4)])
 def test_larger_images_are_interpolated_between_pixel_centers(old: int, side: int) -> None:
     image = np.random.default_rng(old).random((old, old))

@@ -294,3 +294,43 @@ def test_reconstruction_goes_up_and_down_again():
     assert np.array_equal(reconstruct(stack, V), down)
     assert np.array_equal(reconstruct(stack[:1], V), stack[0].reconstruct(V))
     assert np.array_equal(reconstruct([], V), V)
+
+
+@pytest.mark.parametrize("method", ["cd", "lea-mvd", "cma-es", "sep-cma-es", "random"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_training_goes_on_from_any_step_to_the_bit(method, dtype):
+    settings = {
+        "training": dataclasses.replace(TINY, dtype=dtype, persistent=True, x0="batch"),
+        "reading": dataclasses.replace(SHORT, elites="reevaluate", step="sampled"),
+        "seed": 4,
+    }
+    V = images().astype(dtype)
+    steps = list(train(method, V, 5, **settings))
+    for done in steps:
+        before = {name: array.copy() for name, array in done.state.items()}
+        rest = list(train(method, V, 5, **settings, state=done.state))
+        assert len(rest) == 3 - done.iteration
+        for a, b in zip(steps[done.iteration + 1 :], rest, strict=True):
+            assert a[2:5] == b[2:5]
+            assert a.iteration == b.iteration
+            assert equal(a.rbm, b.rbm)
+            assert {p.dtype for p in b.rbm} == {np.dtype(dtype)}
+            assert a.state.keys() == b.state.keys()
+            assert all(np.array_equal(a.state[name], b.state[name]) for name in a.state if name != "seconds")
+            assert b.seconds > done.seconds, "what has been spent before counts"
+        assert all(np.array_equal(before[name], done.state[name]) for name in before), "a state is not changed"
+
+
+def test_what_is_done_again_to_go_on_takes_no_time(monkeypatch):
+    V = images()
+    *_, before, last = train("lea-mvd", V, 5, training=TINY, reading=SHORT)
+    ask = LEAMVD.ask
+
+    def slow(self):
+        time.sleep(0.2 if self.generation < 2 else 0)
+        return ask(self)
+
+    monkeypatch.setattr(LEAMVD, "ask", slow)
+    (again,) = train("lea-mvd", V, 5, training=TINY, reading=SHORT, state=before.state)
+    assert equal(last.rbm, again.rbm)
+    assert again.seconds - before.seconds < 0.2

@@ -15,7 +15,7 @@ from small_studies import SMALL, TINY
 from leamvd.networks.dbn import Training, layer_input, layer_seed, pretrain, train
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import records
+from leamvd.paper import records, versions
 from leamvd.paper.datasets import load
 from leamvd.paper.records import COLUMNS, fingerprint, run, stack
 from leamvd.paper.studies import Unit, images
@@ -152,16 +152,15 @@ def test_progress_reaches_the_terminal_that_a_notebook_is_run_from(
     shown = os.read(ours, 1 << 16).decode()
     os.close(ours)
     os.close(theirs)
-    assert "study" in shown
-    assert "iteration" in shown
+    assert "mnist-7x7: 5 of 5 units" in shown
     assert capfd.readouterr() == ("", ""), "a notebook's own output stays clean"
 
 
 def test_progress(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(SMALL, tmp_path, progress=True)
     run(SMALL, tmp_path, progress=True)  # resumed: nothing is left to do
-    bars = capsys.readouterr().err.split("\n")
-    assert sum("100%" in bar and "10/10" in bar for bar in bars) == 2
+    lines = capsys.readouterr().err.split("\n")
+    assert sum("100%" in line and "5 of 5 units, done" in line for line in lines) == 2
     run(dataclasses.replace(SMALL, layers=(6,)), tmp_path)
     assert capsys.readouterr() == ("", "")
 
@@ -219,12 +218,12 @@ def test_a_study_is_named_after_everything_that_matters(monkeypatch: pytest.Monk
     ]
     names = [fingerprint(study, data) for study in studies]
     names.append(fingerprint(TINY, data._replace(checksum="0" * 64)))
-    monkeypatch.setattr(records, "_code", lambda package: "other")
+    monkeypatch.setattr(versions, "code", lambda: "other")
     names.append(fingerprint(TINY, data))
-    monkeypatch.setattr(records, "version", lambda package: "0")
+    monkeypatch.setattr(versions, "version", lambda package: "0")
     names.append(fingerprint(TINY, data))
     assert len(set(names)) == len(names)
-    monkeypatch.setattr(records, "_commit", lambda: "another commit with the same code")
+    monkeypatch.setattr(versions, "commit", lambda: "another commit with the same code")
     assert fingerprint(TINY, data) == names[-1]
 
 
@@ -247,22 +246,22 @@ def imported(path: Path) -> set[Path]:
         for name in names:
             parts = name.split(".")
             if parts[0] == "leamvd":
-                stems = (records.PACKAGE.parent.joinpath(*parts[:n]) for n in range(1, len(parts) + 1))
+                stems = (versions.PACKAGE.parent.joinpath(*parts[:n]) for n in range(1, len(parts) + 1))
                 files = (file for stem in stems for file in (stem.with_suffix(".py"), stem / "__init__.py"))
                 found |= {file for file in files if file.exists()}
     return found
 
 
-def test_computing_code_is_all_that_the_records_import() -> None:
+def test_computing_code_is_all_that_units_import() -> None:
     needed: set[Path] = set()
-    new = {records.PACKAGE / "paper" / "records.py"}
+    new = {versions.PACKAGE / "paper" / "units.py"}
     while new:
         needed |= new
         new = set().union(*map(imported, new)) - needed
     assert len(needed) > 20
     # leamvd/__init__.py and leamvd/paper/__init__.py hand out names and compute nothing
-    shells = {records.PACKAGE / "__init__.py", records.PACKAGE / "paper" / "__init__.py"}
-    computing = set(records.computing(records.PACKAGE))
+    shells = {versions.PACKAGE / "__init__.py", versions.PACKAGE / "paper" / "__init__.py"}
+    computing = set(versions.computing(versions.PACKAGE))
     assert needed - shells <= computing
     assert {path.name for path in computing - needed} <= {"__init__.py"}
 
@@ -270,7 +269,7 @@ def test_computing_code_is_all_that_the_records_import() -> None:
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
     package = tmp_path / "leamvd"
-    shutil.copytree(records.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(versions.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     return package
 
 
@@ -281,12 +280,20 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def test_records_outlive_edits_of_figures_docstrings_and_comments(copied: Path) -> None:
-    code = records._code.__wrapped__
+    code = versions.code.__wrapped__
     before = code(copied)
-    assert before == code(records.PACKAGE)
+    assert before == code(versions.PACKAGE)
     for path in (copied / "paper" / "figures").glob("*.py"):
         path.write_text("changed = True\n", encoding="utf-8")
-    for name in ("paper/claims.py", "paper/comparison.py", "cli.py", "bench/timing.py", "book/render.py"):
+    for name in (
+        "paper/claims.py",
+        "paper/comparison.py",
+        "paper/studies.py",
+        "paper/campaign.py",
+        "cli.py",
+        "bench/timing.py",
+        "book/render.py",
+    ):
         (copied / name).write_text("changed = True\n", encoding="utf-8")
     edit(copied / "_support" / "checks.py", "Checks of arguments", "Tests of arguments")
     edit(copied / "_support" / "checks.py", '    """Return `value` as an int', '    """Return it as an int')
@@ -305,21 +312,20 @@ def test_records_outlive_edits_of_figures_docstrings_and_comments(copied: Path) 
         ("optimizers/minimize.py", "METHODS = (", "METHODS = (*(), "),
         ("_support/compile.py", "inline: bool = False", "inline: bool = True"),
         ("paper/datasets.py", "subset_rng, bits_rng = rng", "bits_rng, subset_rng = rng"),
-        ("paper/studies.py", "side: int = 7", "side: int = 8"),
-        ("paper/records.py", "seed=seed", "seed=0"),
+        ("paper/units.py", "seed=seed", "seed=0"),
     ],
 )
 def test_an_edit_of_what_computes_voids_the_records(copied: Path, name: str, old: str, new: str) -> None:
-    code = records._code.__wrapped__
+    code = versions.code.__wrapped__
     before = code(copied)
     edit(copied / name, old, new)
     assert code(copied) != before
 
 
 def test_code_edited_during_a_run_is_not_the_code_that_runs(copied: Path) -> None:
-    before = records._code(copied)
+    before = versions.code(copied)
     edit(copied / "networks" / "logistic.py", "np.float32(87)", "np.float32(86)")
-    assert records._code(copied) == before
+    assert versions.code(copied) == before
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -329,39 +335,39 @@ def git(folder: Path, *arguments: str) -> str:
 
 def test_commit_is_the_clones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "clone" / "leamvd"
-    source = package / "paper" / "records.py"
+    source = package / "paper" / "versions.py"
     source.parent.mkdir(parents=True)
     source.write_text("1")
-    monkeypatch.setattr(records, "__file__", str(source))
-    monkeypatch.setattr(records, "PACKAGE", package)
-    assert records._commit() is None, "not a clone"
+    monkeypatch.setattr(versions, "__file__", str(source))
+    monkeypatch.setattr(versions, "PACKAGE", package)
+    assert versions.commit() is None, "not a clone"
     git(package.parent, "init", "-q")
     (package.parent / "other").write_text("1")
     git(package.parent, "add", "other")
     git(package.parent, "commit", "-q", "-m", "m")
-    assert records._commit() is None, "a repository that does not hold the library"
+    assert versions.commit() is None, "a repository that does not hold the library"
     git(package.parent, "add", ".")
     git(package.parent, "commit", "-q", "-m", "m")
-    commit = records._commit()
+    commit = versions.commit()
     assert commit
     assert git(package, "rev-parse", "HEAD").startswith(commit)
     source.write_text("2")
-    assert records._commit() == f"{commit}+"
+    assert versions.commit() == f"{commit}+"
 
 
 def test_commit_is_not_that_of_a_repository_that_encloses_the_installation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / ".venv" / "lib" / "site-packages" / "leamvd"
-    source = package / "paper" / "records.py"
+    source = package / "paper" / "versions.py"
     source.parent.mkdir(parents=True)
     source.write_text("1")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")  # even where somebody keeps the environment in the repository
     git(tmp_path, "commit", "-q", "-m", "m")
-    monkeypatch.setattr(records, "__file__", str(source))
-    monkeypatch.setattr(records, "PACKAGE", package)
-    assert records._commit() is None
+    monkeypatch.setattr(versions, "__file__", str(source))
+    monkeypatch.setattr(versions, "PACKAGE", package)
+    assert versions.commit() is None
 
 
 # ---- files
@@ -385,7 +391,7 @@ def test_tables_are_read_back_to_the_bit(tmp_path: Path) -> None:
 
 def test_recorded_tables_ship_with_the_notebooks() -> None:
     folder = records.recorded_folder("backend_agreement")
-    assert folder == records.PACKAGE.parent / "notebooks" / "recorded" / "backend_agreement"
+    assert folder == versions.PACKAGE.parent / "notebooks" / "recorded" / "backend_agreement"
     table = records.recorded("backend_agreement")
     assert table.to_csv(index=False) == (folder / "runs.csv").read_text(encoding="utf-8")
     assert not records.recorded("linear_cost", "training").empty

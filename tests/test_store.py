@@ -20,7 +20,8 @@ from small_studies import SMALL
 
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import records
+from leamvd.paper import campaign, records, versions
+from leamvd.paper.campaign import Campaign
 from leamvd.paper.records import addresses, run, stack
 from leamvd.paper.store import MANIFEST, RECORDS, WEIGHTS, DamageError, Store, address
 from leamvd.paper.studies import Study, Unit, images
@@ -30,7 +31,8 @@ PROGRAM = """
 import dataclasses, os, pathlib, signal, sys, time
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import records
+from leamvd.paper import campaign, records, versions
+from leamvd.paper.campaign import Campaign
 from leamvd.paper.studies import Study
 settings = {{"training": Training(n_elite=2, dtype="float64"), "reading": Reading(n_gen={n_gen}, population_size=8)}}
 study = Study(n_images={n_images}, layers=(6, 5), methods=("cd", "lea-mvd"), seeds=(3,), **settings)
@@ -54,13 +56,14 @@ pathlib.Path.write_bytes, pathlib.Path.rename = write_half, rename_or_not
 """
 STEPS = 4  # of storing a unit: three files and the folder's name
 TELL = """
-compute = records._compute
-def told(study, unit, inputs, bar):
+from leamvd.paper import workers
+advance = workers.advance
+def told(task, *arguments, **options):
     with open(sys.argv[1] + ".computed", "a") as file:
-        file.write(f"{os.getpid()} {unit.name}\\n")
+        file.write(f"{os.getpid()} {task.method} {task.layer} {len(arguments[1])}\\n")
     time.sleep(0.3)
-    return compute(study, unit, inputs, bar)
-records._compute = told
+    return advance(task, *arguments, **options)
+workers.advance = told
 sys.stdin.readline()
 """
 
@@ -95,13 +98,15 @@ def output(whole: tuple[Path, pd.DataFrame], tmp_path: Path) -> Path:
 def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the units that are computed from now on."""
     names: list[str] = []
-    compute = records._compute
+    begin = Campaign._begin
 
-    def told(study: Study, unit: Unit, *arguments: Any) -> Any:
-        names.append(unit.name)
-        return compute(study, unit, *arguments)
+    def told(self: Campaign, unit: Unit, *arguments: Any) -> Any:
+        before = len(self._running)
+        begun = begin(self, unit, *arguments)
+        names.extend([unit.name] * (len(self._running) > before))
+        return begun
 
-    monkeypatch.setattr(records, "_compute", told)
+    monkeypatch.setattr(Campaign, "_begin", told)
     return names
 
 
@@ -191,6 +196,7 @@ DEPENDS: list[tuple[dict[str, Any], set[Unit]]] = [
     ({"layers": (7, 5)}, set(UNITS)),
     ({"n_images": 41}, set(UNITS)),
     ({"side": 6}, set(UNITS)),
+    ({"pooling": "center"}, set(UNITS)),
     ({"binarize": "threshold"}, set(UNITS)),
     ({"section": "mnist-28x28"}, set()),
 ]
@@ -227,9 +233,9 @@ def test_every_setting_is_tried() -> None:
 def test_data_code_and_versions_matter_and_a_folders_name_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     data = images(SMALL)
     names = [addresses(SMALL, data), addresses(SMALL, data._replace(checksum="0" * 64))]
-    monkeypatch.setattr(records, "_code", lambda package: "other")
+    monkeypatch.setattr(versions, "code", lambda: "other")
     names.append(addresses(SMALL, data))
-    monkeypatch.setattr(records, "version", lambda package: "0")
+    monkeypatch.setattr(versions, "version", lambda package: "0")
     names.append(addresses(SMALL, data))
     assert all(len({found[unit].name for found in names}) == len(names) for unit in UNITS)
     renamed = data._replace(name="copy", description=data.description.replace(data.name, "copy"))
@@ -414,8 +420,10 @@ def test_two_processes_compute_every_unit_once(whole: tuple[Path, pd.DataFrame],
         process.communicate(timeout=120)
         assert process.returncode == 0
     lines = [line.split() for line in (tmp_path / "shared.computed").read_text().splitlines()]
-    assert sorted(name for _, name in lines) == sorted(unit.name for unit in UNITS)
-    assert {int(pid) for pid, _ in lines} == {process.pid for process in both}, "both have their share"
+    assert sorted(unit for _, *unit in lines) == sorted(
+        [unit.trainer, str(unit.layer), str(len(unit.below))] for unit in UNITS
+    )
+    assert {int(pid) for pid, *_ in lines} == {process.pid for process in both}, "both have their share"
     same(run(SMALL, tmp_path / "shared"), whole[1])
 
 
@@ -443,9 +451,9 @@ def test_who_waits_says_for_what(
     with contextlib.ExitStack() as others:
         for at in addresses(SMALL, images(SMALL)).values():
             others.enter_context(Store(tmp_path / "store").lock(at))
-        monkeypatch.setattr(records.time, "sleep", lambda seconds: others.close())
+        monkeypatch.setattr(campaign.time, "sleep", lambda seconds: others.close())
         run(SMALL, tmp_path, progress=True)
-    assert f"waiting for {CD.name}, which another process computes" in capsys.readouterr().err
+    assert f"waiting for {CD.name}: it is computed elsewhere" in capsys.readouterr().err
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

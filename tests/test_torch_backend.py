@@ -22,13 +22,14 @@ from scipy.special import expit
 
 from leamvd._support.threads import in_threads
 from leamvd.networks import torch_backend
-from leamvd.networks.dbn import Training, layer_seed
+from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
 from leamvd.networks.rbm import RBM, n_parameters
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import comparison, records, studies
-from leamvd.paper.store import Store
+from leamvd.paper import comparison, records, studies, versions
+from leamvd.paper.store import WEIGHTS, Store
 from leamvd.paper.studies import Study
+from leamvd.paper.units import layer as trained
 
 try:
     torch: Any = importlib.import_module("torch")
@@ -343,11 +344,12 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
     data = studies.images(study)
     store, at = Store(tmp_path / "store"), records.addresses(study, data)
     for unit in study.units():
-        inputs = records._inputs(study, unit, data, store, at)
+        below = [trained(store.read(at[lower])[WEIGHTS]) for lower in unit.below]
+        V = layer_input(below, data.train, features=study.features, seed=unit.seed)
         query = f"inputs == {unit.inputs!r} and layer == {unit.layer} and method == {unit.method!r} and iteration == 2"
         row = table.query(query)
         seed = layer_seed(unit.seed, unit.layer)
-        errors = reconstruction_errors(records._saved(store, at[unit]), inputs.train, seed=seed)
+        errors = reconstruction_errors(trained(store.read(at[unit])[WEIGHTS]), V, seed=seed)
         assert row[list(errors._fields)].to_numpy().tolist() == [list(errors)]
     known = json.loads(next(tmp_path.glob("study-*.json")).read_text())
     assert known["versions"]["torch"] == torch.__version__
@@ -371,7 +373,7 @@ def test_provenance_says_what_computed_and_the_folder_depends_on_it(monkeypatch:
     assert known["study"]["training"]["device"] == "cpu"
     assert known["study"]["training"]["precision"] == "float32"
     assert "torch" not in known["versions"]
-    monkeypatch.setattr(records, "version", lambda package: "1")
+    monkeypatch.setattr(versions, "version", lambda package: "1")
     names = {records.fingerprint(TINY, data)}
     units: dict[str, set[str]] = {"cd": set(), "lea-mvd": set()}
     for devices in (0, 1):

@@ -125,3 +125,12 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
         work(first)
     finally:
         other.result()  # also where the first half fails: nobody writes after the call
+
+
+def share(n_threads: int) -> None:
+    """Let this thread, and what it starts, use so many threads from now on: one of several processes at work."""
+    import numba  # as late as this, since it takes a while to import
+
+    os.environ["LOKY_MAX_CPU_COUNT"] = str(n_threads)  # what `joblib.cpu_count` goes by
+    numba.set_num_threads(min(n_threads, numba.get_num_threads()))
+    ThreadpoolController().limit(limits=n_threads)

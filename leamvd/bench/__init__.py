@@ -86,7 +86,7 @@ def run(
 
 def read(folder: str | Path) -> Tables:
     """Return the tables that `run` wrote to `folder`; a FileNotFoundError if one of them is not there."""
-    from leamvd.paper.records import read_table
+    from leamvd.paper.units import read_table
 
     folder = Path(folder)
     tables = {name: read_table(folder / f"{name}.csv") for name in Tables._fields if name != "machine"}

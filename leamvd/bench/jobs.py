@@ -98,17 +98,18 @@ def answer() -> None:
 
 def measure(jobs: Sequence[Job], folder: Path, *, progress: bool = False) -> list[tuple[Job, dict[str, Any]]]:
     """Measure the jobs that `folder` does not hold yet, each saved at once; return what was found of all of them."""
-    from leamvd.paper.records import progress_bar, write
+    from leamvd.paper.progress import Progress
+    from leamvd.paper.records import write
 
     found = []
-    with progress_bar(len(jobs), progress, "bench", "job") as bar:
+    with Progress("bench", {job.name: 1 for job in jobs}, show=progress) as bar:
         for job in jobs:
-            bar.set_postfix_str(job.name)
             path = folder / f"{job.name}.json"
             if not path.exists():
                 write(path, json.dumps(job.measure(), indent=1))
+                bar.advance(job.name, 1)
             found.append((job, json.loads(path.read_text(encoding="utf-8"))))
-            bar.update()
+            bar.stored(job.name)
     return found
 
 

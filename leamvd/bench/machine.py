@@ -12,7 +12,7 @@ import psutil
 
 from leamvd._support.threads import thread_count
 from leamvd.bench.baselines import installed
-from leamvd.paper import records
+from leamvd.paper import versions
 
 _PACKAGES = (
     "leamvd", "cma", "evosax", "evotorch", "jax", "jaxlib", "numba", "numpy", "pypop7", "scikit-learn", "scipy",
@@ -30,8 +30,8 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: found for name in _PACKAGES if (found := installed(name)) is not None},
         "date": datetime.date.today().isoformat(),
-        "commit": records._commit(),
-        "code": records._code(records.PACKAGE),
+        "commit": versions.commit(),
+        "code": versions.code(),
         "bench_code": _measuring_code(),
         "load": round(psutil.getloadavg()[0], 2),
     }

@@ -9,7 +9,8 @@ Tieleman (2008), "Training restricted Boltzmann machines using approximations to
 Hinton (2012), "A practical guide to training restricted Boltzmann machines".
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
@@ -29,6 +30,9 @@ _LARGE = 100_000
 """Weights of a layer whose products are worth a second thread; a batch of 100 then takes about a millisecond."""
 
 
+_STATE = ("rng", "W", "b", "c", "W_step", "b_step", "c_step", "bits", "left", "n_epochs")
+
+
 class ContrastiveDivergence:
     """Train an RBM by CD-k with momentum and weight decay.
 
@@ -44,7 +48,8 @@ class ContrastiveDivergence:
     Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for v_k too: the chains
     are then Gibbs sampling of a slowly changing model.
 
-    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit.
+    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit; so does a new one that is
+    given its `state`.
 
     Parameters
     ----------
@@ -137,6 +142,28 @@ class ContrastiveDivergence:
     def n_epochs(self) -> int:
         """Epochs done."""
         return self._n_epochs
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """Copies of all that training has changed; set in a trainer with the same arguments, it goes on from there."""
+        rng = np.array(json.dumps(self._rng.bit_generator.state))
+        arrays = [*self._rbm, *self._step, self._bits, self._left, np.array(self._n_epochs)]
+        return dict(zip(_STATE, [rng, *(array.copy() for array in arrays)], strict=True))
+
+    @state.setter
+    def state(self, state: Mapping[str, Array]) -> None:
+        rng, *layers, bits, left, n_epochs = (state[name] for name in _STATE)
+        own = [*self._rbm, *self._step, self._bits]
+        for name, array, value in zip(_STATE[1:], own, [*layers, bits], strict=False):
+            if (value.shape, value.dtype) != (array.shape, array.dtype):
+                raise ValueError(
+                    f"state must have {name} of shape {array.shape} and dtype {array.dtype}, "
+                    f"got {value.shape} and {value.dtype}"
+                )
+        self._rng.bit_generator.state = json.loads(rng.item())
+        for array, value in zip(own, [*layers, bits], strict=True):
+            array[:] = value
+        self._left, self._n_epochs = left.copy(), int(n_epochs)
 
     def epoch(self) -> RBM:
         """Train on every image once, or on those that `mini_batch` has left, and return a copy of the parameters."""

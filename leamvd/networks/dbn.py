@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -96,6 +96,11 @@ class Training:
         """What the objective is computed with on this machine."""
         return computation(self.backend, self.device, self.precision, self.dtype)
 
+    @property
+    def epoch_products(self) -> int:
+        """Matrix products of images and weights in an epoch of contrastive divergence."""
+        return 2 * self.cd_steps + 3
+
     def contrastive_divergence(self, V: Array, n_hidden: int, *, seed: int) -> ContrastiveDivergence:
         """Return the trainer of a layer of `n_hidden` units on the images `V`, shape (m, n_visible)."""
         return ContrastiveDivergence(
@@ -144,6 +149,7 @@ class Step(NamedTuple):
     passes: float  # over the data: an evaluation and an epoch are one each, a mini-batch is its part of an epoch
     products: float  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
     seconds: float  # spent by the method, the objective included
+    state: dict[str, Array]  # what `train` goes on from
 
 
 def train(
@@ -154,6 +160,7 @@ def train(
     training: Training | None = None,
     reading: Reading = EXPERIMENT,
     seed: int = 0,
+    state: Mapping[str, Array] | None = None,
 ) -> Iterator[Step]:
     """Train one layer, and yield it before the first iteration and after each.
 
@@ -175,6 +182,8 @@ def train(
         contrastive divergence takes its epochs, ``n_gen``.
     seed : int
         One seed, one result.
+    state : mapping of str to ndarray, optional
+        That of a `Step` of the same training: the steps after it follow, to the bit as if it had not been stopped.
 
     Yields
     ------
@@ -187,19 +196,33 @@ def train(
     """
     checks.choice("method", method, METHODS)
     training = training or Training()
+    if method == "cd":
+        yield from _epochs(V, n_hidden, training, reading.n_gen, seed, state)
+        return
+    if state is None:
+        start = time.perf_counter()
+        rbm, passes = _start_solution(training.contrastive_divergence(V, n_hidden, seed=seed), training, len(V))
+        seconds = np.array(time.perf_counter() - start)
+        state = rbm._asdict() | {"passes": np.array(passes), "F": np.empty(0), "counts": np.empty(0, int)}
+        state |= {"seconds": seconds}
+        yield Step(0, rbm, 0, passes, passes * training.epoch_products, float(seconds), state)
+    yield from _generations(method, V, training, reading, seed, state)
+
+
+def _epochs(
+    V: Array, n_hidden: int, training: Training, n_epochs: int, seed: int, state: Mapping[str, Array] | None
+) -> Iterator[Step]:
+    """Yield what contrastive divergence starts from, unless it goes on, and then each epoch."""
     start = time.perf_counter()
     cd = training.contrastive_divergence(V, n_hidden, seed=seed)
-    epoch_products = 2 * training.cd_steps + 3
-    if method == "cd":
-        for epoch in range(reading.n_gen + 1):
-            rbm = cd.epoch() if epoch else cd.rbm
-            seconds = time.perf_counter() - start
-            yield Step(epoch, rbm, 0, epoch, epoch * epoch_products, seconds)
-            start = time.perf_counter() - seconds
-        return
-    rbm, passes = _start_solution(cd, training, len(V))
-    first = Step(0, rbm, 0, passes, passes * epoch_products, time.perf_counter() - start)
-    yield from _optimize(method, V, first, training, reading, seed)
+    if state is not None:
+        cd.state, start = state, time.perf_counter() - state["seconds"].item()
+    for epoch in range(0 if state is None else cd.n_epochs + 1, n_epochs + 1):
+        rbm = cd.epoch() if epoch else cd.rbm
+        seconds = time.perf_counter() - start
+        known = cd.state | {"seconds": np.array(seconds)}
+        yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds, known)
+        start = time.perf_counter() - seconds
 
 
 def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBM, float]:
@@ -213,21 +236,33 @@ def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int
     return cd.rbm, training.x0_epochs
 
 
-def _optimize(method: str, V: Array, first: Step, training: Training, reading: Reading, seed: int) -> Iterator[Step]:
-    """Yield the `first` step, the start solution, then the best after each generation."""
-    yield first
-    start = time.perf_counter() - first.seconds
-    rbm, n_hidden = first.rbm, len(first.rbm.c)
+def _generations(
+    method: str, V: Array, training: Training, reading: Reading, seed: int, state: Mapping[str, Array]
+) -> Iterator[Step]:
+    """Yield the best after each generation that the state does not hold.
+
+    One that goes on draws its candidates again, which is quick, and is told the values that it was told before.
+    """
+    start = time.perf_counter()
+    first, passes = RBM(*(state[name] for name in RBM._fields)), state["passes"].item()
     objective = ReconstructionObjective(
-        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision
+        V, len(first.c), backend=training.backend, device=training.device, precision=training.precision
     )
-    opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
-    for iteration in range(1, reading.n_gen + 1):  # every method spends the whole budget, whatever `stop` says
+    opt = training.optimizer(method, first.flat(), reading=reading, seed=seed)
+    told = np.split(state["F"], np.cumsum(state["counts"])[:-1]) if state["counts"].size else []
+    for F in told:
+        opt.tell(opt.ask(), F)
+        start = time.perf_counter()  # what this takes has been counted
+    start -= state["seconds"].item()
+    for iteration in range(len(told) + 1, reading.n_gen + 1):  # the whole budget is spent, whatever `stop` says
         X = opt.ask()
-        opt.tell(X, objective(X))
-        best = RBM.from_flat(opt.result.x.astype(rbm.W.dtype), *rbm.W.shape)
+        told.append(objective(X))
+        opt.tell(X, told[-1])
+        best = RBM.from_flat(opt.result.x.astype(first.W.dtype), *first.W.shape)
         seconds = time.perf_counter() - start
-        yield Step(iteration, best, opt.nfev, first.passes + opt.nfev, first.products + 2 * opt.nfev, seconds)
+        known = {"F": np.concatenate(told), "counts": np.array([len(F) for F in told]), "seconds": np.array(seconds)}
+        products = passes * training.epoch_products + 2 * opt.nfev
+        yield Step(iteration, best, opt.nfev, passes + opt.nfev, products, seconds, dict(state) | known)
         start = time.perf_counter() - seconds
 
 

@@ -2,10 +2,7 @@
 
 import functools
 import multiprocessing
-import os
 import pickle
-import signal
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, Self
@@ -14,6 +11,7 @@ import numpy as np
 
 from leamvd._support import checks, threads
 from leamvd._support.compile import Array, Floats
+from leamvd._support.interrupts import follow_parent
 
 
 class Evaluation:
@@ -155,15 +153,7 @@ def _begin(sent: bytes) -> None:
     """Keep what is to be called, leave Ctrl-C to the parent, and end with it."""
     global _sent
     _sent = sent
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)
+    follow_parent()
 
 
 @functools.cache

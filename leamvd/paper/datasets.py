@@ -26,6 +26,7 @@ MNIST_SHA256 = {
     "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
+POOLING = ("mean", "center")
 TIMEOUT = 15.0  # seconds without a byte after which a server counts as stalled
 
 _BLOCK = 4096  # images resized at once: bounds the memory of the float64 copies
@@ -78,6 +79,7 @@ def load(
     source: str | Path = "digits",
     *,
     side: int = 28,
+    pooling: str = "mean",
     binarize: str = "gray",
     n_train: int | None = None,
     n_test: int | None = None,
@@ -94,7 +96,9 @@ def load(
         "mnist": the folder that `fetch_mnist` finds or fills.
         Anything else: a folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
     side : int
-        Side of the images, made by `resize`: 28 and 7 in the paper (item E4: the mean of 4 x 4 blocks).
+        Side of the images, made by `resize`: 28 and 7 in the paper.
+    pooling : {"mean", "center"}
+        Item E4: what stands for a block of pixels in a smaller image, their mean or the one at the center.
     binarize : {"gray", "threshold", "bernoulli"}
         Item E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
     n_train, n_test : int or None
@@ -118,6 +122,7 @@ def load(
         An argument is of the wrong type or out of range; a subset is larger than its source.
     """
     side = checks.integer("side", side, at_least=1)
+    checks.choice("pooling", pooling, POOLING)
     checks.choice("binarize", binarize, ("gray", "threshold", "bernoulli"))
     checks.choice("dtype", dtype, ("float32", "float64"))
     rng = np.random.default_rng(checks.integer("seed", seed, at_least=0))
@@ -141,7 +146,7 @@ def load(
                 raise ValueError(f"{argument} must be at most the {len(images)} images of {data.name}, got {n}")
             chosen = np.sort(subset_rng.permutation(len(images))[:n])
             images, labels = images[chosen], labels[chosen]
-        levels = images if images.shape[1] == side**2 else _in_blocks(images, side)
+        levels = images if images.shape[1] == side**2 else _in_blocks(images, side, pooling)
         parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
 
     (train, train_labels), (test, test_labels) = parts
@@ -149,14 +154,15 @@ def load(
     old = math.isqrt(data.images[0].shape[1])
     size = f"{side} x {side} pixels"
     if side != old:
-        size += f", {'averaged' if side < old else 'interpolated'} from {old} x {old}"
+        smaller = {"mean": "averaged", "center": "the center of each block"}[pooling]
+        size += f", {smaller if side < old else 'interpolated'} from {old} x {old}"
     pixels = {"gray": "gray levels", "threshold": "binarized at 0.5", "bernoulli": "bits sampled from the gray levels"}
     seeded = binarize == "bernoulli" or len(train) < len(data.images[0]) or len(test) < len(data.images[1])
     description = f"{data.name}: {kept}, {size}, {pixels[binarize]}" + (f", seed {seed}" if seeded else "")
     return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
 
 
-def resize(images: ArrayLike, side: int) -> NDArray[np.float64]:
+def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.float64]:
     r"""Resize square images: by exact area averaging to fewer pixels, by linear interpolation to more.
 
     An image of n x n pixels is a function x on the unit square that is constant on each pixel. A new pixel of a smaller
@@ -169,6 +175,9 @@ def resize(images: ArrayLike, side: int) -> NDArray[np.float64]:
     the mean of the image. The lengths are taken in units of 1/(n s), so that whole gray levels are summed exactly and
     the result is the same bits on any machine.
 
+    With ``pooling="center"`` the new pixel is the value of x at the center of the new pixel's square; of a block with
+    an even number of pixels that is the one below and right of the center.
+
     A larger image is interpolated linearly along both axes between the centers of the old pixels and constant beyond
     the outermost centers.
 
@@ -178,6 +187,8 @@ def resize(images: ArrayLike, side: int) -> NDArray[np.float64]:
         One image a row.
     side : int
         The new side s.
+    pooling : {"mean", "center"}
+        What a pixel of a smaller image is.
 
     Returns
     -------
@@ -187,9 +198,10 @@ def resize(images: ArrayLike, side: int) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        There are no rows, they are not square images, or a pixel is not finite.
+        There are no rows, they are not square images, or a pixel is not finite; or there is no such pooling.
     """
     side = checks.integer("side", side, at_least=1)
+    checks.choice("pooling", pooling, POOLING)
     rows = checks.array("images", images, shape=(None, None), dtype=np.float64)
     old = math.isqrt(rows.shape[1])
     if rows.size == 0 or old**2 != rows.shape[1]:
@@ -197,9 +209,12 @@ def resize(images: ArrayLike, side: int) -> NDArray[np.float64]:
     if side == old:
         return rows.copy()
     pictures = rows.reshape(-1, old, old)
-    if side < old:
+    if side < old and pooling == "center":
+        centers = (2 * np.arange(side) + 1) * old // (2 * side)
+        resized: NDArray[np.float64] = pictures[:, centers[:, None], centers]
+    elif side < old:
         shared = _shared_lengths(old, side)
-        resized: NDArray[np.float64] = shared @ pictures @ shared.T / old**2
+        resized = shared @ pictures @ shared.T / old**2
     else:
         from scipy import ndimage
 
@@ -379,9 +394,9 @@ def _digits() -> _Source:
     )
 
 
-def _in_blocks(images: NDArray[np.uint8], side: int) -> NDArray[np.float64]:
+def _in_blocks(images: NDArray[np.uint8], side: int, pooling: str) -> NDArray[np.float64]:
     starts = range(0, len(images), _BLOCK)
-    return np.concatenate([resize(images[start : start + _BLOCK], side) for start in starts])
+    return np.concatenate([resize(images[start : start + _BLOCK], side, pooling) for start in starts])
 
 
 def _shared_lengths(old: int, new: int) -> NDArray[np.float64]:

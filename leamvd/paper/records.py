@@ -1,71 +1,39 @@
 """Studies: (method, layer, inputs, seed) to a tidy record an iteration, with provenance, resumable at any point."""
 
-import ast
-import contextlib
 import dataclasses
-import functools
 import hashlib
 import io
 import json
 import os
 import platform
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
-from importlib.metadata import version
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
-from leamvd._support.compile import Array
-from leamvd.networks.dbn import layer_input, layer_seed, train
-from leamvd.networks.objective import Errors, reconstruction_errors
-from leamvd.networks.rbm import RBM, n_parameters
-from leamvd.paper import datasets
-from leamvd.paper.store import RECORDS, WEIGHTS, Address, DamageError, Store, address
+from leamvd.networks.dbn import Training
+from leamvd.networks.rbm import RBM
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import campaign, datasets, units, versions, workers
+from leamvd.paper.progress import Progress
+from leamvd.paper.store import WEIGHTS, Address, Store, address
 from leamvd.paper.studies import READ, Study, Unit, images
+from leamvd.paper.units import Task, read_table
 
 _LABELS = ("section", "reading", "method", "inputs", "layer", "seed")  # of a unit in a study; not stored with it
 
-COLUMNS = (
-    *_LABELS, "iteration",
-    *Errors._fields, *(f"test_{name}" for name in Errors._fields),
-    "evaluations", "passes", "products", "seconds",
-    "n_visible", "n_hidden", "n_var", "n_images", "n_test_images", "input_std",
-)  # fmt: skip
-"""Of a study's records.
-
-Errors are sums over all images, of which there are `n_images` and `n_test_images`. Test images go up the same stack.
-Ratios compare with the constant image that is the mean of the layer's training inputs, of test images too: what a layer
-would predict that has learned the mean and nothing else. `input_std` is the mean standard deviation of these inputs.
-"""
-
-COMPUTING = (
-    "_support", "optimizers", "networks",
-    "paper/datasets.py", "paper/studies.py", "paper/store.py", "paper/records.py",
-)  # fmt: skip
-"""Folders and files of the package whose code decides on what a study records."""
-
-PACKAGE = Path(__file__).parents[1]
-
-# How pandas reads decimals to the last bit; from 3.1 it always does.
-_EXACT: Any = {"float_precision": "round_trip"} if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
-
-TERMINAL = "LEAMVD_TERMINAL"
-"""Environment variable that names the terminal where a notebook's studies show their progress."""
+COLUMNS = (*_LABELS, *units.COLUMNS)
+"""Of a study's records: what names the unit, and `leamvd.paper.units.COLUMNS`."""
 
 STORE = "LEAMVD_STORE"
 """Environment variable that names the folder where all studies store their units."""
 
 
 def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataFrame:
-    """Run what of a study has not been run yet, and return its records.
+    """Run what of a study has not been run yet, in this process, and return its records.
 
     Every unit is stored once it is complete, whole, under an address that says everything the unit depends on, see
     `addresses`. So a study that was killed continues, and another study with units in common, more seeds say, takes
@@ -79,7 +47,7 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     output : path
         Folder for the study's provenance and, unless the environment variable `STORE` names another, for the store.
     progress : bool
-        Show a bar, one tick an iteration.
+        Show how far it is; a notebook that is open before a reader does in any case.
 
     Returns
     -------
@@ -93,66 +61,74 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
         If the study cannot be run.
     """
     data = images(study)
+    at = addresses(study, data)
     Path(output).mkdir(parents=True, exist_ok=True)
-    known = provenance(study, data) | {"units": {unit.name: at.name for unit, at in addresses(study, data).items()}}
+    known = provenance(study, data) | {"units": {unit.name: at[unit].name for unit in at}}
     write(Path(output) / f"study-{fingerprint(study, data)}.json", json.dumps(known, indent=2))
-    n_gen = {method: study.reading_of(method).n_gen for method in {unit.method for unit in study.units()}}
-    with progress_bar(sum(n_gen[unit.method] for unit in study.units()), progress, "study", "iteration") as bar:
-        return _records(study, _tables(study, data, _store(output), bar))
+    done = _computed(study, data, store(output), show=progress)
+    return _records(study, {unit: read_table(io.BytesIO(done[unit])) for unit in study.units()})
 
 
-def _store(output: str | Path) -> Store:
-    return Store(os.environ.get(STORE) or Path(output) / "store")
+def compute(
+    study: Study,
+    output: str | Path,
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    seconds: float = float("inf"),
+    progress: bool = False,
+) -> list[Unit]:
+    """Compute what of a study is not stored, wherever, and return the units that time has been too short for.
+
+    Parameters
+    ----------
+    study, output, progress
+        As for `run`, which then finds everything stored: the same records wherever they were computed.
+    jobs, scheduler
+        Where to, see `leamvd.paper.workers.start`.
+    seconds : float
+        No unit goes on after this time; it is stored as far as it is, and goes on from there when this is called again.
+
+    Raises
+    ------
+    ValueError, MemoryError, OSError, ModuleNotFoundError, leamvd.paper.datasets.DataError
+        If the study cannot be run, or not there.
+    leamvd.paper.workers.WorkerError
+        If processes keep dying over a unit.
+    """
+    data = images(study)
+    done = _computed(study, data, store(output), show=progress, jobs=jobs, scheduler=scheduler, seconds=seconds)
+    return [unit for unit in study.units() if unit not in done]
 
 
-def _tables(study: Study, data: datasets.Dataset, store: Store, bar: Any) -> dict[Unit, pd.DataFrame]:
-    """Return every unit's table; what is not stored is computed, unless another process does it meanwhile."""
-    tables: dict[Unit, pd.DataFrame] = {}
-    at, left = addresses(study, data), study.units()
-    while left:
-        for unit in left:
-            if tables.keys() >= set(unit.below):
-                with store.lock(at[unit]) as ours:
-                    if ours:
-                        bar.set_postfix_str(unit.name)
-                        tables[unit] = _table(study, unit, data, store, at, bar)
-        waiting = [unit for unit in left if unit not in tables]
-        if waiting == left:
-            bar.set_postfix_str(f"waiting for {left[0].name}, which another process computes")
-            time.sleep(0.1)
-        left = waiting
-    return tables
-
-
-def _table(
-    study: Study, unit: Unit, data: datasets.Dataset, store: Store, at: Mapping[Unit, Address], bar: Any
-) -> pd.DataFrame:
-    """Return the table of a unit that this process has locked."""
-    try:
-        files = store.read(at[unit]) if at[unit] in store else None
-    except DamageError as error:
-        store.set_aside(at[unit])
-        line = f"warning: {error}: set aside in the store's folder damaged, and computed again"
-        tqdm.write(line, file=sys.stderr if bar.disable else bar.fp)
-        files = None
-    if files is None:
-        files = _compute(study, unit, _inputs(study, unit, data, store, at), bar)
-        store.write(at[unit], files)
-    else:
-        bar.update(study.reading_of(unit.method).n_gen)
-    return read_table(io.BytesIO(files[RECORDS]))
-
-
-@contextlib.contextmanager
-def progress_bar(total: int, progress: bool, name: str, unit: str) -> Iterator[Any]:
-    """Yield a progress bar: on standard error if asked for, and in a notebook on the terminal that it is run from."""
-    terminal = os.environ.get(TERMINAL)
-    options: dict[str, Any] = {"position": 1, "leave": False} if terminal else {"disable": not progress}
+def _computed(
+    study: Study,
+    data: datasets.Dataset,
+    store: Store,
+    *,
+    show: bool,
+    jobs: int | None = 1,
+    scheduler: str | None = None,
+    seconds: float = float("inf"),
+) -> dict[Unit, bytes]:
+    n_gen = {unit.name: study.reading_of(unit.method).n_gen for unit in study.units()}
     with (
-        Path(terminal).open("w", encoding="utf-8") if terminal else contextlib.nullcontext(sys.stderr) as file,
-        tqdm(total=total, desc=name, unit=unit, file=file, **options) as bar,
+        Progress(study.section, n_gen, show=show) as progress,
+        workers.start(data, jobs=jobs, scheduler=scheduler) as there,
     ):
-        yield bar
+        tasks = {unit: task(study, unit) for unit in study.units()}
+        return campaign.Campaign(tasks, addresses(study, data), store, there, progress).run(seconds)
+
+
+def task(study: Study, unit: Unit) -> Task:
+    """Return what a unit of a study computes."""
+    n_hidden, reading = study.layers[unit.layer - 1], study.reading_of(unit.method)
+    return Task(unit.trainer, unit.layer, n_hidden, unit.seed, study.features, study.training, reading)
+
+
+def store(output: str | Path) -> Store:
+    """Return the store of the studies in a folder."""
+    return Store(os.environ.get(STORE) or Path(output) / "store")
 
 
 def _records(study: Study, tables: Mapping[Unit, pd.DataFrame]) -> pd.DataFrame:
@@ -178,57 +154,8 @@ def _records(study: Study, tables: Mapping[Unit, pd.DataFrame]) -> pd.DataFrame:
 def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) -> list[RBM]:
     """Return the first `depth` layers that a method has trained on its own inputs, in a study that has been run."""
     at = addresses(study, images(study))
-    return [_saved(_store(output), at[Unit(method, "own", layer, seed)]) for layer in range(1, depth + 1)]
-
-
-class _Inputs(NamedTuple):
-    """What a layer is trained and tested on: images, or what the layers below make of them."""
-
-    train: Array
-    test: Array
-
-
-def _inputs(study: Study, unit: Unit, data: datasets.Dataset, store: Store, at: Mapping[Unit, Address]) -> _Inputs:
-    below = [_saved(store, at[lower]) for lower in unit.below]
-    return _Inputs(
-        layer_input(below, data.train, features=study.features, seed=unit.seed),
-        layer_input(below, data.test, features=study.features, seed=unit.seed, test=True),
-    )
-
-
-def _saved(store: Store, at: Address) -> RBM:
-    with np.load(io.BytesIO(store.read(at)[WEIGHTS]), allow_pickle=False) as arrays:
-        return RBM(arrays["W"], arrays["b"], arrays["c"])
-
-
-def _compute(study: Study, unit: Unit, inputs: _Inputs, bar: Any) -> dict[str, bytes]:
-    """Train one layer, and return the files of its records and its weights."""
-    n_hidden = study.layers[unit.layer - 1]
-    rows: list[tuple[Any, ...]] = []
-    previous: Array | None = None
-    V, seed, reading = inputs.train, layer_seed(unit.seed, unit.layer), study.reading_of(unit.method)
-    n_var, input_std = n_parameters(V.shape[1], n_hidden), float(V.std(axis=0, dtype=np.float64).mean())
-    sizes = V.shape[1], n_hidden, n_var, len(V), len(inputs.test), input_std
-    for step in train(unit.trainer, V, n_hidden, training=study.training, reading=reading, seed=seed):
-        flat = step.rbm.flat()
-        if previous is None or not np.array_equal(flat, previous):
-            errors = _errors(step.rbm, inputs, seed)
-        previous = flat
-        rows.append((step.iteration, *errors, *step[2:], *sizes))
-        bar.update(step.iteration > 0)
-    weights = io.BytesIO()
-    np.savez(weights, W=step.rbm.W, b=step.rbm.b, c=step.rbm.c)
-    table = pd.DataFrame(rows, columns=list(COLUMNS[len(_LABELS) :]))
-    return {RECORDS: table.to_csv(index=False).encode(), WEIGHTS: weights.getvalue()}
-
-
-def _errors(rbm: RBM, inputs: _Inputs, seed: int) -> tuple[float, ...]:
-    """Return the errors on the training images, and on the test images."""
-    train_mean = inputs.train.mean(axis=0, dtype=np.float64)
-    return (
-        *reconstruction_errors(rbm, inputs.train, seed=seed),
-        *reconstruction_errors(rbm, inputs.test, seed=seed, train_mean=train_mean),
-    )
+    own = [Unit(method, "own", layer, seed) for layer in range(1, depth + 1)]
+    return [units.layer(store(output).read(at[unit])[WEIGHTS]) for unit in own]
 
 
 def addresses(study: Study, data: datasets.Dataset) -> dict[Unit, Address]:
@@ -237,29 +164,27 @@ def addresses(study: Study, data: datasets.Dataset) -> dict[Unit, Address]:
     That is its data, size, method, settings and seed, the layers below it, the code and the versions. Which other
     methods, seeds or layers above it are run, and what section and method are called, is not among it.
     """
-    given = {
-        "checksum": data.checksum,
-        "images": data.description.removeprefix(f"{data.name}: "),
-        "code": _code(PACKAGE),
-    }
-    methods = {unit.method: _method(study, unit.method) for unit in study.units()}
+    images = data.description.removeprefix(f"{data.name}: ")
+    given = {"checksum": data.checksum, "images": images, "code": versions.code()}
+    packages = {torch: versions.packages(torch=torch) for torch in {False, study.training.backend == "torch"}}
     found: dict[Unit, Address] = {}
     for unit in study.units():
-        size = {"layer": unit.layer, "n_hidden": study.layers[unit.layer - 1], "seed": unit.seed}
-        below = {"below": [found[lower].name for lower in unit.below], "features": study.features}
-        depends_on = given | methods[unit.method] | size | (below if unit.below else {})
+        depends_on = given | _depends_on(task(study, unit))
+        depends_on |= {"versions": packages[depends_on["training"].get("backend") == "torch"]}
+        if unit.below:
+            depends_on |= {"below": [found[lower].name for lower in unit.below], "features": study.features}
         found[unit] = address(f"{unit.trainer}-layer{unit.layer}-seed{unit.seed}", depends_on)
     return found
 
 
-def _method(study: Study, method: str) -> dict[str, Any]:
-    """Return what a unit depends on by its method: all of `Training` but for what the method does not see."""
-    name, torch = method.partition(":")[0], study.training.backend == "torch" and method != "cd"
+def _depends_on(task: Task) -> dict[str, Any]:
+    """Return what a task tells of its result: all of `Training` but for what the method does not see."""
     unseen: tuple[str, ...] = ("n_elite", "sigma0")  # where a method has them, they are among its settings
-    if method == "cd":
-        unseen += ("x0", "x0_epochs", "x0_limit", *study.training.computation._fields)
-    training = {setting: value for setting, value in _training(study).items() if setting not in unseen}
-    return {"method": name, "settings": settings(study, method), "training": training, "versions": _versions(torch)}
+    if task.method == "cd":
+        unseen += ("x0", "x0_epochs", "x0_limit", *task.training.computation._fields)
+    training = {setting: value for setting, value in _training(task.training).items() if setting not in unseen}
+    own = {"settings": _settings(task.method, task.training, task.reading), "training": training}
+    return {"method": task.method, "layer": task.layer, "n_hidden": task.n_hidden, "seed": task.seed} | own
 
 
 def fingerprint(study: Study, data: datasets.Dataset) -> str:
@@ -272,75 +197,33 @@ def fingerprint(study: Study, data: datasets.Dataset) -> str:
 def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
     """Return what a record must be read with: study, what its methods ran, data checksum, versions, code, commit."""
     return {
-        "study": dataclasses.asdict(study) | {"dataset": data.name, "training": _training(study)},
+        "study": dataclasses.asdict(study) | {"dataset": data.name, "training": _training(study.training)},
         "methods": {method: settings(study, method) for method in study.methods},
         "data": data.description,
         "checksum": data.checksum,
-        "code": _code(PACKAGE),
-        "commit": _commit(),
-        "versions": _versions(study.training.backend == "torch"),
+        "code": versions.code(),
+        "commit": versions.commit(),
+        "versions": versions.packages(torch=study.training.backend == "torch"),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
 
 
-def _training(study: Study) -> dict[str, Any]:
-    """Return the settings, the device, say, as this machine has it where the study leaves it open."""
-    return dataclasses.asdict(study.training) | study.training.computation._asdict()
-
-
-def _versions(torch: bool) -> dict[str, str]:
-    packages = ["leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy", *["torch"] * torch]
-    return {package: version(package) for package in packages}
+def _training(training: Training) -> dict[str, Any]:
+    """Return the settings, the device, say, as this machine has it where they leave it open."""
+    return dataclasses.asdict(training) | training.computation._asdict()
 
 
 def settings(study: Study, method: str) -> dict[str, Any]:
     """Return what a method of a study ran: what its optimizer was built with, or contrastive divergence's epochs."""
-    name, reading = method.partition(":")[0], study.reading_of(method)
-    if name == "cd":
+    return _settings(method.partition(":")[0], study.training, study.reading_of(method))
+
+
+def _settings(method: str, training: Training, reading: Reading) -> dict[str, Any]:
+    if method == "cd":
         return {"n_gen": reading.n_gen}
-    options = study.training.options(name, reading)
-    return options | ({"reading": dataclasses.asdict(reading)} if name == "lea-mvd" else {})
-
-
-@functools.cache  # a source that is edited while a study runs does not change what runs
-def _code(package: Path) -> str:
-    """Return a digest of the code that computes results: its syntax, without comments and docstrings."""
-    digest = hashlib.sha256()
-    for path in computing(package):
-        syntax = _WithoutDocstrings().visit(ast.parse(path.read_bytes()))
-        digest.update(f"{path.relative_to(package).as_posix()}\n{ast.unparse(syntax)}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def computing(package: Path) -> list[Path]:
-    """Return the package's source files that `COMPUTING` names."""
-    found = (package / name for name in COMPUTING)
-    return sorted(file for path in found for file in (path.rglob("*.py") if path.is_dir() else [path]))
-
-
-class _WithoutDocstrings(ast.NodeTransformer):
-    """Leaves out every string that stands alone, of attributes too."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
-        alone = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return None if alone else node
-
-
-def _commit() -> str | None:
-    """Return the commit of the library's own clone, None outside one; "+" marks uncommitted changes."""
-    try:
-        _git("ls-files", "--error-unmatch", __file__)
-        if Path(_git("rev-parse", "--show-toplevel")).resolve() != PACKAGE.parent.resolve():
-            return None  # a clone of something else that the library lies in
-        return _git("describe", "--always", "--dirty=+", "--abbrev=12")
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(PACKAGE), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    options = training.options(method, reading)
+    return options | ({"reading": dataclasses.asdict(reading)} if method == "lea-mvd" else {})
 
 
 # ---- files
@@ -354,12 +237,6 @@ def recorded(name: str, table: str = "runs") -> pd.DataFrame:
 def recorded_folder(name: str) -> Path:
     """Return the folder of a run that ships with the notebooks."""
     return Path(str(files("leamvd.notebooks"))) / "recorded" / name
-
-
-def read_table(source: Path | io.BytesIO) -> pd.DataFrame:
-    """Read what `write_table` has written: the same numbers, to the last bit."""
-    table: pd.DataFrame = pd.read_csv(source, **_EXACT)
-    return table
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

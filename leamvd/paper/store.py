@@ -33,6 +33,11 @@ def address(words: str, depends_on: Mapping[str, Any]) -> Address:
     return Address(f"{words}-{_digest(text.encode())[:16]}", json.loads(text))
 
 
+def checkpoint(unit: Address, iteration: int) -> Address:
+    """Return the address of what a unit goes on from after an iteration."""
+    return Address(f"{unit.name}-iteration{iteration}", unit.depends_on)
+
+
 class Store:
     """A folder that holds a folder for each unit, named by its address.
 
@@ -47,6 +52,20 @@ class Store:
 
     def __contains__(self, unit: Address) -> bool:
         return (self.folder / unit.name).exists()
+
+    @property
+    def unfinished(self) -> "Store":
+        """The store of what units go on from, see `checkpoints`."""
+        return Store(self.folder / "unfinished")
+
+    def checkpoints(self, unit: Address) -> list[Address]:
+        """Return where this store has what a unit goes on from, the latest iteration first."""
+        found = [path.name.rpartition("-iteration") for path in self.folder.glob(f"{unit.name}-iteration*")]
+        return [checkpoint(unit, n) for n in sorted((int(n) for _, _, n in found if n.isdecimal()), reverse=True)]
+
+    def remove(self, unit: Address) -> None:
+        """Remove a unit that this process has locked."""
+        shutil.rmtree(self.folder / unit.name, ignore_errors=True)
 
     def lock(self, unit: Address) -> contextlib.AbstractContextManager[bool]:
         """Return a context that tells whether the unit is left to this process, see `alone`."""
@@ -81,6 +100,7 @@ class Store:
 
     def write(self, unit: Address, files: Mapping[str, bytes]) -> None:
         """Store a unit that this process has locked, so that it is there whole or not at all."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.glob(f".{unit.name}-*"):  # by a process that was killed while it wrote
             shutil.rmtree(left)
         checksums = {name: _digest(content) for name, content in files.items()}

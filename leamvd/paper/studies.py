@@ -55,7 +55,7 @@ class Study:
     ----------
     section : str
         Of the paper, as `leamvd list` names it.
-    dataset, side, binarize, n_images : str, int, str, int or None
+    dataset, side, pooling, binarize, n_images : str, int, str, str, int or None
         What is trained on, see `leamvd.paper.datasets.load`; `n_images` training images, all by default.
     layers : tuple of int
         Hidden units of each layer.
@@ -82,6 +82,7 @@ class Study:
     section: str = "mnist-7x7"
     dataset: str = "digits"
     side: int = 7
+    pooling: Literal["mean", "center"] = "mean"
     binarize: str = "gray"
     n_images: int | None = None
     layers: tuple[int, ...] = (30, 30, 120)
@@ -217,6 +218,7 @@ def images(study: Study) -> datasets.Dataset:
     return datasets.load(
         study.dataset,
         side=study.side,
+        pooling=study.pooling,
         binarize=study.binarize,
         n_train=study.n_images,
         dtype=study.training.dtype,

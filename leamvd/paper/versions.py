@@ -1,0 +1,59 @@
+"""What results come from: the code that computes, its versions, its commit."""
+
+import ast
+import functools
+import hashlib
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+COMPUTING = ("_support", "optimizers", "networks", "paper/datasets.py", "paper/units.py")
+"""Folders and files of the package whose code decides on what a unit records."""
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def packages(*, torch: bool = False) -> dict[str, str]:
+    """Return the versions of the packages that results depend on."""
+    names = ["leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy", *["torch"] * torch]
+    return {package: version(package) for package in names}
+
+
+@functools.cache  # a source that is edited while a study runs does not change what runs
+def code(package: Path = PACKAGE) -> str:
+    """Return a digest of the code that computes results: its syntax, without comments and docstrings."""
+    digest = hashlib.sha256()
+    for path in computing(package):
+        syntax = _WithoutDocstrings().visit(ast.parse(path.read_bytes()))
+        digest.update(f"{path.relative_to(package).as_posix()}\n{ast.unparse(syntax)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def computing(package: Path) -> list[Path]:
+    """Return the package's source files that `COMPUTING` names."""
+    found = (package / name for name in COMPUTING)
+    return sorted(file for path in found for file in (path.rglob("*.py") if path.is_dir() else [path]))
+
+
+class _WithoutDocstrings(ast.NodeTransformer):
+    """Leaves out every string that stands alone, of attributes too."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        alone = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if alone else node
+
+
+def commit() -> str | None:
+    """Return the commit of the library's own clone, None outside one; "+" marks uncommitted changes."""
+    try:
+        _git("ls-files", "--error-unmatch", __file__)
+        if Path(_git("rev-parse", "--show-toplevel")).resolve() != PACKAGE.parent.resolve():
+            return None  # a clone of something else that the library lies in
+        return _git("describe", "--always", "--dirty=+", "--abbrev=12")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(PACKAGE), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
