@@ -1,6 +1,7 @@
 """The command ``leamvd``: list, rerun and clean up sections, fetch the data, measure costs, render the book."""
 
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import commands, render, repetition, results, runs, sweeps
+from leamvd.book import commands, failures, render, repetition, results, runs, sweeps
 from leamvd.book.parameters import ParameterError
 from leamvd.book.sections import RunError, Section, choose, load, resolved, run
 from leamvd.paper.progress import duration
@@ -30,7 +31,30 @@ BENCH = "linear-cost"
 """The section that measures costs."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def _check_encoding(*names: str) -> None:
+    for name in names:
+        if os.fsencode(name).decode(errors="replace") != name:
+            raise click.UsageError(f"names must be in UTF-8: rename {os.fsencode(name)!r}")
+
+
+class _Commands(click.Group):
+    """Ends in one sentence where files and folders are the matter, or a notebook did not run to its end."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        _check_encoding(*args)
+        return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            _check_encoding(str(Path.cwd()))
+            return super().invoke(context)
+        except BrokenPipeError:  # the reader of the output has seen enough
+            raise
+        except (ModuleNotFoundError, OSError, RunError, results.BusyError) as error:
+            raise click.ClickException(failures.sentence(str(error))) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="leamvd")
 def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
@@ -146,8 +170,6 @@ def reproduce(
                 click.echo(
                     f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
                 )
-    except (ModuleNotFoundError, OSError, RunError) as error:
-        raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         click.echo(
             f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True
@@ -191,13 +213,10 @@ def clean(output: Path, yes: bool) -> None:
 
     That is its earlier runs, runs that were stopped, damaged units, and units that no latest run has used.
     """
-    try:
-        for path in results.superfluous(output):
-            click.echo(path)
-            if yes:
-                results.remove(path)
-    except results.BusyError as error:
-        raise click.ClickException(str(error)) from None
+    for path in results.superfluous(output):
+        click.echo(path)
+        if yes:
+            results.remove(path)
 
 
 @main.group()
@@ -213,7 +232,7 @@ def mnist(source: str | None) -> None:
         from leamvd.paper import datasets
 
         click.echo(datasets.fetch_mnist(source, progress=True))
-    except (ModuleNotFoundError, RuntimeError) as error:  # a DataError is a RuntimeError
+    except RuntimeError as error:  # a DataError is one
         raise click.ClickException(str(error)) from None
 
 
@@ -226,8 +245,8 @@ def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
     try:
         click.echo(render.render(folder).resolve())
-    except (ModuleNotFoundError, OSError, RuntimeError, ValueError) as error:
-        raise click.ClickException(str(error)) from None
+    except (RuntimeError, ValueError) as error:
+        raise click.ClickException(failures.sentence(str(error))) from None
 
 
 def _check(section: Section, parameters: Mapping[str, Any]) -> None:
@@ -255,7 +274,8 @@ def _check(section: Section, parameters: Mapping[str, Any]) -> None:
                 elif parameters["source"] != "recorded":
                     bench.read(parameters["source"])
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ParameterError(f"{section.name}: {error}".replace("n_train", "n_images")) from None
+        message = failures.sentence(str(error)).replace("n_train", "n_images")
+        raise ParameterError(f"{section.name}: {message}") from None
 
 
 def _studies(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
