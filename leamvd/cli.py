@@ -4,9 +4,9 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leamvd._support import checks
 
@@ -17,15 +17,9 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import commands, failures, render, repetition, results, runs, sweeps
+from leamvd.book import commands, failures, render, repetition, reproduction, results, runs, sweeps
 from leamvd.book.parameters import ParameterError
 from leamvd.book.sections import RunError, Section, choose, load, resolved, run
-from leamvd.paper.progress import duration
-
-if TYPE_CHECKING:
-    from leamvd.book.expected import Expected
-    from leamvd.paper.estimate import Estimate
-    from leamvd.paper.studies import Study
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -134,17 +128,18 @@ def reproduce(
     output = output.resolve()
     places: list[Path] = []
     try:
-        given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
+        texts = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
         if again is None:
-            planned = sweeps.plan(choose(load(), names), given)
-        elif names or given:
+            planned = sweeps.plan(choose(load(), names), texts)
+        elif names or texts:
             raise ParameterError("--from takes section and parameters from the run: leave out what else names them")
         else:
             section, value, about = context.with_resource(repetition.plan(again.resolve()))
             planned = [(section, [value])]
         for section, values in planned:
             for value in values:
-                _check(section, resolved(section, value))
+                reproduction.check(section, resolved(section, value))
+                _measurements(section, resolved(section, value))
         for difference in repetition.differences(section, about) if again else ():
             click.echo(f"warning: not as in {again}: {difference}", err=True)
     except (ParameterError, runs.NoRunError) as error:
@@ -152,15 +147,14 @@ def reproduce(
     try:
         for section, values in planned:
             for value in values:
-                known = _expected(section, resolved(section, value), output, jobs)
-                click.echo(f"{section.stem}: {section.title} (expected: about {duration(known.seconds)})")
+                given = resolved(section, value)
+                known = reproduction.expect(section, given, _measurements(section, given), output, jobs)
+                click.echo(f"{section.stem}: {section.title} (expected: about {known.duration})")
                 if dry_run:
                     click.echo(known.table(jobs, output) + "\n")
                     continue
                 start = time.monotonic()
-                if left := _compute(
-                    section, resolved(section, value), output, jobs, scheduler, deadline, known.estimates
-                ):
+                if left := reproduction.compute(section, given, output, jobs, scheduler, deadline, known.estimates):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
                     return places
                 places.append(run(section, value, output))
@@ -249,68 +243,19 @@ def book(folder: Path | None) -> None:
         raise click.ClickException(failures.sentence(str(error))) from None
 
 
-def _check(section: Section, parameters: Mapping[str, Any]) -> None:
-    """Refuse what the section's experiments would refuse once they are reached."""
+def _measurements(section: Section, parameters: Mapping[str, Any]) -> tuple[int, float]:
+    """Return how much the section measures anew, in jobs of the bench and seconds; refuse what the bench refuses."""
+    if section.name != BENCH or parameters["source"] == "recorded":
+        return 0, 0.0
+    from leamvd import bench
+
     try:
-        for method in parameters.get("methods") or ():
-            if ".." in Path(method.partition(":")[2]).parts:
-                raise ValueError(f"methods must name a reading in this folder, or by its full path, got {method!r}")
-        match section.name:
-            case "directions":
-                from leamvd.paper import search_directions
-
-                plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
-                next(plan.run(plan.seeds[0]))
-            case "mnist-7x7" | "mnist-28x28":
-                from leamvd.paper import studies
-
-                studies.images(_studies(section, parameters)[0])
-            case "linear-cost":
-                from leamvd import bench
-                from leamvd.bench import optimizers
-
-                if parameters["source"] == "measured":
-                    optimizers.jobs(parameters["profile"], parameters["methods"], parameters["sizes"])
-                elif parameters["source"] != "recorded":
-                    bench.read(parameters["source"])
+        if parameters["source"] == "measured":
+            return bench.expected(parameters["profile"], parameters["methods"], parameters["sizes"])
+        bench.read(parameters["source"])
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        message = failures.sentence(str(error)).replace("n_train", "n_images")
-        raise ParameterError(f"{section.name}: {message}") from None
-
-
-def _studies(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
-    """Return the studies whose records a section shows."""
-    if section.name not in ("mnist-7x7", "mnist-28x28"):
-        return []
-    from leamvd.paper import comparison, studies
-
-    study = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
-    return [study, comparison.smaller(study)] if section.name == "mnist-28x28" else [study]
-
-
-def _compute(
-    section: Section,
-    parameters: Mapping[str, Any],
-    output: Path,
-    jobs: int | None,
-    scheduler: str | None,
-    deadline: float,
-    estimates: "Iterable[Estimate]",
-) -> str | None:
-    """Compute what the section's studies have not stored, and return what is left if time is over."""
-    for study, awaited in zip(_studies(section, parameters), estimates, strict=True):
-        from leamvd.paper import records, workers
-
-        try:
-            seconds = deadline - time.monotonic()
-            left = records.compute(
-                study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True, awaited=awaited
-            )
-        except workers.WorkerError as error:
-            raise RunError(str(error)) from None
-        if left:
-            return f"{len(left)} of {len(study.units())} units are left, and the notebook"
-    return "the notebook is left" if time.monotonic() >= deadline else None
+        raise reproduction.refused(section, error) from None
+    return 0, 0.0
 
 
 def _split(setting: str) -> tuple[str, str]:
@@ -318,19 +263,6 @@ def _split(setting: str) -> tuple[str, str]:
     if not sign:
         raise ParameterError(f"-p takes NAME=VALUE, got {setting!r}")
     return name.strip(), text
-
-
-def _expected(section: Section, parameters: Mapping[str, Any], output: Path, jobs: int | None) -> "Expected":
-    """Return what a run of the section takes."""
-    from leamvd.book.expected import Row, expected
-
-    measured = []
-    if section.name == BENCH and parameters["source"] == "measured":
-        from leamvd import bench
-
-        count, seconds = bench.expected(parameters["profile"], parameters["methods"], parameters["sizes"])
-        measured = [Row("measurements", count, 0, seconds)]
-    return expected(section, parameters, _studies(section, parameters), measured, output, jobs)
 
 
 if __name__ == "__main__":

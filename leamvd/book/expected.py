@@ -39,6 +39,11 @@ class Expected(NamedTuple):
     device: str
     estimates: list[Estimate]  # of the section's studies
 
+    @property
+    def duration(self) -> str:
+        """The time in words."""
+        return duration(self.seconds)
+
     def table(self, jobs: int | None, output: Path) -> str:
         """Return the rows and the sums as a table to be printed; `jobs` processes would share the work."""
         jobs = thread_count(None) if jobs is None else jobs
@@ -47,7 +52,7 @@ class Expected(NamedTuple):
             counts = (str(units), str(stored)) if units else ("", "")
             lines.append((what, *counts, duration(seconds) if seconds else "-"))
         processes = f", on {jobs} processes" if jobs > 1 and self.estimates else ""
-        lines.append((f"in all{processes}", "", "", duration(self.seconds)))
+        lines.append((f"in all{processes}", "", "", self.duration))
         widths = [max(len(line[i]) for line in lines) for i in range(4)]
         shown = [line[0].ljust(widths[0]) + "".join(f"  {line[i]:>{widths[i]}}" for i in (1, 2, 3)) for line in lines]
         return "\n".join([*shown, *self._room(output)])

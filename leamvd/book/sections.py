@@ -159,7 +159,7 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
         _execute(section, values, work, output / results.STORE)
         about = runs.describe(section.name, section.fingerprint, resolved(section, values), readings, work)
         (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        shutil.rmtree(work / JUPYTER)
+        shutil.rmtree(work / JUPYTER, ignore_errors=True)
         return results.publish(work, output, section.stem, name)
 
 
