@@ -123,8 +123,10 @@ def reproduce(
         raise click.UsageError(str(error)) from None
     try:
         for section, values in planned:
-            for value in values:
-                click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
+            for value, label in zip(values, sweeps.labels(values), strict=True):
+                click.echo(
+                    f"{section.stem}: {section.title}{f', {label}' * bool(label)} (expected: {_expected(section)})"
+                )
                 start = time.monotonic()
                 if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
