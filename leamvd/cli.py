@@ -124,9 +124,8 @@ def reproduce(
     try:
         for section, values in planned:
             for value, label in zip(values, sweeps.labels(values), strict=True):
-                click.echo(
-                    f"{section.stem}: {section.title}{f', {label}' * bool(label)} (expected: {_expected(section)})"
-                )
+                title = ", ".join(filter(None, [section.title, label]))
+                click.echo(f"{section.stem}: {title} (expected: {_expected(section)})")
                 start = time.monotonic()
                 if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
