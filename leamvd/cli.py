@@ -146,10 +146,11 @@ def reproduce(
         raise click.UsageError(str(error)) from None
     try:
         for section, values in planned:
-            for value in values:
+            for value, label in zip(values, sweeps.labels(values), strict=True):
                 given = resolved(section, value)
                 known = reproduction.expect(section, given, _measurements(section, given), output, jobs)
-                click.echo(f"{section.stem}: {section.title} (expected: about {known.duration})")
+                title = ", ".join(filter(None, [section.title, label]))
+                click.echo(f"{section.stem}: {title} (expected: about {known.duration})")
                 if dry_run:
                     click.echo(known.table(jobs, output) + "\n")
                     continue

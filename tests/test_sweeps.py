@@ -137,6 +137,8 @@ def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypat
     assert result.exit_code == 0, result.output
     assert all(path.stat().st_mtime_ns == time for path, time in before.items()), "what is stored is not computed again"
 
+    assert "contrastive divergence, population_size=9, x0_epochs=2 (expected: " in result.stdout
+
     (folder,) = tmp_path.glob("03_mnist_7x7/sweep-*")
     lines = result.stdout.splitlines()
     assert lines[-1] == str(folder)

@@ -60,6 +60,12 @@ def _swept(values: Iterable[Mapping[str, object]]) -> list[str]:
     return [name for name in first if any(other[name] != first[name] for other in others)]
 
 
+def labels(values: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return what tells each set of values from the others: "population_size=12", nothing where there is one set."""
+    swept = _swept(values)
+    return [", ".join(f"{name}={value[name]}" for name in swept) for value in values]
+
+
 def compare(values: Sequence[Mapping[str, object]], places: Sequence[Path]) -> tuple[Path, Any]:
     """Put the final errors of a sweep's runs side by side, as tables and as a figure.
 
@@ -85,13 +91,12 @@ def compare(values: Sequence[Mapping[str, object]], places: Sequence[Path]) -> t
     from leamvd.paper.store import Store
 
     swept, tables, columns, data = _swept(values), [], {}, []
-    for value, run in zip(values, map(runs.read, places), strict=True):
+    for value, label, run in zip(values, labels(values), map(runs.read, places), strict=True):
         known = reruns.provenance(run.folder, run.about)
         data.append(known["study"]["dataset"])
         errors = intervals.errors(reruns.table(known, reruns.units(known, Store(run.store))))
-        given = {name: str(value[name]) for name in swept}
-        tables.append(errors.assign(run=run.folder.name, **given))
-        columns[", ".join(f"{name}={text}" for name, text in given.items())] = errors
+        tables.append(errors.assign(run=run.folder.name, **{name: str(value[name]) for name in swept}))
+        columns[label] = errors
     errors = pd.concat(tables, ignore_index=True)
     errors = errors[["run", *swept, *errors.columns.difference(["run", *swept], sort=False)]]
     names = sorted(place.name for place in places)

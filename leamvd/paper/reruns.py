@@ -61,8 +61,8 @@ def own_study(found: Iterable[Any], about: Mapping[str, Any]) -> dict[str, Any] 
     return None
 
 
-def units(known: Mapping[str, Any], store: Store) -> dict[Unit, dict[str, bytes]]:
-    """Return the files of all units of a study, given its `provenance`.
+def units(known: Mapping[str, Any], store: Store) -> dict[Unit, bytes]:
+    """Return the stored records of all units of a study, given its `provenance`; their weights are only checked.
 
     Raises
     ------
@@ -79,10 +79,10 @@ def units(known: Mapping[str, Any], store: Store) -> dict[Unit, dict[str, bytes]
         for inputs in studies.INPUTS
         for layer in layers
     ]
-    return {unit: _files(store, known["units"][unit.name]) for unit in every if unit.name in known["units"]}
+    return {unit: _checked(store, known["units"][unit.name])[RECORDS] for unit in every if unit.name in known["units"]}
 
 
-def _files(store: Store, name: str) -> dict[str, bytes]:
+def _checked(store: Store, name: str) -> dict[str, bytes]:
     """Return a unit's files by its address's name alone, which is a digest of what the manifest must say."""
     try:
         depends_on = json.loads((store.folder / name / MANIFEST).read_bytes())["depends_on"]
@@ -95,9 +95,9 @@ def _files(store: Store, name: str) -> dict[str, bytes]:
     return store.read(Address(name, depends_on))
 
 
-def table(known: Mapping[str, Any], stored: Mapping[Unit, Mapping[str, bytes]]) -> pd.DataFrame:
+def table(known: Mapping[str, Any], stored: Mapping[Unit, bytes]) -> pd.DataFrame:
     """Return the records of a study as `leamvd.paper.records.run` returned them, given its `provenance` and `units`."""
-    tables = {unit: read_table(io.BytesIO(files[RECORDS])) for unit, files in stored.items()}
+    tables = {unit: read_table(io.BytesIO(content)) for unit, content in stored.items()}
     labels: Any = SimpleNamespace(**known["study"])  # a study whose readings' files may be gone
     return records._records(labels, tables)
 
