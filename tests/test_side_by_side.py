@@ -11,7 +11,7 @@ import pytest
 from quick_runs import SMALL, execute, leamvd, view
 
 from leamvd import cli
-from leamvd.book import runs, sections
+from leamvd.book import reproduction, runs, sections
 from leamvd.paper import intervals, records, reruns, studies
 from leamvd.paper.comparison import final
 

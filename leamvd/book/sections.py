@@ -203,7 +203,7 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
                 language="python",
                 cwd=work,
                 extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes; what a cell says is in the notebook
-                kernel_manager_class=_kernel_manager(),
+                kernel_manager_class=_kernel_manager(work / JUPYTER),
             )
     except papermill.PapermillExecutionError as error:
         place = f"{section.stem}, cell In [{error.exec_count}]"
@@ -213,18 +213,24 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
     _finish(notebook, values)
 
 
-def _kernel_manager() -> type:
+def _kernel_manager(jupyter: Path) -> type:
     """Return what starts a kernel: of this interpreter, whatever the user has registered, and ending with this process.
 
-    ipykernel looks once a second, and never ends where this process ends before it first looks.
+    ipykernel looks once a second, and never ends where this process ends before it first looks. Where a folder can be
+    the user's alone, the file that tells how to connect lies in it, and a kill leaves nothing in the temporary folder.
     """
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
 
     program = "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
+    jupyter.mkdir(mode=0o700)
+    own = jupyter.stat().st_mode & 0o777 == 0o700
 
     class Manager(AsyncKernelManager):
         kernel_spec = KernelSpec(argv=[*children.command(program), "-f", "{connection_file}"], language="python")
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(connection_file=str(jupyter / "kernel.json") if own else "", **options)
 
     return Manager
 
