@@ -1,6 +1,7 @@
 """The command ``leamvd``: list, rerun and clean up sections, fetch the data, measure costs, render the book."""
 
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -16,8 +17,9 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import render, results
-from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
+from leamvd.book import commands, failures, render, repetition, results, runs, sweeps
+from leamvd.book.parameters import ParameterError
+from leamvd.book.sections import RunError, Section, choose, load, resolved, run
 from leamvd.paper.progress import duration
 
 if TYPE_CHECKING:
@@ -29,10 +31,37 @@ BENCH = "linear-cost"
 """The section that measures costs."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def _check_encoding(*names: str) -> None:
+    for name in names:
+        if os.fsencode(name).decode(errors="replace") != name:
+            raise click.UsageError(f"names must be in UTF-8: rename {os.fsencode(name)!r}")
+
+
+class _Commands(click.Group):
+    """Ends in one sentence where files and folders are the matter, or a notebook did not run to its end."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        _check_encoding(*args)
+        return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            _check_encoding(str(Path.cwd()))
+            return super().invoke(context)
+        except BrokenPipeError:  # the reader of the output has seen enough
+            raise
+        except (ModuleNotFoundError, OSError, RunError, results.BusyError) as error:
+            raise click.ClickException(failures.sentence(str(error))) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="leamvd")
 def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
+
+
+for command in (commands.compare, commands.record, commands.verify):
+    main.add_command(command)
 
 
 @main.command("list")
@@ -41,7 +70,7 @@ def list_() -> None:
     for section in load():
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
         rows = [
-            (p.name, p.type, repr(p.default), p.rule, p.description)
+            (p.name, p.type, repr(p.default), p.allowed, p.description)
             for p in section.parameters.values()
             if p.name != "output"
         ]
@@ -55,11 +84,19 @@ def list_() -> None:
 @main.command()
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="quick|paper", help="The same as -p profile=...: a small scale, or the paper's own.")
-@click.option("-p", "settings", metavar="NAME=VALUE", multiple=True, help="A notebook parameter; see `leamvd list`.")
+@click.option(
+    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    help="A notebook parameter; see `leamvd list`. Several values of one that takes a single value, such as "
+    "population_size=12,24,48, are run one after the other and compared.",
+)  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
+)  # fmt: skip
+@click.option(
+    "--from", "again", metavar="RUN.JSON", type=click.Path(path_type=Path, exists=True),
+    help="Repeat the run that this file, or this folder, holds: its section, parameters and readings.",
 )  # fmt: skip
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=None,
@@ -84,6 +121,7 @@ def reproduce(
     jobs: int | None = None,
     scheduler: str | None = None,
     minutes: float = math.inf,
+    again: Path | None = None,
     dry_run: bool = False,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
@@ -93,30 +131,45 @@ def reproduce(
     """
     deadline = time.monotonic() + 60 * minutes
     pairs = [("profile", profile), ("dataset", dataset)]
+    output = output.resolve()
+    places: list[Path] = []
     try:
         given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
-        chosen = choose(load(), names)
-        values = assign(chosen, given)
-        for section, value in zip(chosen, values, strict=True):
-            _check(section, resolved(section, value))
-    except ParameterError as error:
+        if again is None:
+            planned = sweeps.plan(choose(load(), names), given)
+        elif names or given:
+            raise ParameterError("--from takes section and parameters from the run: leave out what else names them")
+        else:
+            section, value, about = context.with_resource(repetition.plan(again.resolve()))
+            planned = [(section, [value])]
+        for section, values in planned:
+            for value in values:
+                _check(section, resolved(section, value))
+        for difference in repetition.differences(section, about) if again else ():
+            click.echo(f"warning: not as in {again}: {difference}", err=True)
+    except (ParameterError, runs.NoRunError) as error:
         raise click.UsageError(str(error)) from None
-    output, places = output.resolve(), []
     try:
-        for section, value in zip(chosen, values, strict=True):
-            known = _expected(section, resolved(section, value), output, jobs)
-            click.echo(f"{section.stem}: {section.title} (expected: about {duration(known.seconds)})")
-            if dry_run:
-                click.echo(known.table(jobs, output) + "\n")
-                continue
-            start = time.monotonic()
-            if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline, known.estimates):
-                click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
-                break
-            places.append(run(section, value, output))
-            click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
-    except (ModuleNotFoundError, OSError, RunError) as error:
-        raise click.ClickException(str(error)) from None
+        for section, values in planned:
+            for value in values:
+                known = _expected(section, resolved(section, value), output, jobs)
+                click.echo(f"{section.stem}: {section.title} (expected: about {duration(known.seconds)})")
+                if dry_run:
+                    click.echo(known.table(jobs, output) + "\n")
+                    continue
+                start = time.monotonic()
+                if left := _compute(
+                    section, resolved(section, value), output, jobs, scheduler, deadline, known.estimates
+                ):
+                    click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
+                    return places
+                places.append(run(section, value, output))
+                click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
+            if len(values) > 1 and not dry_run:
+                folder, table = sweeps.compare(values, places[-len(values) :])
+                click.echo(
+                    f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
+                )
     except KeyboardInterrupt:
         click.echo(
             f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True
@@ -160,13 +213,10 @@ def clean(output: Path, yes: bool) -> None:
 
     That is its earlier runs, runs that were stopped, damaged units, and units that no latest run has used.
     """
-    try:
-        for path in results.superfluous(output):
-            click.echo(path)
-            if yes:
-                results.remove(path)
-    except results.BusyError as error:
-        raise click.ClickException(str(error)) from None
+    for path in results.superfluous(output):
+        click.echo(path)
+        if yes:
+            results.remove(path)
 
 
 @main.group()
@@ -182,7 +232,7 @@ def mnist(source: str | None) -> None:
         from leamvd.paper import datasets
 
         click.echo(datasets.fetch_mnist(source, progress=True))
-    except (ModuleNotFoundError, RuntimeError) as error:  # a DataError is a RuntimeError
+    except RuntimeError as error:  # a DataError is one
         raise click.ClickException(str(error)) from None
 
 
@@ -195,8 +245,8 @@ def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
     try:
         click.echo(render.render(folder).resolve())
-    except (ModuleNotFoundError, OSError, RuntimeError, ValueError) as error:
-        raise click.ClickException(str(error)) from None
+    except (RuntimeError, ValueError) as error:
+        raise click.ClickException(failures.sentence(str(error))) from None
 
 
 def _check(section: Section, parameters: Mapping[str, Any]) -> None:
@@ -224,7 +274,8 @@ def _check(section: Section, parameters: Mapping[str, Any]) -> None:
                 elif parameters["source"] != "recorded":
                     bench.read(parameters["source"])
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ParameterError(f"{section.name}: {error}".replace("n_train", "n_images")) from None
+        message = failures.sentence(str(error)).replace("n_train", "n_images")
+        raise ParameterError(f"{section.name}: {message}") from None
 
 
 def _studies(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":

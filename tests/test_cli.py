@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from leamvd import cli
 from leamvd.book import results, sections
-from leamvd.book.sections import Parameter, ParameterError, read_parameters
+from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 from leamvd.paper import datasets, store
 
 CELL = """\
@@ -361,9 +361,9 @@ def test_the_cell_that_papermill_adds_is_folded(notebooks: Path) -> None:
 def test_the_terminal_is_named_where_terminals_have_names(
     named: bool, notebooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leamvd.paper import records
+    from leamvd.paper import progress
 
-    write(notebooks / "01_one.ipynb", "one", f"import os; print(os.environ.get({records.TERMINAL!r}))")
+    write(notebooks / "01_one.ipynb", "one", f"import os; print(os.environ.get({progress.TERMINAL!r}))")
     _ours, theirs = os.openpty()
     name = os.ttyname(theirs)
     if not named:
@@ -372,7 +372,7 @@ def test_the_terminal_is_named_where_terminals_have_names(
         patch.setattr(sys, "stderr", terminal)
         place = sections.run(sections.load()[0], {}, tmp_path)
     notebook = nbformat.read(place / "01_one.ipynb", 4)
-    assert notebook.cells[-1].outputs[0].text == f"{name if named else None}\n"
+    assert notebook.cells[-1].outputs[0].text == f"{name if named else ''}\n"
 
 
 def test_sections_run_once_and_in_the_order_of_the_book(notebooks: Path) -> None:

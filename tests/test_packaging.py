@@ -80,7 +80,8 @@ def test_conda_environment_has_the_same_requirements() -> None:
     assert len(given) == len(conda) + len(pip), "a requirement is given twice"
     assert given.pop("python") == SpecifierSet(PROJECT["requires-python"])
     given.pop("pip")
-    assert given == requirements(PROJECT["dependencies"], EXTRAS["paper"], EXTRAS["book"], EXTRAS["test"])
+    extras = [EXTRAS[name] for name in ("paper", "book", "dask", "test")]
+    assert given == requirements(PROJECT["dependencies"], *extras)
 
 
 def test_supported_pythons() -> None:

@@ -1,7 +1,8 @@
 """The folder of the results: what each run of a section has made, and the store of units that all runs share.
 
 ``OUTPUT/SECTION/RUN`` holds the notebook, figures and tables of one set of parameters, ``OUTPUT/SECTION/latest`` names
-the last run, ``OUTPUT/store`` holds the units and ``OUTPUT/.partial`` what is being run or was stopped.
+the last run, ``OUTPUT/SECTION/sweep-*`` put runs side by side, ``OUTPUT/store`` holds the units and ``OUTPUT/.partial``
+what is being run or was stopped.
 """
 
 import contextlib
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PARTIAL, STORE, LATEST, ABOUT = ".partial", "store", "latest", "run.json"
+SWEEP = "sweep-"
+"""How the folders begin that put the runs of a sweep side by side, in the folder of their section."""
 
 
 class BusyError(RuntimeError):
@@ -78,6 +81,7 @@ def superfluous(output: Path) -> list[Path]:
     sections = [named.parent for named in output.glob(f"*/{LATEST}")]
     kept = [latest(output, section.name) for section in sections]
     runs = {about.parent for section in sections for about in section.glob(f"*/{ABOUT}")}
+    runs |= {sweep for section in sections for sweep in section.glob(f"{SWEEP}*/")}
     studies = [study for run in kept if run for study in run.glob("study-*.json")]
     units = {unit for study in studies for unit in json.loads(study.read_text(encoding="utf-8"))["units"].values()}
     store = output / STORE

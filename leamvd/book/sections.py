@@ -1,140 +1,34 @@
-"""The notebooks as programs: the parameters they take, the values these may have, and how a notebook runs."""
+"""The notebooks as programs: what each one takes, and how it runs."""
 
-import ast
 import contextlib
 import difflib
 import hashlib
-import io
 import json
 import logging
-import math
 import os
 import re
+import shutil
 import sys
 import sysconfig
 import tempfile
-import tokenize
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from leamvd._support import checks
-from leamvd.book import results
+from leamvd._support import checks, children
+from leamvd.book import results, runs
+from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
-
-class ParameterError(ValueError):
-    """A section or parameter that does not exist, or a value that a parameter cannot take."""
+JUPYTER = ".jupyter"
+"""Folder of Jupyter's own files, while a notebook runs."""
 
 
 class RunError(RuntimeError):
     """A notebook that did not run to its end; the message says where and why."""
-
-
-def _boolean(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
-_SCALARS: dict[str, Callable[[str], object]] = {"int": int, "float": float, "bool": _boolean, "str": str}
-_TYPES = (*_SCALARS, "list[int]", "list[float]", "list[str]")
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One line of a notebook's parameters cell: ``name: type = default  # rule: description``.
-
-    Attributes
-    ----------
-    name : str
-        The notebook's variable.
-    type : str
-        ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, with ``| None`` where None is allowed.
-    default : object
-        The value that the notebook itself assigns.
-    rule : str
-        What each value must satisfy: ``a | b | PATH`` (a word, or a path that exists; ``PATH.json`` asks for that
-        ending), ``lo..hi`` (both included), ``>= x``, ``> x`` or ``any``.
-    description : str
-        One line for the reader.
-    """
-
-    name: str
-    type: str
-    default: object
-    rule: str
-    description: str
-
-    def parse(self, text: str) -> object:
-        """Return the value that `text` stands for, paths made absolute; list items are separated by commas.
-
-        Raises
-        ------
-        ParameterError
-            When the text is not of the type, or its value breaks the rule.
-        """
-        text = text.strip()
-        kind = self.type.removesuffix(" | None")
-        if text == "None" and kind != self.type:
-            return None
-        try:
-            if not kind.startswith("list["):
-                return _admit(_SCALARS[kind](text), self.rule)
-            read = _SCALARS[kind.removeprefix("list[").removesuffix("]")]
-            items = text.removeprefix("[").removesuffix("]").split(",")
-            return [_admit(read(item.strip()), self.rule) for item in items]
-        except (KeyError, ValueError):
-            exists = "; PATH must exist" if "PATH" in self.rule else ""
-            raise ParameterError(f"{self.name} must be {self.type} ({self.rule}{exists}), got {text!r}") from None
-
-
-def _admit(value: object, rule: str) -> object:
-    """Return `value`, a path made absolute; a value that breaks the rule is a ValueError."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError
-    if rule == "any":
-        return value
-    if rule.startswith(">"):
-        sign, bound = rule.split()
-        admitted = float(str(value)) > float(bound) or (sign == ">=" and float(str(value)) == float(bound))
-    elif ".." in rule:
-        low, high = map(float, rule.split(".."))
-        admitted = low <= float(str(value)) <= high
-    else:
-        words = rule.split(" | ")
-        admitted = str(value) in words
-        endings = tuple(word.removeprefix("PATH") for word in words if word.startswith("PATH"))
-        path = Path(str(value)).expanduser()
-        if not admitted and path.name.endswith(endings) and path.exists():
-            return str(path.resolve())
-    if not admitted:
-        raise ValueError
-    return value
-
-
-def read_parameters(source: str) -> dict[str, Parameter]:
-    """Return the parameters that a parameters cell declares, in its order.
-
-    Raises
-    ------
-    ValueError
-        When a statement is not a typed assignment of a literal with a comment ``# rule: description`` behind it.
-    """
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
-    parameters = {}
-    for statement in ast.parse(source).body:
-        rule, colon, description = comments.get(statement.end_lineno or 0, "").partition(": ")
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value) if (
-                colon and (kind := ast.unparse(annotation)).removesuffix(" | None") in _TYPES
-            ):
-                parameters[name] = Parameter(name, kind, ast.literal_eval(value), rule, description)
-            case _:
-                raise ValueError(f"not `name: type = value  # rule: description`: {ast.unparse(statement)!r}")
-    return parameters
 
 
 @dataclass(frozen=True)
@@ -255,16 +149,17 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
     checks.needs("running a notebook", "book", "papermill", "ipykernel", "myst_nb")
     name = _run_name(section, values)
     with results.working_folder(output, f"{section.stem}-{name}") as work:
-        for study in work.glob("study-*.json"):  # of another version of the code, perhaps
-            study.unlink()
-        for reading, text in _readings(values).items():  # they are named as seen from the caller's folder
+        for left in (*work.glob(".*"), *work.glob("study-*.json")):  # by a run that was killed, or by other code
+            results.remove(left)
+        readings = _readings(values)
+        for reading, text in readings.items():  # they are named as seen from the caller's folder
             if not Path(reading).is_absolute():
                 (work / reading).parent.mkdir(parents=True, exist_ok=True)
                 (work / reading).write_text(text, encoding="utf-8")
         _execute(section, values, work, output / results.STORE)
-        about = {"section": section.name, "notebook": section.fingerprint, "parameters": resolved(section, values)}
-        about |= {"studies": sorted(study.name for study in work.glob("study-*.json"))}
+        about = runs.describe(section.name, section.fingerprint, resolved(section, values), readings, work)
         (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        shutil.rmtree(work / JUPYTER)
         return results.publish(work, output, section.stem, name)
 
 
@@ -292,7 +187,6 @@ def _run_name(section: Section, values: Mapping[str, object]) -> str:
 
 def _execute(section: Section, values: Mapping[str, object], work: Path, store: Path) -> None:
     import papermill  # half a second
-    from nbclient.exceptions import DeadKernelError
 
     notebook = work / f"{section.stem}.ipynb"
     # papermill warns about parameters that its own parser of the cell cannot read; `assign` has checked them all.
@@ -300,7 +194,7 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
     # A path relative to the working folder: nothing in the notebook then depends on where the results lie.
     given = dict(values) | ({"output": "."} if "output" in section.parameters else {})
     try:
-        with _environment(store):
+        with _environment(store, work / JUPYTER):
             papermill.execute_notebook(
                 section.path,
                 notebook,
@@ -309,28 +203,45 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
                 language="python",
                 cwd=work,
                 extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes; what a cell says is in the notebook
+                kernel_manager_class=_kernel_manager(),
             )
     except papermill.PapermillExecutionError as error:
         place = f"{section.stem}, cell In [{error.exec_count}]"
         raise RunError(f"{place}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
-    except DeadKernelError:
+    except RuntimeError:  # nbclient's DeadKernelError, or that of a kernel that dies while it starts
         raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
     _finish(notebook, values)
 
 
+def _kernel_manager() -> type:
+    """Return what starts a kernel: of this interpreter, whatever the user has registered, and ending with this process.
+
+    ipykernel looks once a second, and never ends where this process ends before it first looks.
+    """
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    program = "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
+
+    class Manager(AsyncKernelManager):
+        kernel_spec = KernelSpec(argv=[*children.command(program), "-f", "{connection_file}"], language="python")
+
+    return Manager
+
+
 @contextlib.contextmanager
-def _environment(store: Path) -> Iterator[None]:
-    """Set what the kernel finds in its environment."""
+def _environment(store: Path, jupyter: Path) -> Iterator[None]:
+    """Set what the kernel finds in its environment; nothing is written to the user's home, and no settings are read."""
     from leamvd.paper import progress, records
 
     before = dict(os.environ)
-    # Figures go into the notebook whatever backend the caller's shell asks for, and the kernel is this interpreter's
-    # own, not one that the user has registered under the same name. The last entry silences the debugger's advice.
+    # Figures go into the notebook whatever backend the caller's shell asks for. The last entry silences the debugger's
+    # advice.
     os.environ |= {
         records.STORE: str(store),
         progress.TERMINAL: "",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "JUPYTER_PREFER_ENV_PATH": "1",
+        **dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"), str(jupyter)),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
@@ -355,12 +266,19 @@ def _finish(notebook: Path, values: Mapping[str, object]) -> None:
         if "injected-parameters" in metadata.get("tags", []):
             metadata["tags"].append("hide-input")
             metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
-    home, package = Path.home(), Path(__file__).parents[2]
+    home, package = _home(), Path(__file__).parents[2]
     places = [home, package, sysconfig.get_path("purelib"), tempfile.gettempdir(), notebook.parent, *values.values()]
     paths = map(Path, map(str, places))
     names = {str(path): "~" if path == home else path.name for path in paths if path.is_absolute() and path.name}
     content = _shortened(content, names | {folder.replace("\\", "\\\\"): name for folder, name in names.items()})
     notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # not every user has one
+        return Path()
 
 
 def _shortened(content: Any, names: Mapping[str, str]) -> Any:

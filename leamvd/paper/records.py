@@ -250,8 +250,10 @@ def _settings(method: str, training: Training, reading: Reading) -> dict[str, An
 
 
 def recorded(name: str, table: str = "runs") -> pd.DataFrame:
-    """Return a table of a run that ships with the notebooks: ``notebooks/recorded/NAME/TABLE.csv``."""
-    return read_table(recorded_folder(name) / f"{table}.csv")
+    """Return a table of a run that ships with the notebooks: ``notebooks/recorded/NAME/TABLE.csv``, or ``.csv.xz``."""
+    plain = recorded_folder(name) / f"{table}.csv"
+    compressed = plain.with_suffix(".csv.xz")
+    return read_table(compressed if compressed.is_file() else plain)
 
 
 def recorded_folder(name: str) -> Path:
