@@ -22,7 +22,7 @@ from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import estimate as module
 from leamvd.paper import records, units
-from leamvd.paper.estimate import Generation, estimate
+from leamvd.paper.estimate import Estimate, Generation, estimate
 from leamvd.paper.studies import Study, Unit, images
 from leamvd.paper.units import Part, Task
 
@@ -55,7 +55,7 @@ def only(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
     def generation(*arguments: Any) -> Generation:
         asked = real(*arguments)
-        return asked._replace(seconds=seconds, decomposition=float(name == "decomposition"))
+        return asked._replace(start=0.0, seconds=seconds, decomposition=float(name == "decomposition"))
 
     monkeypatch.setattr(module, "generation", generation)
 
@@ -164,15 +164,25 @@ def test_a_large_problem_is_extrapolated(monkeypatch: pytest.MonkeyPatch) -> Non
     assert now < 2
 
 
-def test_units_wait_for_those_below_and_for_a_process() -> None:
+def test_units_wait_for_those_below_and_for_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two, three, other = (
         Unit("cd", "own", 1, 0), Unit("cd", "own", 2, 0), Unit("cd", "own", 3, 0), Unit("lea-mvd", "own", 1, 0)
     )  # fmt: skip
     seconds = {one: 3.0, two: 2.0, three: 1.0, other: 4.0}
     assert module._span(seconds, 1) == 10
+    monkeypatch.setattr(module, "_START", 0.0)
     assert module._span(seconds, 2) == 6, "layers of a stack one after the other, the other method beside them"
     assert module._span({two: 2.0, other: 4.0}, 2) == 4, "the layer below is stored"
     assert module._span({}, 2) == 0
+    monkeypatch.setattr(module, "_START", 5.0)
+    assert (module._span(seconds, 2), module._span(seconds, 1)) == (11, 10), "several processes have to start"
+
+
+def test_parts_of_the_time_on_several_processes() -> None:
+    one, two, three = (Unit("cd", "own", layer, 0) for layer in (1, 2, 3))
+    known = Estimate({one: 6.0, two: 2.0}, 4.0, 0, 0)
+    assert [known.share(unit) for unit in (one, two, three)] == [3, 1, 0]
+    assert Estimate({}, 0.0, 0, 0).share(one) == 0
 
 
 def test_nothing_is_timed_for_what_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +288,7 @@ def test_sections_without_studies_are_estimated_for_their_parameters(tmp_path: P
         number, unit = result.output.rpartition("in all")[2].split()
         return float(number) * {"s": 1, "min": 60, "h": 3600, "days": 86400}[unit]
 
-    assert seconds("esd", "-p", "n_tournaments=20000000") > seconds("esd", "-p", "n_tournaments=1000") + 1
+    assert seconds("esd", "-p", "n_tournaments=20000000") > seconds("esd", "-p", "n_tournaments=1000")
     assert seconds("directions", "-p", "n_populations=3000") > 3 * seconds("directions", "-p", "n_populations=10")
     assert seconds("directions", "-p", "n_gen=2000") > 3 * seconds("directions", "-p", "n_gen=20")
     measured = ("linear-cost", "-p", "source=measured")

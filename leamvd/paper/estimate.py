@@ -41,6 +41,9 @@ _POPULATION_BYTES = 2**25
 _MATRIX, _DECOMPOSED = 2000, 1000
 """Variables of the largest covariance matrices that are timed in a generation, and when they are decomposed."""
 
+_START = 2.5
+"""Seconds until processes, where there are several, have imported what they need, on a processor of 2024."""
+
 _IMPROVING = 0.5
 """Part of the generations taken to find a new best, after which errors are recorded anew."""
 
@@ -55,6 +58,10 @@ class Estimate(NamedTuple):
     total: float  # seconds of all, on so many processes
     memory: int  # bytes, at the peak
     disk: int  # bytes
+
+    def share(self, unit: Unit) -> float:
+        """Return the unit's part of the total, so that those of all units are the total."""
+        return self.seconds.get(unit, 0.0) * self.total / (sum(self.seconds.values()) or 1.0)
 
 
 def estimate(tasks: Mapping[Unit, Task], stored: set[Unit], data: Dataset, *, jobs: int | None = None) -> Estimate:
@@ -87,7 +94,7 @@ def estimate(tasks: Mapping[Unit, Task], stored: set[Unit], data: Dataset, *, jo
 
 def _span(seconds: Mapping[Unit, float], jobs: int) -> float:
     """Return the time on so many processes, each of which takes the next unit whose layers below are done."""
-    free, left, ends = [0.0] * jobs, list(seconds), dict[Unit, float]()
+    free, left, ends = [_START * (jobs > 1)] * jobs, list(seconds), dict[Unit, float]()
     while left:
         now = heapq.heappop(free)
         starts = {

@@ -127,7 +127,7 @@ def _computed(
     awaited: Estimate | None = None,
 ) -> dict[Unit, bytes]:
     n_gen = {unit.name: study.reading_of(unit.method).n_gen for unit in study.units()}
-    weights = awaited and {unit.name: awaited.seconds.get(unit, 0.0) for unit in study.units()}
+    weights = awaited and {unit.name: awaited.share(unit) for unit in study.units()}
     with (
         Progress(study.section, n_gen, show=show, seconds=weights) as progress,
         workers.start(data, jobs=jobs, scheduler=scheduler) as there,
