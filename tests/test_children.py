@@ -81,6 +81,8 @@ def test_a_kernel_and_its_workers_end_with_a_command_that_is_killed(
     write(tmp_path / "notebooks" / "01_one.ipynb", "one", SEARCH)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"), prepend=os.pathsep)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     with started(tmp_path / "notebooks", "reproduce") as process:
         deadline = time.monotonic() + 60
         while len(told := [*tmp_path.glob("results/.partial/01_one-*/*.pid")]) < 3 and time.monotonic() < deadline:
@@ -91,3 +93,4 @@ def test_a_kernel_and_its_workers_end_with_a_command_that_is_killed(
         assert all(map(alive, pids))
         process.send_signal(signal.SIGKILL)
         assert seconds_until_gone(pids) < 5
+    assert list((tmp_path / "temporary").iterdir()) == []

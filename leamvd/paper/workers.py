@@ -114,15 +114,14 @@ class _Processes:
         place = next(i for i, last in enumerate(self._futures) if last is None or last.done())
         with contextlib.suppress(BrokenProcessPool):  # its process has died
             if place in self._pools:
-                return self._sent(place, order)
+                return self._sent(place, order, None)
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(1, mp_context=context, initializer=_start, initargs=(self._n_threads,))
-        pool.submit(_keep, self._data)  # among `initargs` it would wait forever for a process that dies at its start
-        self._pools[place] = pool
-        return self._sent(place, order)
+        self._pools[place] = ProcessPoolExecutor(1, context, initializer=_start, initargs=(self._n_threads,))
+        # among `initargs` the images would wait forever to be read by a process that dies at its start
+        return self._sent(place, order, self._data)
 
-    def _sent(self, place: int, order: Order) -> "Future[Part]":
-        future = self._pools[place].submit(_advance, *order[:-1])
+    def _sent(self, place: int, order: Order, data: Dataset | None) -> "Future[Part]":
+        future = self._pools[place].submit(_advance, data, *order[:-1])
         self._futures[place] = future
         return future
 
@@ -145,11 +144,9 @@ def _start(n_threads: int) -> None:
     share(n_threads)
 
 
-def _keep(data: Dataset) -> None:
-    _kept.append(data)
-
-
-def _advance(task: Task, below: Sequence[bytes], begun: Part | None, seconds: float) -> Part:
+def _advance(data: Dataset | None, task: Task, below: Sequence[bytes], begun: Part | None, seconds: float) -> Part:
+    if data is not None:
+        _kept.append(data)
     return advance(task, _kept[0], below, begun, seconds=seconds)
 
 
