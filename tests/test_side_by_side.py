@@ -7,6 +7,7 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from quick_runs import SMALL, execute, leamvd, view
 
@@ -141,6 +142,14 @@ def test_bold_is_what_leaves_one_out(output: Path, monkeypatch: pytest.MonkeyPat
     result = leamvd("compare", str(section / "a"), str(section / "b"))
     text = Path(result.stdout.strip()).read_text(encoding="utf-8")
     assert re.findall(r'class="differs">([^<]+)<', text) == ["1.2 [1.01, 1.3]", "0.8 [0.7, 0.99]"]
+
+
+def test_a_run_says_what_it_was_made_with(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = runs.read(output / "03_mnist_7x7" / "a").about["made_with"]
+    assert made["numpy"] == np.__version__
+    assert made == runs.made_with()
+    monkeypatch.setattr(runs, "_PACKAGES", ("numpy", "no-such-package"))
+    assert runs.made_with().keys() == {"code", "commit", "Python", "machine", "numpy"}
 
 
 def test_latest_is_the_last_run(output: Path) -> None:
