@@ -147,7 +147,7 @@ def test_bold_is_what_leaves_one_out(output: Path, monkeypatch: pytest.MonkeyPat
 def test_a_run_says_what_it_was_made_with(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = runs.read(output / "03_mnist_7x7" / "a").about["made_with"]
     assert made["numpy"] == np.__version__
-    assert made == runs.made_with()
+    assert made | {"commit": ""} == runs.made_with() | {"commit": ""}
     monkeypatch.setattr(runs, "_PACKAGES", ("numpy", "no-such-package"))
     assert runs.made_with().keys() == {"code", "commit", "Python", "machine", "numpy"}
 
