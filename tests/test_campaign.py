@@ -22,7 +22,7 @@ from small_studies import SMALL, TINY
 from leamvd import cli
 from leamvd.paper import campaign, records, workers
 from leamvd.paper.records import addresses, compute, run, store
-from leamvd.paper.store import RECORDS, WEIGHTS
+from leamvd.paper.store import RECORDS, WEIGHTS, Store, address, checkpoint
 from leamvd.paper.studies import Study, Unit, images
 from leamvd.paper.units import Part
 from leamvd.paper.workers import Order, WorkerError
@@ -99,6 +99,14 @@ def test_when_time_is_over_what_is_left_is_said_and_the_next_call_goes_on(
     equals(whole, tmp_path)
 
 
+def test_the_latest_of_several_checkpoints_is_gone_on_from(tmp_path: Path) -> None:
+    at, folder = address("unit", {"seed": 1}), Store(tmp_path).unfinished
+    for iteration in (9, 10, 2):
+        folder.write(checkpoint(at, iteration), {RECORDS: b"", WEIGHTS: b""})
+    folder.write(address("unit-iteration3", {}), {RECORDS: b"", WEIGHTS: b""})  # another unit's
+    assert folder.checkpoints(at) == [checkpoint(at, iteration) for iteration in (10, 9, 2)]
+
+
 def test_a_call_does_not_outlast_its_time_by_more_than_an_iteration() -> None:
     study = dataclasses.replace(SMALL, reading=dataclasses.replace(SMALL.reading, n_gen=2000))
     task = records.task(study, Unit("lea-mvd", "own", 1, 3))
@@ -151,19 +159,21 @@ def test_two_jobs(whole: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
     )
 
 
-def kill_after_submit(monkeypatch: pytest.MonkeyPatch, which: Callable[[int], bool]) -> None:
-    """Kill the process of the n-th submitted unit while it computes, where `which` says so."""
-    count = iter(range(1000))
+def kill_after_submit(monkeypatch: pytest.MonkeyPatch, which: Callable[[int], bool]) -> list[Order]:
+    """Kill the process of the n-th submitted unit while it computes, where `which` says so; return the orders."""
+    submitted: list[Order] = []
     submit = workers._Processes.submit
 
     def killed(self: Any, order: Order) -> Any:
         future = submit(self, order)
-        if which(next(count)):
+        submitted.append(order)
+        if which(len(submitted) - 1):
             pool = self._pools[self._futures.index(future)]
             os.kill(next(iter(pool._processes)), signal.SIGKILL)
         return future
 
     monkeypatch.setattr(workers._Processes, "submit", killed)
+    return submitted
 
 
 def test_a_process_that_is_killed_costs_its_unit_alone(
@@ -180,9 +190,10 @@ def test_a_process_that_is_killed_costs_its_unit_alone(
 
 
 def test_a_unit_that_kills_every_process_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kill_after_submit(monkeypatch, lambda n: True)
+    submitted = kill_after_submit(monkeypatch, lambda n: True)
     with pytest.raises(WorkerError, match=r"seed3: its process has died 3 times; is memory short\?"):
         compute(dataclasses.replace(SMALL, methods=("cd",)), tmp_path, jobs=2)
+    assert len(submitted) == 3
 
 
 def test_an_error_in_a_process_is_the_callers(tmp_path: Path) -> None:

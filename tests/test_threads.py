@@ -309,3 +309,13 @@ def test_kernels_on_one_thread_and_on_two_give_the_same_bits(
     for one, two in zip(*states, strict=True):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+def test_a_process_that_shares_the_machine_uses_its_part_of_the_threads() -> None:
+    program = (
+        "import numba, scipy.linalg; from threadpoolctl import threadpool_info\n"
+        "from leamvd._support.threads import share, thread_count\n"
+        "share(1); print(thread_count(None), numba.get_num_threads(), *{i['num_threads'] for i in threadpool_info()})"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(run.stdout.split()) == {"1"}
