@@ -21,7 +21,7 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection di
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test accept lint coverage lock clean
+.PHONY: help book bench test chaos accept lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench: $(INSTALLED)  ## Measure time and memory here, baselines too where instal
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
 	LEAMVD_RESULTS=$(CURDIR)/_build/nbval $(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
+
+chaos: $(INSTALLED)  ## Kill the command, its jobs and kernels a hundred times at random; compare what is stored
+	$(BIN)/python tests/chaos.py 100
 
 accept: $(INSTALLED)  ## Take the outputs and figures of a new quick run as the right ones
 	rm -rf results/accept && $(BIN)/leamvd reproduce --profile quick --output results/accept

@@ -1,11 +1,12 @@
 """The command ``leamvd``: list, rerun and clean up sections, fetch the data, measure costs, render the book."""
 
 import math
+import os
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leamvd._support import checks
 
@@ -16,18 +17,38 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import commands, render, repetition, results, runs, sweeps
+from leamvd.book import commands, failures, render, repetition, reproduction, results, runs, sweeps
 from leamvd.book.parameters import ParameterError
 from leamvd.book.sections import RunError, Section, choose, load, resolved, run
-
-if TYPE_CHECKING:
-    from leamvd.paper.studies import Study
 
 BENCH = "linear-cost"
 """The section that measures costs."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def _check_encoding(*names: str) -> None:
+    for name in names:
+        if os.fsencode(name).decode(errors="replace") != name:
+            raise click.UsageError(f"names must be in UTF-8: rename {os.fsencode(name)!r}")
+
+
+class _Commands(click.Group):
+    """Ends in one sentence where files and folders are the matter, or a notebook did not run to its end."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        _check_encoding(*args)
+        return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            _check_encoding(str(Path.cwd()))
+            return super().invoke(context)
+        except BrokenPipeError:  # the reader of the output has seen enough
+            raise
+        except (ModuleNotFoundError, OSError, RunError, results.CleanError) as error:
+            raise click.ClickException(failures.sentence(str(error))) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="leamvd")
 def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
@@ -39,10 +60,9 @@ for command in (commands.compare, commands.record, commands.verify):
 
 @main.command("list")
 def list_() -> None:
-    """Show the sections and their parameters."""
+    """Show the sections and their parameters; `leamvd reproduce --dry-run` shows what they take."""
     for section in load():
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
-        click.echo(f"    expected time: {_expected(section)}")
         rows = [
             (p.name, p.type, repr(p.default), p.allowed, p.description)
             for p in section.parameters.values()
@@ -83,6 +103,7 @@ def list_() -> None:
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=math.inf,
     help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
 )  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what is stored, and what the rest takes here; run nothing.")
 @click.pass_context
 def reproduce(
     context: click.Context,
@@ -95,6 +116,7 @@ def reproduce(
     scheduler: str | None = None,
     minutes: float = math.inf,
     again: Path | None = None,
+    dry_run: bool = False,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
@@ -106,17 +128,18 @@ def reproduce(
     output = output.resolve()
     places: list[Path] = []
     try:
-        given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
+        texts = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
         if again is None:
-            planned = sweeps.plan(choose(load(), names), given)
-        elif names or given:
+            planned = sweeps.plan(choose(load(), names), texts)
+        elif names or texts:
             raise ParameterError("--from takes section and parameters from the run: leave out what else names them")
         else:
             section, value, about = context.with_resource(repetition.plan(again.resolve()))
             planned = [(section, [value])]
         for section, values in planned:
             for value in values:
-                _check(section, resolved(section, value))
+                reproduction.check(section, resolved(section, value))
+                _measurements(section, resolved(section, value))
         for difference in repetition.differences(section, about) if again else ():
             click.echo(f"warning: not as in {again}: {difference}", err=True)
     except (ParameterError, runs.NoRunError) as error:
@@ -124,21 +147,24 @@ def reproduce(
     try:
         for section, values in planned:
             for value, label in zip(values, sweeps.labels(values), strict=True):
+                given = resolved(section, value)
+                known = reproduction.expect(section, given, _measurements(section, given), output, jobs)
                 title = ", ".join(filter(None, [section.title, label]))
-                click.echo(f"{section.stem}: {title} (expected: {_expected(section)})")
+                click.echo(f"{section.stem}: {title} (expected: about {known.duration})")
+                if dry_run:
+                    click.echo(known.table(jobs, output) + "\n")
+                    continue
                 start = time.monotonic()
-                if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
+                if left := reproduction.compute(section, given, output, jobs, scheduler, deadline, known.estimates):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
                     return places
                 places.append(run(section, value, output))
                 click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
-            if len(values) > 1:
+            if len(values) > 1 and not dry_run:
                 folder, table = sweeps.compare(values, places[-len(values) :])
                 click.echo(
                     f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
                 )
-    except (ModuleNotFoundError, OSError, RunError) as error:
-        raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         click.echo(
             f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True
@@ -182,13 +208,10 @@ def clean(output: Path, yes: bool) -> None:
 
     That is its earlier runs, runs that were stopped, damaged units, and units that no latest run has used.
     """
-    try:
-        for path in results.superfluous(output):
-            click.echo(path)
-            if yes:
-                results.remove(path)
-    except results.BusyError as error:
-        raise click.ClickException(str(error)) from None
+    for path in results.superfluous(output):
+        click.echo(path)
+        if yes:
+            results.remove(path)
 
 
 @main.group()
@@ -204,7 +227,7 @@ def mnist(source: str | None) -> None:
         from leamvd.paper import datasets
 
         click.echo(datasets.fetch_mnist(source, progress=True))
-    except (ModuleNotFoundError, RuntimeError) as error:  # a DataError is a RuntimeError
+    except RuntimeError as error:  # a DataError is one
         raise click.ClickException(str(error)) from None
 
 
@@ -217,68 +240,23 @@ def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
     try:
         click.echo(render.render(folder).resolve())
-    except (ModuleNotFoundError, OSError, RuntimeError, ValueError) as error:
-        raise click.ClickException(str(error)) from None
+    except (RuntimeError, ValueError) as error:
+        raise click.ClickException(failures.sentence(str(error))) from None
 
 
-def _check(section: Section, parameters: Mapping[str, Any]) -> None:
-    """Refuse what the section's experiments would refuse once they are reached."""
+def _measurements(section: Section, parameters: Mapping[str, Any]) -> tuple[int, float]:
+    """Return how much the section measures anew, in jobs of the bench and seconds; refuse what the bench refuses."""
+    if section.name != BENCH or parameters["source"] == "recorded":
+        return 0, 0.0
+    from leamvd import bench
+
     try:
-        for method in parameters.get("methods") or ():
-            if ".." in Path(method.partition(":")[2]).parts:
-                raise ValueError(f"methods must name a reading in this folder, or by its full path, got {method!r}")
-        match section.name:
-            case "directions":
-                from leamvd.paper import search_directions
-
-                plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
-                next(plan.run(plan.seeds[0]))
-            case "mnist-7x7" | "mnist-28x28":
-                from leamvd.paper import studies
-
-                studies.images(_studies(section, parameters)[0])
-            case "linear-cost":
-                from leamvd import bench
-                from leamvd.bench import optimizers
-
-                if parameters["source"] == "measured":
-                    optimizers.jobs(parameters["profile"], parameters["methods"], parameters["sizes"])
-                elif parameters["source"] != "recorded":
-                    bench.read(parameters["source"])
+        if parameters["source"] == "measured":
+            return bench.expected(parameters["profile"], parameters["methods"], parameters["sizes"])
+        bench.read(parameters["source"])
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ParameterError(f"{section.name}: {error}".replace("n_train", "n_images")) from None
-
-
-def _studies(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
-    """Return the studies whose records a section shows."""
-    if section.name not in ("mnist-7x7", "mnist-28x28"):
-        return []
-    from leamvd.paper import comparison, studies
-
-    study = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
-    return [study, comparison.smaller(study)] if section.name == "mnist-28x28" else [study]
-
-
-def _compute(
-    section: Section,
-    parameters: Mapping[str, Any],
-    output: Path,
-    jobs: int | None,
-    scheduler: str | None,
-    deadline: float,
-) -> str | None:
-    """Compute what the section's studies have not stored, and return what is left if time is over."""
-    for study in _studies(section, parameters):
-        from leamvd.paper import records, workers
-
-        try:
-            seconds = deadline - time.monotonic()
-            left = records.compute(study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True)
-        except workers.WorkerError as error:
-            raise RunError(str(error)) from None
-        if left:
-            return f"{len(left)} of {len(study.units())} units are left, and the notebook"
-    return "the notebook is left" if time.monotonic() >= deadline else None
+        raise reproduction.refused(section, error) from None
+    return 0, 0.0
 
 
 def _split(setting: str) -> tuple[str, str]:
@@ -286,10 +264,6 @@ def _split(setting: str) -> tuple[str, str]:
     if not sign:
         raise ParameterError(f"-p takes NAME=VALUE, got {setting!r}")
     return name.strip(), text
-
-
-def _expected(section: Section) -> str:
-    return ", ".join(f"{profile} about {section.minutes[profile]:g} min" for profile in ("quick", "paper"))
 
 
 if __name__ == "__main__":

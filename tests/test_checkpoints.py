@@ -293,6 +293,79 @@ def test_a_place_that_cannot_be_written_to_is_named_before_anything_runs(name: s
         run(killed_after(0), checkpoint=tmp_path)
 
 
+# ---- two searches and one file
+
+WAITING = """
+import sys, time
+import leamvd
+def fun(x):
+    print("runs", flush=True)
+    time.sleep(600)
+leamvd.minimize(fun, [0.0] * 6, checkpoint=sys.argv[1])
+"""
+RUNS = r"checkpoint is that of a search that runs now: wait for its end, or name another file: '.*run\.npz'"
+
+
+def test_the_file_of_another_process_is_refused_until_that_one_ends(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    run(n_gen=3, checkpoint=path)
+    before = path.read_bytes()
+    command = [sys.executable, "-c", WAITING.replace("[0.0] * 6", f"{X0.tolist()}, seed=1"), str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "runs\n"
+        with pytest.raises(BlockingIOError, match=RUNS):
+            run(killed_after(0), checkpoint=path)
+        assert path.read_bytes() == before
+        process.kill()
+    assert_same(run(checkpoint=path), run())
+    assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_the_file_of_a_search_of_this_process_is_refused(tmp_path: Path) -> None:
+    def within(x: Any) -> float:
+        with pytest.raises(BlockingIOError, match=RUNS):
+            run(killed_after(0), checkpoint=tmp_path / "run.npz")
+        return point(x)
+
+    assert_same(run(within, n_gen=2, checkpoint=tmp_path / "run.npz"), run(n_gen=2))
+
+
+def test_after_an_error_the_file_is_free(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(Killed):
+            run(killed_after(30), checkpoint=tmp_path / "run.npz")
+    assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be removed there")
+def test_a_lock_on_a_file_that_is_removed_meanwhile_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    lock, flock, removed = tmp_path / "lock", fcntl.flock, []
+
+    def end_first(descriptor: int, how: int) -> None:
+        if not removed:
+            removed.append(lock.unlink())
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", end_first)
+    first = checkpoints._lock(lock)
+    with pytest.raises(BlockingIOError):
+        checkpoints._lock(lock)
+    os.close(first)
+    os.close(checkpoints._lock(lock))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has locks everywhere")
+def test_a_file_system_without_locks_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    assert_same(run(n_gen=3, checkpoint=tmp_path / "run.npz"), run(n_gen=3))
+
+
 @pytest.mark.parametrize("method", ["cma-es", "sep-cma-es"])
 def test_pycmas_optimizers_have_no_checkpoints(method: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"checkpoint must be None for <CMAES.*a pickle, which is not safe to load"):

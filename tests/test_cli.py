@@ -47,7 +47,7 @@ while not go.exists():
 def write(path: Path, name: str, *code: str, cell: str = CELL) -> None:
     first = nbformat.v4.new_code_cell(cell, metadata={"tags": ["parameters"]})
     notebook = nbformat.v4.new_notebook(cells=[first, *map(nbformat.v4.new_code_cell, code)])
-    notebook.metadata["leamvd"] = {"title": f"Section {name}", "section": name, "minutes": {"quick": 0.5, "paper": 60}}
+    notebook.metadata["leamvd"] = {"title": f"Section {name}", "section": name}
     nbformat.write(notebook, path)
 
 
@@ -173,7 +173,7 @@ def test_list(notebooks: Path) -> None:
     write(notebooks / "01_one.ipynb", "one")
     result = leamvd("list")
     assert result.exit_code == 0
-    for part in ("one", "01_one", "Section one", "quick about 0.5 min, paper about 60 min"):
+    for part in ("one", "01_one", "Section one"):
         assert part in result.output
     for parameter in read_parameters(CELL).values():
         row = [line for line in result.output.splitlines() if line.split()[:1] == [parameter.name]]
@@ -476,6 +476,77 @@ _ = run(Study(n_images=40, layers=(3,), methods=("cd",), training=training, read
     assert (output / "store" / unit).exists()
     assert (view(output) / "01_one.ipynb").exists()
     assert leamvd("clean").output == ""
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """Two runs of a section, with a unit each and one that was damaged."""
+    for run, unit in (("a", "cd-layer1-1"), ("b", "cd-layer1-2")):
+        with results.working_folder(tmp_path, f"one-{run}") as work:
+            (work / "study-1.json").write_text(json.dumps({"units": {"cd": unit}}))
+            (work / "run.json").write_text(json.dumps({"studies": ["study-1.json"]}))
+            results.publish(work, tmp_path, "one", run)
+        (tmp_path / "store" / unit).mkdir(parents=True)
+    (tmp_path / "store" / "damaged" / "x").mkdir(parents=True)
+    return tmp_path
+
+
+def listed(output: Path) -> list[str]:
+    result = leamvd("clean", "--output", str(output))
+    assert result.exit_code == 0, result.stderr
+    return [str(Path(line).relative_to(output)) for line in result.output.splitlines()]
+
+
+def test_clean_lists_what_was_stopped_damaged_and_left_by_kills(output: Path) -> None:
+    (output / "store" / "unfinished" / "cd-layer1-9-iteration3").mkdir(parents=True)
+    for left in ("store/.cd-layer1-7-x", "one/.latest-x"):
+        (output / left).mkdir()
+    wanted = [".partial", "one/.latest-x", "one/a", "store/.cd-layer1-7-x", "store/cd-layer1-1", "store/damaged"]
+    assert listed(output) == [*wanted, "store/unfinished"]
+    assert leamvd("clean", "--output", str(output), "--yes").exit_code == 0
+    assert listed(output) == []
+    assert results.latest(output, "one") == output / "one" / "b"
+    assert (output / "store" / "cd-layer1-2").exists()
+
+
+def test_clean_removes_a_link_and_not_what_it_leads_to(output: Path) -> None:
+    elsewhere = output.parent / "elsewhere"
+    (output / "store" / "cd-layer1-1").rename(elsewhere)
+    (output / "store" / "cd-layer1-1").symlink_to(elsewhere)
+    assert leamvd("clean", "--output", str(output), "--yes").exit_code == 0
+    assert not (output / "store" / "cd-layer1-1").is_symlink()
+    assert elsewhere.is_dir()
+
+
+@pytest.mark.parametrize("damaged", ["latest", "b/run.json", "b/study-1.json"])
+@pytest.mark.parametrize("content", ["", "{}", "nowhere"])
+def test_clean_removes_nothing_where_it_cannot_know_what_is_needed(output: Path, damaged: str, content: str) -> None:
+    (output / "one" / damaged).write_text(content)
+    result = leamvd("clean", "--output", str(output), "--yes")
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {output}/one/latest names no whole run: run its section again, then clean\n"
+    assert all((output / "store" / unit).exists() for unit in ("cd-layer1-1", "cd-layer1-2"))
+
+
+def test_clean_refuses_a_folder_of_something_else(tmp_path: Path) -> None:
+    assert listed(tmp_path) == []
+    (tmp_path / "store" / "locks").mkdir(parents=True)
+    result = leamvd("clean", "--output", str(tmp_path), "--yes")
+    assert result.exit_code == 1
+    assert "holds no results: name the folder that `leamvd reproduce` has filled" in result.stderr
+    assert (tmp_path / "store" / "locks").exists()
+
+
+def test_a_run_that_was_moved_aside_when_its_successor_was_killed_is_the_latest(output: Path) -> None:
+    aside = output / ".partial" / "one-b.replaced"
+    (output / "one" / "b").rename(aside)
+    assert results.latest(output, "one") == aside
+    locks = [f".partial/{name}.lock" for name in ("one-a", "one-b", "one.publish")]
+    assert listed(output) == [*locks, "one/a", "store/cd-layer1-1", "store/damaged"]
+    with results.working_folder(output, "one-b") as work:
+        (work / "figure").touch()
+        assert (results.publish(work, output, "one", "b") / "figure").exists()
+    assert not aside.exists()
 
 
 def test_the_kernel_knows_the_store_and_the_callers_folder(

@@ -103,3 +103,14 @@ def test_signed_pictures_are_white_at_zero():
     assert image.get_clim() == (-1, 1)
     assert np.allclose(image.cmap(image.norm(0.0))[:3], 0.97, atol=0.02)
     assert image.get_cmap().name == "RdBu_r"
+
+
+@pytest.mark.parametrize("name", ["a$_$b", "a$x$b", "$", "a_b^c", r"a\b", "<b>&|`"])
+def test_names_of_readings_are_shown_as_they_are(name):
+    method = f"lea-mvd:{name}.json"
+    errors = comparison.errors(bands(methods=(method,)), "", "")
+    pictures = comparison.pictures({method: np.zeros((2, 4, 4))}, "")
+    texts = [*errors.legends[0].get_texts(), *(text for axes in pictures.axes for text in axes.texts)]
+    for figure in (errors, pictures):
+        figure.canvas.draw()
+    assert [text._preprocess_math(text.get_text()) for text in texts] == [(method, False)] * 2

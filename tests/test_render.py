@@ -5,8 +5,12 @@ import base64
 import copy
 import dataclasses
 import io
+import os
 import pkgutil
 import re
+import signal
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -30,10 +34,11 @@ PROSE = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book")
 
 # Modules that a reader meets elsewhere: through the package itself, or at the command line.
 NOT_LISTED = {
-    "_support", "_support.checks", "_support.compile", "_support.interrupts", "_support.threads", "book",
-    "book.results", "book.render", "book.sections", "cli", "networks", "networks.logistic", "notebooks", "optimizers",
-    "optimizers.checkpoints", "optimizers.evaluation", "optimizers.lea_mvd", "optimizers.minimize",
-    "optimizers.reading", "optimizers.state", "paper", "paper.figures",
+    "_support", "_support.checks", "_support.children", "_support.compile", "_support.interrupts", "_support.threads",
+    "book", "book.failures", "book.results", "book.render",
+    "book.reproduction", "book.sections", "cli", "networks", "networks.logistic",
+    "notebooks", "optimizers", "optimizers.checkpoints", "optimizers.evaluation", "optimizers.lea_mvd",
+    "optimizers.minimize", "optimizers.reading", "optimizers.state", "paper", "paper.figures",
 }  # fmt: skip
 
 
@@ -337,6 +342,86 @@ def test_results_take_the_place_of_the_clones_own_notebooks(tmp_path: Path, monk
     for given in (results, None):
         with pytest.raises(ValueError, match=rf"notebooks/{STEMS[1]}\.ipynb cannot be shown"):
             render.render(given, output)
+
+
+# A build that takes no time; the process kills itself in it, or before one of the renames.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from leamvd.book import render
+step, rename, renamed = int(sys.argv[2]), Path.rename, iter(range(1, 9))
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+def build(sources, notebooks, work):
+    (work / "html").mkdir(parents=True)
+    for name in (".buildinfo", "new"):
+        (work / "html" / name).touch()
+    return (work / "html") if step else kill()
+render._build = build
+Path.rename = lambda self, target: kill() if next(renamed) == step else rename(self, target)
+if step == 3:
+    render.shutil.rmtree = lambda left, **_: left.name == ".book.earlier" and left.exists() and kill()
+render.render(None, Path(sys.argv[1]))
+"""
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names of what a folder holds, if it is there, but for a book's lock."""
+    return sorted(path.name for path in folder.glob("*") if path.suffix != ".lock")
+
+
+def quick_build(sources: Path, notebooks: list[Path], work: Path) -> Path:
+    (work / "html").mkdir(parents=True)
+    for name in (".buildinfo", "newest"):
+        (work / "html" / name).touch()
+    return work / "html"
+
+
+@pytest.mark.parametrize("step", range(4), ids=["building", "before", "between", "after"])
+def test_a_command_that_is_killed_leaves_a_whole_book(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    book, temporary = tmp_path / "place" / "book", tmp_path / "temporary"
+    for folder in (book, temporary):
+        folder.mkdir(parents=True)
+    for name in (".buildinfo", "old"):
+        (book / name).touch()
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    run = subprocess.run([sys.executable, "-c", KILLED, str(book), str(step)], env=environment, capture_output=True)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    assert list(temporary.iterdir()) == []
+    whole = [".buildinfo", "old"], [".buildinfo", "new"]
+    assert names(book) in whole or names(book.with_name(".book.earlier")) in whole
+    with monkeypatch.context() as patch:  # a build that fails puts the book back in its place
+        patch.setattr(render, "_build", lambda *_: (_ for _ in ()).throw(RuntimeError("no")))
+        with pytest.raises(RuntimeError, match="no"):
+            render.render(None, book)
+    assert names(book.parent) == ["book"]
+    assert names(book) == [".buildinfo", "new" if step == 3 else "old"]
+    monkeypatch.setattr(render, "_build", quick_build)
+    render.render(None, book)
+    assert names(book.parent) == ["book"]
+    assert names(book) == [".buildinfo", "newest"]
+
+
+def test_a_book_that_cannot_be_moved_to_its_place_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book, rename = tmp_path / "book", Path.rename
+    book.mkdir()
+    (book / ".buildinfo").touch()
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name == "html":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(render, "_build", quick_build)
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="No space left"):
+        render.render(None, book)
+    assert names(book.parent) == ["book"]
+    assert names(book) == [".buildinfo"]
 
 
 def test_rendering_needs_a_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

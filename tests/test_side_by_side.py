@@ -12,7 +12,7 @@ import pytest
 from quick_runs import SMALL, execute, leamvd, view
 
 from leamvd import cli
-from leamvd.book import runs, sections
+from leamvd.book import reproduction, runs, sections
 from leamvd.paper import intervals, records, reruns, studies
 from leamvd.paper.comparison import final
 
@@ -314,7 +314,7 @@ def edited(path: Path, target: Path, **members: object) -> Path:
 
 def test_what_is_not_as_it_was_is_said(output: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "run", lambda *_: tmp_path)
-    monkeypatch.setattr(cli, "_compute", lambda *_: None)
+    monkeypatch.setattr(reproduction, "compute", lambda *_: None)
     about = json.loads((output / "03_mnist_7x7" / "a" / "run.json").read_text())
     (name,) = about["studies"]
     study = about["studies"][name] | {"checksum": "other"}

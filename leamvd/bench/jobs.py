@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from leamvd._support import children
+
 if TYPE_CHECKING:  # a job's process imports this module: what takes long to import is imported where it is used
     import pandas as pd
 
@@ -53,8 +55,7 @@ class Job(NamedTuple):
     def measure(self) -> dict[str, Any]:
         """Return status, rows and seconds of the measurement; no rows where the status is not "ok"."""
         request = {"function": self.function, "arguments": self.arguments, "threads": self.threads}
-        program = f"from {__name__} import answer; answer()"
-        command = [sys.executable, "-P", "-c", program, json.dumps(request)]  # -P: any module may lie in this folder
+        command = [*children.command(f"from {__name__} import answer; answer()"), json.dumps(request)]
         environment = os.environ | dict.fromkeys(_THREADS, str(self.threads)) | _ALIKE
         start = time.monotonic()
         found: dict[str, Any] = {"status": "", "rows": []}

@@ -3,24 +3,26 @@
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
 """
 
+import os
+import re
 import shutil
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 import leamvd
-from leamvd._support import checks
+from leamvd._support import checks, children
 from leamvd.book.results import latest
 
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
+_NEW, _EARLIER = ".new", ".earlier"  # endings of the folders beside a book, while one is built
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
     """Build the book from a clone's pages and executed notebooks.
 
-    The pages are staged in a temporary folder and built fresh, so neither hidden folders nor an earlier build's pages
-    can matter. An earlier book in `output` is replaced, and only when the new one is whole.
+    The pages are staged and built fresh, in a hidden folder beside `output`, so neither hidden folders of the clone nor
+    an earlier build's pages can matter. An earlier book is replaced when the new one is whole, by renaming; what a
+    process leaves there that is killed, the next one removes.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
         Without the extra ``leamvd[book]``.
     """
     checks.needs("rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc")
-    from sphinx.util.console import strip_colors
+    from filelock import FileLock
 
     sources = Path(leamvd.__file__).resolve().parent.parent
     if not (sources / "_config.yml").is_file():
@@ -64,22 +66,51 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
     for path in notebooks:
         check(path)
 
-    with tempfile.TemporaryDirectory(prefix="leamvd-book-") as folder:
-        stage, built = Path(folder, "stage"), Path(folder, "built")
-        shutil.copytree(sources / "book", stage / "book")
-        (stage / "notebooks").mkdir()
-        for path in (sources / "_config.yml", sources / "_toc.yml"):
-            shutil.copy(path, stage)
-        for path in notebooks:
-            shutil.copy(path, stage / "notebooks")
-        options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(built)]
-        command = [sys.executable, "-c", _JUPYTER_BOOK, "build", *options, str(stage)]
-        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        if run.returncode:
-            raise RuntimeError(f"the book was not built:\n{strip_colors(run.stdout)}")
-        shutil.rmtree(output, ignore_errors=True)
-        shutil.copytree(built / "_build" / "html", output)
+    place = output.resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(place.with_name(f".{place.name}.lock")):
+        _tidy(place)
+        try:
+            built = _build(sources, notebooks, place.with_name(f".{place.name}{_NEW}"))
+            if place.exists():
+                place.rename(place.with_name(f".{place.name}{_EARLIER}"))
+            built.rename(place)
+        finally:
+            _tidy(place)
     return output / "index.html"
+
+
+def _tidy(place: Path) -> None:
+    """Put a book back that no new one has replaced, and remove what was left by this process or one that was killed."""
+    new, earlier = (place.with_name(f".{place.name}{ending}") for ending in (_NEW, _EARLIER))
+    if earlier.exists() and not place.exists():
+        earlier.rename(place)
+    for left in (new, earlier):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
+    """Stage the pages and build them in a folder of their own; return where the book is in it."""
+    from sphinx.util.console import strip_colors
+
+    stage = work / "stage"
+    shutil.copytree(sources / "book", stage / "book")
+    (stage / "notebooks").mkdir()
+    for path in (sources / "_config.yml", sources / "_toc.yml"):
+        shutil.copy(path, stage)
+    for path in notebooks:
+        shutil.copy(path, stage / "notebooks")
+    options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
+    command = [*children.command(_JUPYTER_BOOK), "build", *options, str(stage)]
+    environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))  # Sphinx leaves reports there
+    run = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if run.returncode:
+        refused = re.search(r"\[Errno \d+\] .*", run.stdout)
+        told = f" {refused[0]}" if refused else f"\n{strip_colors(run.stdout)}"
+        raise RuntimeError(f"the book was not built:{told}")
+    return work / "built" / "_build" / "html"
 
 
 def check(notebook: Path) -> None:

@@ -15,16 +15,25 @@ from pathlib import Path
 PARTIAL, STORE, LATEST, ABOUT = ".partial", "store", "latest", "run.json"
 SWEEP = "sweep-"
 """How the folders begin that put the runs of a sweep side by side, in the folder of their section."""
+_ASIDE = ("damaged", "locks", "unfinished")  # folders in the store that no run shows anything of
 
 
-class BusyError(RuntimeError):
-    """A folder that another process works in."""
+class CleanError(RuntimeError):
+    """A folder in which nothing may be removed now; the message says why, and what to do."""
 
 
 def latest(output: Path, section: str) -> Path | None:
     """Return the folder of the last run of a section, given by its file's stem; None where there is none."""
     named = output / section / LATEST
-    return output / section / named.read_text(encoding="utf-8").strip() if named.is_file() else None
+    if not named.is_file():
+        return None
+    run = named.read_text(encoding="utf-8").strip()
+    earlier = _replaced(output, section, run)  # all that is there after a kill between two renames
+    return earlier if earlier.exists() and not (output / section / run).exists() else output / section / run
+
+
+def _replaced(output: Path, section: str, run: str) -> Path:
+    return output / PARTIAL / f"{section}-{run}.replaced"
 
 
 @contextlib.contextmanager
@@ -52,11 +61,13 @@ def publish(work: Path, output: Path, section: str, run: str) -> Path:
 
     from leamvd.paper.records import write
 
-    place, earlier = output / section / run, output / PARTIAL / f"{section}-{run}.replaced"
+    place, earlier = output / section / run, _replaced(output, section, run)
     place.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(output / PARTIAL / f"{section}-{run}.publish.lock"):  # two such runs may end at the same time
-        shutil.rmtree(earlier, ignore_errors=True)
+    with FileLock(output / PARTIAL / f"{section}.publish.lock"):  # two runs may end at the same time
+        for left in place.parent.glob(f".{LATEST}-*"):  # by a process that was killed while it wrote
+            remove(left)
         if place.exists():
+            shutil.rmtree(earlier, ignore_errors=True)
             place.rename(earlier)
         work.rename(place)
         write(place.parent / LATEST, f"{run}\n")
@@ -69,30 +80,43 @@ def superfluous(output: Path) -> list[Path]:
 
     Raises
     ------
-    BusyError
-        If a process is at work in the folder.
+    CleanError
+        If a process is at work in the folder, if it holds no results, or if what the latest runs need cannot be read.
     """
     from leamvd.paper.store import alone
 
+    sections = [named.parent for named in output.glob(f"*/{LATEST}")]
+    if not sections and not (output / PARTIAL).is_dir() and any(output.iterdir()):
+        raise CleanError(f"{output} holds no results: name the folder that `leamvd reproduce` has filled")
     for path in (*output.glob(f"{PARTIAL}/*.lock"), *output.glob(f"{STORE}/locks/*.lock")):
         with alone(path) as ours:
             if not ours:
-                raise BusyError(f"something is running in {output}: {path.stem}")
-    sections = [named.parent for named in output.glob(f"*/{LATEST}")]
-    kept = [latest(output, section.name) for section in sections]
+                raise CleanError(f"something is running in {output}: wait until {path.stem} ends, or stop it")
+    kept = [_needed(output, section.name) for section in sections]
     runs = {about.parent for section in sections for about in section.glob(f"*/{ABOUT}")}
     runs |= {sweep for section in sections for sweep in section.glob(f"{SWEEP}*/")}
-    studies = [study for run in kept if run for study in run.glob("study-*.json")]
-    units = {unit for study in studies for unit in json.loads(study.read_text(encoding="utf-8"))["units"].values()}
-    store = output / STORE
-    stored = [*store.glob("*-layer*"), *store.glob(".*-layer*"), store / "damaged", store / "locks"]
-    found = [*runs.difference(kept), *(path for path in stored if path.name not in units), output / PARTIAL]
-    return sorted(path for path in found if path.exists())
+    units = {unit for _, used in kept for unit in used}
+    store, partial = output / STORE, output / PARTIAL
+    stored = [*store.glob("*-layer*"), *store.glob(".*-layer*"), *(store / name for name in _ASIDE)]
+    found = [*runs, *(path for path in stored if path.name not in units), *output.glob(f"*/.{LATEST}-*")]
+    found += partial.glob("*") if any(run.parent == partial for run, _ in kept) else [partial]
+    return sorted({path for path in found if path.exists()}.difference(run for run, _ in kept))
+
+
+def _needed(output: Path, section: str) -> tuple[Path, set[str]]:
+    """Return the folder of the last run of a section, and the names of the units that it has used."""
+    run = latest(output, section) or output / section
+    try:
+        studies = [run / name for name in json.loads((run / ABOUT).read_text(encoding="utf-8"))["studies"]]
+        found = [json.loads(study.read_text(encoding="utf-8"))["units"].values() for study in studies]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CleanError(f"{output / section / LATEST} names no whole run: run its section again, then clean") from None
+    return run, {unit for units in found for unit in units}
 
 
 def remove(path: Path) -> None:
-    """Remove a folder, or a file that stands in the place of one."""
-    if path.is_dir():
+    """Remove a folder, or a file or a link that stands in the place of one."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink()

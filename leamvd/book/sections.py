@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -16,11 +17,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from leamvd._support import checks
+from leamvd._support import checks, children
 from leamvd.book import results, runs
 from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
+
+JUPYTER = ".jupyter"
+"""Folder of Jupyter's own files, while a notebook runs."""
 
 
 class RunError(RuntimeError):
@@ -29,12 +33,11 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Section:
-    """One notebook: its file, its name on the command line, its title, its expected minutes, its parameters."""
+    """One notebook: its file, its name on the command line, its title, its parameters."""
 
     path: Path
     name: str
     title: str
-    minutes: Mapping[str, float]
     parameters: Mapping[str, Parameter]
     fingerprint: str
 
@@ -66,7 +69,6 @@ def _read_section(path: Path) -> Section:
         path,
         about["section"],
         about["title"],
-        about["minutes"],
         read_parameters(cells[0]),
         hashlib.sha256(program.encode()).hexdigest(),
     )
@@ -147,8 +149,8 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
     checks.needs("running a notebook", "book", "papermill", "ipykernel", "myst_nb")
     name = _run_name(section, values)
     with results.working_folder(output, f"{section.stem}-{name}") as work:
-        for study in work.glob("study-*.json"):  # of another version of the code, perhaps
-            study.unlink()
+        for left in (*work.glob(".*"), *work.glob("study-*.json")):  # by a run that was killed, or by other code
+            results.remove(left)
         readings = _readings(values)
         for reading, text in readings.items():  # they are named as seen from the caller's folder
             if not Path(reading).is_absolute():
@@ -157,6 +159,7 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
         _execute(section, values, work, output / results.STORE)
         about = runs.describe(section.name, section.fingerprint, resolved(section, values), readings, work)
         (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        shutil.rmtree(work / JUPYTER, ignore_errors=True)
         return results.publish(work, output, section.stem, name)
 
 
@@ -184,7 +187,6 @@ def _run_name(section: Section, values: Mapping[str, object]) -> str:
 
 def _execute(section: Section, values: Mapping[str, object], work: Path, store: Path) -> None:
     import papermill  # half a second
-    from nbclient.exceptions import DeadKernelError
 
     notebook = work / f"{section.stem}.ipynb"
     # papermill warns about parameters that its own parser of the cell cannot read; `assign` has checked them all.
@@ -192,7 +194,7 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
     # A path relative to the working folder: nothing in the notebook then depends on where the results lie.
     given = dict(values) | ({"output": "."} if "output" in section.parameters else {})
     try:
-        with _environment(store):
+        with _environment(store, work / JUPYTER):
             papermill.execute_notebook(
                 section.path,
                 notebook,
@@ -201,28 +203,51 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
                 language="python",
                 cwd=work,
                 extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes; what a cell says is in the notebook
+                kernel_manager_class=_kernel_manager(work / JUPYTER),
             )
     except papermill.PapermillExecutionError as error:
         place = f"{section.stem}, cell In [{error.exec_count}]"
         raise RunError(f"{place}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
-    except DeadKernelError:
+    except RuntimeError:  # nbclient's DeadKernelError, or that of a kernel that dies while it starts
         raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
     _finish(notebook, values)
 
 
+def _kernel_manager(jupyter: Path) -> type:
+    """Return what starts a kernel: of this interpreter, whatever the user has registered, and ending with this process.
+
+    ipykernel looks once a second, and never ends where this process ends before it first looks. Where a folder can be
+    the user's alone, the file that tells how to connect lies in it, and a kill leaves nothing in the temporary folder.
+    """
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    program = "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
+    jupyter.mkdir(mode=0o700)
+    own = jupyter.stat().st_mode & 0o777 == 0o700
+
+    class Manager(AsyncKernelManager):
+        kernel_spec = KernelSpec(argv=[*children.command(program), "-f", "{connection_file}"], language="python")
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(connection_file=str(jupyter / "kernel.json") if own else "", **options)
+
+    return Manager
+
+
 @contextlib.contextmanager
-def _environment(store: Path) -> Iterator[None]:
-    """Set what the kernel finds in its environment."""
+def _environment(store: Path, jupyter: Path) -> Iterator[None]:
+    """Set what the kernel finds in its environment; nothing is written to the user's home, and no settings are read."""
     from leamvd.paper import progress, records
 
     before = dict(os.environ)
-    # Figures go into the notebook whatever backend the caller's shell asks for, and the kernel is this interpreter's
-    # own, not one that the user has registered under the same name. The last entry silences the debugger's advice.
+    # Figures go into the notebook whatever backend the caller's shell asks for. The last entry silences the debugger's
+    # advice.
     os.environ |= {
         records.STORE: str(store),
         progress.TERMINAL: "",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "JUPYTER_PREFER_ENV_PATH": "1",
+        **dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"), str(jupyter)),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
@@ -247,12 +272,19 @@ def _finish(notebook: Path, values: Mapping[str, object]) -> None:
         if "injected-parameters" in metadata.get("tags", []):
             metadata["tags"].append("hide-input")
             metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
-    home, package = Path.home(), Path(__file__).parents[2]
+    home, package = _home(), Path(__file__).parents[2]
     places = [home, package, sysconfig.get_path("purelib"), tempfile.gettempdir(), notebook.parent, *values.values()]
     paths = map(Path, map(str, places))
     names = {str(path): "~" if path == home else path.name for path in paths if path.is_absolute() and path.name}
     content = _shortened(content, names | {folder.replace("\\", "\\\\"): name for folder, name in names.items()})
     notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # not every user has one
+        return Path()
 
 
 def _shortened(content: Any, names: Mapping[str, str]) -> Any:

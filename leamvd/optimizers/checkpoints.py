@@ -1,13 +1,17 @@
 """A search in a file: one that was killed goes on from there, to the bit as if it had not been."""
 
+import contextlib
 import dataclasses
+import errno
+import functools
 import glob
 import hashlib
 import json
 import os
+import sys
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,41 +21,55 @@ from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.random_search import RandomSearch
 from leamvd.optimizers.state import State
 
+if sys.platform != "win32":
+    import fcntl
+
 _COUNTS = ("generation", "nfev", "n_nan", "n_inf", "best_fun")  # all that random search knows but for the best point
 
 
 class Checkpoint:
-    """The file of one search: arrays and JSON in NumPy's format .npz, without pickles.
+    """The file of one search: arrays and JSON in NumPy's format .npz, without pickles; a context.
 
-    It is replaced whole: whatever happens while the next one is written, the earlier one stays as it is.
+    It is replaced whole: whatever happens while the next one is written, the earlier one stays as it is. Until the
+    context ends no other search can have it, of this process or another one; a kill ends that too.
 
     Parameters
     ----------
     path : path_like
-        The file, in a folder that is there. If it is there too, it is read at once.
+        The file, in a folder that is there.
 
     Raises
     ------
     OSError
-        If the folder cannot be written to.
+        If the folder cannot be written to, or if another search has the file: when the context begins.
     ValueError
-        If the file is there, but cannot be read as a checkpoint.
+        If the file is there, but cannot be read as a checkpoint: when it is first asked for.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         self._arguments: dict[str, Any] = {}
-        self._found = _read(self._path)
-        temporary = self._temporary()
+
+    def __enter__(self) -> Self:
         try:
-            temporary.touch()
-            temporary.unlink()
-            for left in self._path.parent.glob(
-                f".{glob.escape(self._path.name)}.*.partial"
-            ):  # by a run that was killed
+            self._lock = _lock(self._path.with_name(f".{self._path.name}.lock"))
+            for left in self._path.parent.glob(f".{glob.escape(self._path.name)}.*.partial"):  # by a killed search
                 left.unlink()
+        except BlockingIOError:
+            told = "checkpoint is that of a search that runs now: wait for its end, or name another file"
+            raise BlockingIOError(errno.EAGAIN, told, str(self._path)) from None
         except OSError as error:
-            raise OSError(error.errno, f"checkpoint cannot be written ({error.strerror})", str(path)) from error
+            raise OSError(error.errno, f"checkpoint cannot be written ({error.strerror})", str(self._path)) from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # Windows removes what is closed
+            self._path.with_name(f".{self._path.name}.lock").unlink()
+        os.close(self._lock)
+
+    @functools.cached_property
+    def _found(self) -> dict[str, dict[str, Any]] | None:
+        return _read(self._path)
 
     @property
     def seed(self) -> int | None:
@@ -119,6 +137,30 @@ class Checkpoint:
 
     def _temporary(self) -> Path:
         return self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}.partial")
+
+
+def _lock(path: Path) -> int:
+    """Return a descriptor that keeps a file locked until it is closed; a BlockingIOError if another one does.
+
+    Who holds the lock removes the file at the end: so a lock on a file that has no name any more is none.
+    """
+    if sys.platform == "win32":
+        try:
+            return os.open(path, os.O_CREAT | os.O_EXCL | os.O_TEMPORARY)  # removed with its process
+        except FileExistsError:
+            raise BlockingIOError from None
+    while True:
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise
+        except OSError:  # a file system without locks
+            return descriptor
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]] | None:

@@ -5,7 +5,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -153,7 +153,7 @@ def minimize(
     ValueError, TypeError
         If an argument is out of range or clashes with another one, before `fun` is first called.
     OSError
-        If the checkpoint cannot be written; the earlier one is still there.
+        If the checkpoint cannot be written, the earlier one is still there; or if another search that runs has it.
     concurrent.futures.BrokenExecutor
         If a worker's process dies.
     Exception
@@ -173,38 +173,38 @@ def minimize(
     evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
     every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
-    saved = None if checkpoint is None else Checkpoint(checkpoint)
-    if saved is not None and saved.seed is not None and isinstance(method, str) and options.get("seed") is None:
-        options["seed"] = saved.seed
-    opt = _optimizer(method, x0, bounds, options)
-    limits = _limits(opt, target, max_nfev, max_stagnation)
-    history = [] if saved is None else [Generation(*row) for row in saved.restore(opt)]
-    first, F = opt.generation - len(history), np.empty(0)
-    try:
-        with evaluation, _bar(opt, method, progress) as bar:
-            _review(opt, history, limits, callback)
-            while not opt.stop():
-                X = opt.ask()
-                F = evaluation(X)
-                opt.tell(X, F)
-                history.append(_generation(opt, F))
-                bar.update()
-                bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
+    with nullcontext() if checkpoint is None else Checkpoint(checkpoint) as saved:
+        if saved is not None and saved.seed is not None and isinstance(method, str) and options.get("seed") is None:
+            options["seed"] = saved.seed
+        opt = _optimizer(method, x0, bounds, options)
+        limits = _limits(opt, target, max_nfev, max_stagnation)
+        history = [] if saved is None else [Generation(*row) for row in saved.restore(opt)]
+        first, F = opt.generation - len(history), np.empty(0)
+        try:
+            with evaluation, _bar(opt, method, progress) as bar:
                 _review(opt, history, limits, callback)
-                if time.monotonic() - began >= seconds:
-                    opt.halt("max_seconds", seconds)
-                if saved is not None and (opt.stop() or len(history) % every == 0):
-                    saved.write(opt, _columns(history)._asdict())
-    except KeyboardInterrupt:
-        opt.halt("interrupted")
-    except Exception as error:
-        with suppress(Exception):  # some exceptions take no attributes
-            error.result = _result(opt, history, first, F)  # type: ignore[attr-defined]
-            error.add_note(
-                f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
-            )
-        raise
-    return _result(opt, history, first, F)
+                while not opt.stop():
+                    X = opt.ask()
+                    F = evaluation(X)
+                    opt.tell(X, F)
+                    history.append(_generation(opt, F))
+                    bar.update()
+                    bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
+                    _review(opt, history, limits, callback)
+                    if time.monotonic() - began >= seconds:
+                        opt.halt("max_seconds", seconds)
+                    if saved is not None and (opt.stop() or len(history) % every == 0):
+                        saved.write(opt, _columns(history)._asdict())
+        except KeyboardInterrupt:
+            opt.halt("interrupted")
+        except Exception as error:
+            with suppress(Exception):  # some exceptions take no attributes
+                error.result = _result(opt, history, first, F)  # type: ignore[attr-defined]
+                error.add_note(
+                    f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
+                )
+            raise
+        return _result(opt, history, first, F)
 
 
 def _check_scipys(fun: object, callback: object, constraints: Any, derivatives: dict[str, object]) -> None:

@@ -284,6 +284,11 @@ def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) ->
             stalled = "timed out" in str(error)  # how requests reports a server that stalls after its headers
             reason = f"nothing more came for {TIMEOUT:g} s" if stalled else "no connection"
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the cache folder; no mirror can mend it
+                raise DataError(
+                    f"{name} of MNIST could not be downloaded to {cache} ({error.strerror}): make room there or let it "
+                    "be written to, or name a folder with the four original files by LEAMVD_DATA_DIR"
+                ) from None
             altered = "does not match the known hash" in str(error)
             reason = "the file arrived altered: its SHA-256 is not the original's" if altered else str(error)
         failures.append(f"  {mirror}: {reason}")

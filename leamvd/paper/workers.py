@@ -104,24 +104,24 @@ class _Processes:
 
     def __init__(self, count: int, data: Dataset) -> None:
         self._data, self._n_threads = data, max(1, thread_count(None) // count)
-        self._pools = [self._pool() for _ in range(count)]
+        self._pools: dict[int, ProcessPoolExecutor] = {}
         self._futures: list[Future[Part] | None] = [None] * count
 
-    def _pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            1,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_start,
-            initargs=(self._data, self._n_threads),
-        )
-
     def size(self) -> int:
-        return len(self._pools)
+        return len(self._futures)
 
     def submit(self, order: Order) -> "Future[Part]":
-        place, last = next((i, last) for i, last in enumerate(self._futures) if last is None or last.done())
-        if last is not None and isinstance(last.exception(), BrokenProcessPool):
-            self._pools[place] = self._pool()
+        place = next(i for i, last in enumerate(self._futures) if last is None or last.done())
+        with contextlib.suppress(BrokenProcessPool):  # its process has died
+            if place in self._pools:
+                return self._sent(place, order)
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(1, mp_context=context, initializer=_start, initargs=(self._n_threads,))
+        pool.submit(_keep, self._data)  # among `initargs` it would wait forever for a process that dies at its start
+        self._pools[place] = pool
+        return self._sent(place, order)
+
+    def _sent(self, place: int, order: Order) -> "Future[Part]":
         future = self._pools[place].submit(_advance, *order[:-1])
         self._futures[place] = future
         return future
@@ -131,7 +131,7 @@ class _Processes:
 
     def close(self) -> None:
         """End the processes at once."""
-        for pool in self._pools:
+        for pool in self._pools.values():
             for process in list((pool._processes or {}).values()):
                 process.terminate()
             pool.shutdown(cancel_futures=True)
@@ -140,9 +140,12 @@ class _Processes:
 _kept: list[Dataset] = []  # by a process that `_Processes` has started
 
 
-def _start(data: Dataset, n_threads: int) -> None:
+def _start(n_threads: int) -> None:
     follow_parent()
     share(n_threads)
+
+
+def _keep(data: Dataset) -> None:
     _kept.append(data)
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, new
+from leamvd.paper.figures.style import COLORS, new, plain
 
 LABELS = {
     "iteration": "epoch or generation",
@@ -81,7 +81,7 @@ def _logarithmic(ax: Any) -> None:
 def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
     name, _, reading = method.partition(":")
     color, style = COLORS[name], STYLES.get(reading, "-.")
-    ax.plot(line[x], line["mean"], style, color=color, label=method, linewidth=1.5)
+    ax.plot(line[x], line["mean"], style, color=color, label=plain(method), linewidth=1.5)
     ax.fill_between(line[x], line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
 
 
@@ -149,6 +149,6 @@ def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = Fal
     for line, (name, images) in zip(axes, rows.items(), strict=True):
         for ax, image in zip(line, images, strict=False):
             ax.imshow(image, cmap=colors, vmin=low, vmax=1, interpolation="nearest")
-        line[0].text(-0.25, 0.5, name, transform=line[0].transAxes, ha="right", va="center")
+        line[0].text(-0.25, 0.5, plain(name), transform=line[0].transAxes, ha="right", va="center")
     figure.suptitle(title, fontsize="medium")
     return figure

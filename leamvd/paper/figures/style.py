@@ -44,6 +44,11 @@ def new(
         return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
 
 
+def plain(name: str) -> str:
+    """Return a name that a user has given, of a file say, as figures show it: without mathematics between its signs."""
+    return name.replace("$", r"\$")
+
+
 def save(figure: Figure, name: str, output: str | Path) -> Figure:
     """Save a figure as ``figures/NAME.png`` and what it shows, see `shown`, as ``figures/NAME.json`` in `output`.
 

@@ -1,0 +1,23 @@
+"""Processes that end when the one that has started them ends, whatever ends it."""
+
+import os
+import sys
+
+_WATCH = """\
+def _end_with_parent(parent):
+    import os, time
+    while os.getppid() == parent:
+        time.sleep(0.1)
+    os._exit(1)
+import threading
+threading.Thread(target=_end_with_parent, args=({parent},), daemon=True).start()
+"""
+
+
+def command(program: str) -> list[str]:
+    """Return the command that runs a program in a new interpreter, which ends when this process ends.
+
+    A killed process cannot end those that it has started: so each watches it, in a thread, from its first line on. No
+    module of the folder that it runs in is taken for one of Python's or a package's.
+    """
+    return [sys.executable, "-P", "-c", _WATCH.format(parent=os.getpid()) + program]
