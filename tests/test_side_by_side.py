@@ -1,5 +1,6 @@
 """Two runs on one page, and a run repeated from run.json."""
 
+import errno
 import json
 import os
 import re
@@ -235,6 +236,17 @@ def test_units_that_are_gone_or_altered_are_named(output: Path, tmp_path: Path) 
     for path in (section / "a").glob("study-*"):
         path.unlink()
     assert "must hold the file study-*.json" in leamvd("compare", str(section / "a"), str(section / "b")).stderr
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_sentence(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(records, "write", full)
+    section = output / "03_mnist_7x7"
+    result = leamvd("compare", str(section / "a"), str(section / "b"))
+    assert result.exit_code == 1
+    assert re.fullmatch(r"Error: No space left on device: .*: make room on the disk, .*\n", result.stderr)
 
 
 # ---- a run again

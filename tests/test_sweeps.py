@@ -188,3 +188,10 @@ def test_a_sweep_plots_every_mean_and_its_interval() -> None:
             [9.0 * layer + i, 12.0 * layer + i] for i in (0, 1)
         ]
         assert [sorted(path.vertices[:, 1]) for path in alone.get_paths()] == [[10.0 * layer + i] * 2 for i in (0, 1)]
+
+
+def test_names_are_shown_as_they_are() -> None:
+    row = ("12", "own", 1, "lea-mvd:$a$.json", 1.0, 0.5, 1.5)
+    table = pd.DataFrame([row], columns=["n_gen", "inputs", "layer", "method", "mean", "low", "high"])
+    figure = draw.sweep(table, ["n_gen"], "some digits")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [r"lea-mvd:\$a\$.json"]

@@ -126,7 +126,7 @@ def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
     name, _, reading = method.partition(":")
     ends = np.abs(points[["low", "high"]].sub(points["mean"], axis=0).fillna(0.0).to_numpy().T)
     look = {"color": COLORS[name], "linestyle": STYLES.get(reading, "-."), "linewidth": 1.0, "marker": "o"}
-    ax.errorbar(places, points["mean"], ends, markersize=3, label=method, **look)
+    ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **look)
 
 
 def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = False) -> Figure:
