@@ -191,7 +191,9 @@ def test_a_sweep_plots_every_mean_and_its_interval() -> None:
 
 
 def test_names_are_shown_as_they_are() -> None:
-    row = ("12", "own", 1, "lea-mvd:$a$.json", 1.0, 0.5, 1.5)
-    table = pd.DataFrame([row], columns=["n_gen", "inputs", "layer", "method", "mean", "low", "high"])
-    figure = draw.sweep(table, ["n_gen"], "some digits")
+    row = ("$b$", "$c$", "own", 1, "lea-mvd:$a$.json", 1.0, 0.5, 1.5)
+    table = pd.DataFrame([row], columns=["dataset", "device", "inputs", "layer", "method", "mean", "low", "high"])
+    figure = draw.sweep(table, ["dataset", "device"], "some digits")
+    assert figure.axes[0].get_title() == "RBM 1, own inputs\ndevice=" + r"\$c\$"
+    assert plotted(figure)[0]["ticks"][0] == [r"\$b\$"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [r"lea-mvd:\$a\$.json"]

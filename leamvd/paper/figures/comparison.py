@@ -103,7 +103,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(rows)
     figure, axes = new(len(rows), len(layers), width=width, height=height, sharex=True)
     for line, ((kind, *values), row) in zip(axes, rows, strict=True):
-        where = "".join(f"\n{name}={value}" for name, value in zip(others, values, strict=True))
+        where = "".join(f"\n{name}={plain(str(value))}" for name, value in zip(others, values, strict=True))
         for ax, layer in zip(line, layers, strict=True):
             for i, method in enumerate(methods):
                 points = row[(row["layer"] == layer) & (row["method"] == method)]
@@ -111,7 +111,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
                 _bars(ax, places, points, method)
             ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}{where}", fontsize="medium")
             _logarithmic(ax)
-            ax.set_xticks(range(len(ticks)), ticks)
+            ax.set_xticks(range(len(ticks)), [plain(tick) for tick in ticks])
             ax.set_xlim(-0.5, len(ticks) - 0.5)
     for ax in axes[-1]:
         ax.set_xlabel(x)
