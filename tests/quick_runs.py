@@ -29,6 +29,7 @@ def execute(section: sections.Section, values: Mapping[str, object], work: Path,
     axes[0, 0].plot([0, 1])
     style.save(figure, "mnist-7x7-mean-field", work)
     shutil.copy(section.path, work)
+    (work / ".jupyter").mkdir(exist_ok=True)  # where a kernel keeps its files
 
 
 def leamvd(*arguments: str) -> Result:

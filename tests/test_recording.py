@@ -315,7 +315,10 @@ def test_what_cannot_be_rerun_is_said_for_each(recorded: Path, monkeypatch: pyte
     result = leamvd("verify", "linear_cost")
     assert (result.exit_code, result.stderr.startswith("Error: linear_cost: ")) == (1, True)
     assert "name must be one of 'backend_agreement', 'linear_cost', 'mnist_7x7'" in leamvd("verify", "mnist").stderr
-    rewrite(recorded / "mnist_7x7", checksum="other")
+    rewrite(recorded / "mnist_7x7", parameters={"n_images": 5000})
+    with pytest.raises(NotRerunError, match=r"mnist_7x7: .* must be at most the 1437 images"):
+        verify("mnist_7x7")
+    rewrite(recorded / "mnist_7x7", parameters={"n_images": 40}, checksum="other")
     result = leamvd("verify")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1].startswith("not rerun: mnist_7x7: it rests on scikit-learn digits: ")

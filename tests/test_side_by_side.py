@@ -1,5 +1,6 @@
 """Two runs on one page, and a run repeated from run.json."""
 
+import errno
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from quick_runs import SMALL, execute, leamvd, view
 
@@ -143,6 +145,14 @@ def test_bold_is_what_leaves_one_out(output: Path, monkeypatch: pytest.MonkeyPat
     assert re.findall(r'class="differs">([^<]+)<', text) == ["1.2 [1.01, 1.3]", "0.8 [0.7, 0.99]"]
 
 
+def test_a_run_says_what_it_was_made_with(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = runs.read(output / "03_mnist_7x7" / "a").about["made_with"]
+    assert made["numpy"] == np.__version__
+    assert made | {"commit": ""} == runs.made_with() | {"commit": ""}
+    monkeypatch.setattr(runs, "_PACKAGES", ("numpy", "no-such-package"))
+    assert runs.made_with().keys() == {"code", "commit", "Python", "machine", "numpy"}
+
+
 def test_latest_is_the_last_run(output: Path) -> None:
     section = output / "03_mnist_7x7"
     for latest in (section / "latest", section):
@@ -226,6 +236,17 @@ def test_units_that_are_gone_or_altered_are_named(output: Path, tmp_path: Path) 
     for path in (section / "a").glob("study-*"):
         path.unlink()
     assert "must hold the file study-*.json" in leamvd("compare", str(section / "a"), str(section / "b")).stderr
+
+
+def test_a_folder_that_cannot_be_written_to_is_one_sentence(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(records, "write", full)
+    section = output / "03_mnist_7x7"
+    result = leamvd("compare", str(section / "a"), str(section / "b"))
+    assert result.exit_code == 1
+    assert re.fullmatch(r"Error: No space left on device: .*: make room on the disk, .*\n", result.stderr)
 
 
 # ---- a run again

@@ -188,3 +188,12 @@ def test_a_sweep_plots_every_mean_and_its_interval() -> None:
             [9.0 * layer + i, 12.0 * layer + i] for i in (0, 1)
         ]
         assert [sorted(path.vertices[:, 1]) for path in alone.get_paths()] == [[10.0 * layer + i] * 2 for i in (0, 1)]
+
+
+def test_names_are_shown_as_they_are() -> None:
+    row = ("$b$", "$c$", "own", 1, "lea-mvd:$a$.json", 1.0, 0.5, 1.5)
+    table = pd.DataFrame([row], columns=["dataset", "device", "inputs", "layer", "method", "mean", "low", "high"])
+    figure = draw.sweep(table, ["dataset", "device"], "some digits")
+    assert figure.axes[0].get_title() == "RBM 1, own inputs\ndevice=" + r"\$c\$"
+    assert plotted(figure)[0]["ticks"][0] == [r"\$b\$"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [r"lea-mvd:\$a\$.json"]

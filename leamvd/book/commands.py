@@ -20,7 +20,7 @@ def compare(run_a: Path, run_b: Path) -> None:
 
     try:
         click.echo(side_by_side.compare(run_a, run_b))
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -41,7 +41,7 @@ def record(run: Path, name: str | None, replace: bool) -> None:
         found = runs.read(run)
         name = name or found.about["section"].replace("-", "_")
         click.echo(recording.record(name, found.folder, found.about, Store(found.store), replace=replace))
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 
@@ -71,6 +71,6 @@ def verify(context: click.Context, names: tuple[str, ...], units: int, seed: int
             how = f"scatter between seeds, for {'; '.join(changed)}" if changed else "six digits"
             click.echo(f"{name}: compared by {how}\n{table.to_string(index=False, float_format='{:.7g}'.format)}")
             drifts |= bool(table["drifts"].any())
-    except (ImportError, OSError, RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     context.exit(int(drifts))

@@ -103,7 +103,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(rows)
     figure, axes = new(len(rows), len(layers), width=width, height=height, sharex=True)
     for line, ((kind, *values), row) in zip(axes, rows, strict=True):
-        where = "".join(f"\n{name}={value}" for name, value in zip(others, values, strict=True))
+        where = "".join(f"\n{name}={plain(str(value))}" for name, value in zip(others, values, strict=True))
         for ax, layer in zip(line, layers, strict=True):
             for i, method in enumerate(methods):
                 points = row[(row["layer"] == layer) & (row["method"] == method)]
@@ -111,7 +111,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
                 _bars(ax, places, points, method)
             ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}{where}", fontsize="medium")
             _logarithmic(ax)
-            ax.set_xticks(range(len(ticks)), ticks)
+            ax.set_xticks(range(len(ticks)), [plain(tick) for tick in ticks])
             ax.set_xlim(-0.5, len(ticks) - 0.5)
     for ax in axes[-1]:
         ax.set_xlabel(x)
@@ -126,7 +126,7 @@ def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
     name, _, reading = method.partition(":")
     ends = np.abs(points[["low", "high"]].sub(points["mean"], axis=0).fillna(0.0).to_numpy().T)
     look = {"color": COLORS[name], "linestyle": STYLES.get(reading, "-."), "linewidth": 1.0, "marker": "o"}
-    ax.errorbar(places, points["mean"], ends, markersize=3, label=method, **look)
+    ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **look)
 
 
 def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = False) -> Figure:
