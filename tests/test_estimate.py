@@ -23,7 +23,7 @@ from leamvd.optimizers.reading import Reading
 from leamvd.paper import estimate as module
 from leamvd.paper import records, units
 from leamvd.paper.estimate import Estimate, Generation, estimate
-from leamvd.paper.studies import Study, Unit, images
+from leamvd.paper.studies import Study, Unit, images, study
 from leamvd.paper.units import Part, Task
 
 TIMED = ("_features", "_errors", "_epoch", "_evaluation", "generation")
@@ -270,10 +270,8 @@ def test_a_dry_run_shows_what_is_left_and_writes_nothing(tmp_path: Path, monkeyp
         assert part in result.output
     assert list(tmp_path.iterdir()) == []
 
-    section = next(section for section in cli.load() if section.name == "mnist-7x7")
-    values = cli.assign([section], [cli._split(setting) for setting in SHORT[1::2]])[0]
-    (study,) = cli._studies(section, cli.resolved(section, values))
-    records.compute(dataclasses.replace(study, seeds=(3,)), tmp_path / "results", jobs=1)
+    half = study("mnist-7x7", "quick", n_images=40, layers=(6, 5), n_gen=2, methods=("cd", "lea-mvd"), seeds=(3,))
+    records.compute(half, tmp_path / "results", jobs=1)
     lines = CliRunner().invoke(cli.main, command).output.splitlines()
     table = {line.split(", ")[0]: line.split()[-4:] for line in lines[2:4]}
     assert table["cd"][:2] == ["4", "2"]
@@ -304,3 +302,16 @@ def test_torch_is_not_imported_where_it_computes_nothing(tmp_path: Path) -> None
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout == "0 False\n"
+
+
+@pytest.mark.compiled
+def test_few_images_and_rows_say_what_all_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.time, "perf_counter", time.process_time)  # others are at work here
+    monkeypatch.setattr(module, "thread_count", lambda _: 1)
+    arguments = (196, 60), Training(), 24, 8192
+    found = {}
+    for enough in (1e9, 1.0, 0.0):  # the first one loads what is needed
+        monkeypatch.setattr(module, "_ENOUGH", enough)
+        module._evaluation.cache_clear()
+        found[enough] = module._evaluation(*arguments)
+    assert found[1.0] / 3 < found[0.0] < 3 * found[1.0]
