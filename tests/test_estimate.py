@@ -17,13 +17,14 @@ from click.testing import CliRunner
 from small_studies import SMALL, TINY
 
 from leamvd import cli
+from leamvd._support.compile import Array
 from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import estimate as module
 from leamvd.paper import records, units
 from leamvd.paper.estimate import Estimate, Generation, estimate
-from leamvd.paper.studies import Study, Unit, images
+from leamvd.paper.studies import Study, Unit, images, study
 from leamvd.paper.units import Part, Task
 
 TIMED = ("_features", "_errors", "_epoch", "_evaluation", "generation")
@@ -205,9 +206,9 @@ def test_it_comes_true(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.time, "perf_counter", time.process_time)  # others are at work here
     monkeypatch.setattr(module, "thread_count", lambda _: 1)
     with module._threads(1):
-        expected = estimate(tasks(study), set(), images(study), jobs=1)
         for _ in computed(study):
             pass  # loads what is needed
+        expected = estimate(tasks(study), set(), images(study), jobs=1)
         start = time.process_time()
         for _ in computed(study):
             pass
@@ -239,7 +240,9 @@ def test_memory_and_disk_are_those_of_the_arrays(tmp_path: Path) -> None:
 
 
 def test_threads_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)  # whatever other tests have left
     allowed = numba.get_num_threads()
+    assert allowed > 1
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "7")
     with module._threads(1):
         assert (os.environ["LOKY_MAX_CPU_COUNT"], numba.get_num_threads()) == ("1", 1)
@@ -270,10 +273,8 @@ def test_a_dry_run_shows_what_is_left_and_writes_nothing(tmp_path: Path, monkeyp
         assert part in result.output
     assert list(tmp_path.iterdir()) == []
 
-    section = next(section for section in cli.load() if section.name == "mnist-7x7")
-    values = cli.assign([section], [cli._split(setting) for setting in SHORT[1::2]])[0]
-    (study,) = cli._studies(section, cli.resolved(section, values))
-    records.compute(dataclasses.replace(study, seeds=(3,)), tmp_path / "results", jobs=1)
+    half = study("mnist-7x7", "quick", n_images=40, layers=(6, 5), n_gen=2, methods=("cd", "lea-mvd"), seeds=(3,))
+    records.compute(half, tmp_path / "results", jobs=1)
     lines = CliRunner().invoke(cli.main, command).output.splitlines()
     table = {line.split(", ")[0]: line.split()[-4:] for line in lines[2:4]}
     assert table["cd"][:2] == ["4", "2"]
@@ -289,8 +290,8 @@ def test_sections_without_studies_are_estimated_for_their_parameters(tmp_path: P
         return float(number) * {"s": 1, "min": 60, "h": 3600, "days": 86400}[unit]
 
     assert seconds("esd", "-p", "n_tournaments=20000000") > seconds("esd", "-p", "n_tournaments=1000")
-    assert seconds("directions", "-p", "n_populations=3000") > 3 * seconds("directions", "-p", "n_populations=10")
-    assert seconds("directions", "-p", "n_gen=2000") > 3 * seconds("directions", "-p", "n_gen=20")
+    assert seconds("directions", "-p", "n_populations=100000") > 3 * seconds("directions", "-p", "n_populations=10")
+    assert seconds("directions", "-p", "n_gen=10000") > 3 * seconds("directions", "-p", "n_gen=20")
     measured = ("linear-cost", "-p", "source=measured")
     assert seconds(*measured) > seconds(*measured, "-p", "methods=leamvd") > seconds("linear-cost")
     assert list(tmp_path.iterdir()) == []
@@ -304,3 +305,26 @@ def test_torch_is_not_imported_where_it_computes_nothing(tmp_path: Path) -> None
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert run.stdout == "0 False\n"
+
+
+@pytest.mark.parametrize("cost", [1e-9, 1e-6, 1e-4], ids=["all", "fewer images", "fewer rows"])
+def test_few_images_and_rows_say_what_all_would(cost: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = 0.0, 0
+
+    class Objective:
+        def __init__(self, V: Array, n_hidden: int, **options: Any) -> None:
+            self.count = len(V)
+
+        def __call__(self, X: Array) -> None:
+            nonlocal now, asked
+            now += cost * self.count * len(X)
+            asked = max(asked, self.count * len(X))
+
+    monkeypatch.setattr(module, "time", type("Clock", (), {"perf_counter": staticmethod(lambda: now)}))
+    monkeypatch.setattr(module, "thread_count", lambda _: 2)
+    monkeypatch.setattr(module, "ReconstructionObjective", Objective)
+    module._evaluation.cache_clear()
+    found = module._evaluation((9, 5), Training(), 24, 20_000)
+    module._evaluation.cache_clear()
+    assert found == pytest.approx(20_000 * cost)
+    assert asked == {1e-9: 24 * 20_000, 1e-6: 24 * 8192, 1e-4: 2 * 2048}[cost]
