@@ -66,8 +66,9 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     Path(output).mkdir(parents=True, exist_ok=True)
     known = provenance(study, data) | {"units": {unit.name: at[unit].name for unit in at}}
     write(Path(output) / f"study-{fingerprint(study, data)}.json", json.dumps(known, indent=2))
-    awaited = expected(study, output, jobs=1) if read_by_someone() else None
-    done = _computed(study, data, store(output), show=progress, awaited=awaited)
+    where = store(output)
+    awaited = _expected(study, data, where, 1) if read_by_someone() else None
+    done = _computed(study, data, where, show=progress, awaited=awaited)
     return _records(study, {unit: read_table(io.BytesIO(done[unit])) for unit in study.units()})
 
 
@@ -86,7 +87,8 @@ def compute(
     Parameters
     ----------
     study, output, progress
-        As for `run`, which then finds everything stored: the same records wherever they were computed.
+        As for `run`, which then finds everything stored: the same records wherever they were computed. The store is in
+        `output`, whatever the environment says.
     jobs, scheduler
         Where to, see `leamvd.paper.workers.start`.
     seconds : float
@@ -103,14 +105,24 @@ def compute(
     """
     data = images(study)
     done = _computed(
-        study, data, store(output), show=progress, jobs=jobs, scheduler=scheduler, seconds=seconds, awaited=awaited
+        study,
+        data,
+        Store(Path(output) / "store"),
+        show=progress,
+        jobs=jobs,
+        scheduler=scheduler,
+        seconds=seconds,
+        awaited=awaited,
     )
     return [unit for unit in study.units() if unit not in done]
 
 
 def expected(study: Study, output: str | Path, *, jobs: int | None = None) -> Estimate:
-    """Return what it takes to compute what of a study is not stored in `output`; nothing is written there."""
-    data, where = images(study), store(output)
+    """Return what it takes to `compute` what of a study is not stored in `output`; nothing is written there."""
+    return _expected(study, images(study), Store(Path(output) / "store"), jobs)
+
+
+def _expected(study: Study, data: datasets.Dataset, where: Store, jobs: int | None) -> Estimate:
     stored = {unit for unit, at in addresses(study, data).items() if at in where}
     return estimate({unit: task(study, unit) for unit in study.units()}, stored, data, jobs=jobs)
 
