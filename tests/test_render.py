@@ -35,10 +35,9 @@ PROSE = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book")
 # Modules that a reader meets elsewhere: through the package itself, or at the command line.
 NOT_LISTED = {
     "_support", "_support.checks", "_support.children", "_support.compile", "_support.interrupts", "_support.threads",
-    "book", "book.failures", "book.results", "book.render",
-    "book.reproduction", "book.sections", "cli", "networks", "networks.logistic",
-    "notebooks", "optimizers", "optimizers.checkpoints", "optimizers.evaluation", "optimizers.lea_mvd",
-    "optimizers.minimize", "optimizers.reading", "optimizers.state", "paper", "paper.figures",
+    "book", "cli", "networks", "networks.logistic", "notebooks", "optimizers", "optimizers.checkpoints",
+    "optimizers.evaluation", "optimizers.lea_mvd", "optimizers.minimize", "optimizers.reading", "optimizers.state",
+    "paper", "paper.figures",
 }  # fmt: skip
 
 
@@ -260,7 +259,7 @@ def test_data_page_lists_the_checksums() -> None:
 def test_library_page_lists_every_module() -> None:
     listed = set(re.findall(r"automodule:: leamvd\.([\w.]+)$", PROSE["api"], flags=re.MULTILINE))
     modules = {module.name.removeprefix("leamvd.") for module in pkgutil.walk_packages(leamvd.__path__, "leamvd.")}
-    assert listed == modules - NOT_LISTED
+    assert listed == {name for name in modules - NOT_LISTED if not name.startswith("book.")}
 
 
 @pytest.mark.parametrize(
