@@ -314,10 +314,12 @@ def test_the_file_of_another_process_is_refused_until_that_one_ends(tmp_path: Pa
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "runs\n"
-        with pytest.raises(BlockingIOError, match=RUNS):
-            run(killed_after(0), checkpoint=path)
-        assert path.read_bytes() == before
-        process.kill()
+        try:
+            with pytest.raises(BlockingIOError, match=RUNS):
+                run(killed_after(0), checkpoint=path)
+            assert path.read_bytes() == before
+        finally:
+            process.kill()
     assert_same(run(checkpoint=path), run())
     assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
 
