@@ -333,6 +333,13 @@ def test_the_file_of_a_search_of_this_process_is_refused(tmp_path: Path) -> None
     assert_same(run(within, n_gen=2, checkpoint=tmp_path / "run.npz"), run(n_gen=2))
 
 
+def test_what_held_the_file_is_closed_at_the_end(tmp_path: Path) -> None:
+    with checkpoints.Checkpoint(tmp_path / "run.npz") as saved:
+        os.fstat(saved._lock)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(saved._lock)
+
+
 def test_after_an_error_the_file_is_free(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(Killed):
