@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leamvd._support import checks
 
@@ -17,11 +17,9 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import failures, render, results
-from leamvd.book.sections import ParameterError, RunError, Section, assign, choose, load, resolved, run
-
-if TYPE_CHECKING:
-    from leamvd.paper.studies import Study
+from leamvd.book import commands, failures, render, repetition, reproduction, results, runs, sweeps
+from leamvd.book.parameters import ParameterError
+from leamvd.book.sections import RunError, Section, choose, load, resolved, run
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -56,14 +54,17 @@ def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
 
 
+for command in (commands.compare, commands.record, commands.verify):
+    main.add_command(command)
+
+
 @main.command("list")
 def list_() -> None:
-    """Show the sections and their parameters."""
+    """Show the sections and their parameters; `leamvd reproduce --dry-run` shows what they take."""
     for section in load():
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
-        click.echo(f"    expected time: {_expected(section)}")
         rows = [
-            (p.name, p.type, repr(p.default), p.rule, p.description)
+            (p.name, p.type, repr(p.default), p.allowed, p.description)
             for p in section.parameters.values()
             if p.name != "output"
         ]
@@ -77,11 +78,19 @@ def list_() -> None:
 @main.command()
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="quick|paper", help="The same as -p profile=...: a small scale, or the paper's own.")
-@click.option("-p", "settings", metavar="NAME=VALUE", multiple=True, help="A notebook parameter; see `leamvd list`.")
+@click.option(
+    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    help="A notebook parameter; see `leamvd list`. Several values of one that takes a single value, such as "
+    "population_size=12,24,48, are run one after the other and compared.",
+)  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
+)  # fmt: skip
+@click.option(
+    "--from", "again", metavar="RUN.JSON", type=click.Path(path_type=Path, exists=True),
+    help="Repeat the run that this file, or this folder, holds: its section, parameters and readings.",
 )  # fmt: skip
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=None,
@@ -94,6 +103,7 @@ def list_() -> None:
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=math.inf,
     help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
 )  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what is stored, and what the rest takes here; run nothing.")
 @click.pass_context
 def reproduce(
     context: click.Context,
@@ -105,6 +115,8 @@ def reproduce(
     jobs: int | None = None,
     scheduler: str | None = None,
     minutes: float = math.inf,
+    again: Path | None = None,
+    dry_run: bool = False,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
@@ -113,24 +125,46 @@ def reproduce(
     """
     deadline = time.monotonic() + 60 * minutes
     pairs = [("profile", profile), ("dataset", dataset)]
+    output = output.resolve()
+    places: list[Path] = []
     try:
-        given = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
-        chosen = choose(load(), names)
-        values = assign(chosen, given)
-        for section, value in zip(chosen, values, strict=True):
-            _check(section, resolved(section, value))
-    except ParameterError as error:
+        texts = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
+        if again is None:
+            planned = sweeps.plan(choose(load(), names), texts)
+        elif names or texts:
+            raise ParameterError("--from takes section and parameters from the run: leave out what else names them")
+        else:
+            section, value, about = context.with_resource(repetition.plan(again.resolve()))
+            planned = [(section, [value])]
+        for section, values in planned:
+            for value in values:
+                reproduction.check(section, resolved(section, value))
+                _measurements(section, resolved(section, value))
+        for difference in repetition.differences(section, about) if again else ():
+            click.echo(f"warning: not as in {again}: {difference}", err=True)
+    except (ParameterError, runs.NoRunError) as error:
         raise click.UsageError(str(error)) from None
-    output, places = output.resolve(), []
     try:
-        for section, value in zip(chosen, values, strict=True):
-            click.echo(f"{section.stem}: {section.title} (expected: {_expected(section)})")
-            start = time.monotonic()
-            if left := _compute(section, resolved(section, value), output, jobs, scheduler, deadline):
-                click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
-                break
-            places.append(run(section, value, output))
-            click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
+        for section, values in planned:
+            for value, label in zip(values, sweeps.labels(values), strict=True):
+                given = resolved(section, value)
+                known = reproduction.expect(section, given, _measurements(section, given), output, jobs)
+                title = ", ".join(filter(None, [section.title, label]))
+                click.echo(f"{section.stem}: {title} (expected: about {known.duration})")
+                if dry_run:
+                    click.echo(known.table(jobs, output) + "\n")
+                    continue
+                start = time.monotonic()
+                if left := reproduction.compute(section, given, output, jobs, scheduler, deadline, known.estimates):
+                    click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
+                    return places
+                places.append(run(section, value, output))
+                click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
+            if len(values) > 1 and not dry_run:
+                folder, table = sweeps.compare(values, places[-len(values) :])
+                click.echo(
+                    f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
+                )
     except KeyboardInterrupt:
         click.echo(
             f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True
@@ -210,65 +244,19 @@ def book(folder: Path | None) -> None:
         raise click.ClickException(failures.sentence(str(error))) from None
 
 
-def _check(section: Section, parameters: Mapping[str, Any]) -> None:
-    """Refuse what the section's experiments would refuse once they are reached."""
+def _measurements(section: Section, parameters: Mapping[str, Any]) -> tuple[int, float]:
+    """Return how much the section measures anew, in jobs of the bench and seconds; refuse what the bench refuses."""
+    if section.name != BENCH or parameters["source"] == "recorded":
+        return 0, 0.0
+    from leamvd import bench
+
     try:
-        for method in parameters.get("methods") or ():
-            if ".." in Path(method.partition(":")[2]).parts:
-                raise ValueError(f"methods must name a reading in this folder, or by its full path, got {method!r}")
-        match section.name:
-            case "directions":
-                from leamvd.paper import search_directions
-
-                plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
-                next(plan.run(plan.seeds[0]))
-            case "mnist-7x7" | "mnist-28x28":
-                from leamvd.paper import studies
-
-                studies.images(_studies(section, parameters)[0])
-            case "linear-cost":
-                from leamvd import bench
-                from leamvd.bench import optimizers
-
-                if parameters["source"] == "measured":
-                    optimizers.jobs(parameters["profile"], parameters["methods"], parameters["sizes"])
-                elif parameters["source"] != "recorded":
-                    bench.read(parameters["source"])
+        if parameters["source"] == "measured":
+            return bench.expected(parameters["profile"], parameters["methods"], parameters["sizes"])
+        bench.read(parameters["source"])
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        message = failures.sentence(str(error)).replace("n_train", "n_images")
-        raise ParameterError(f"{section.name}: {message}") from None
-
-
-def _studies(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
-    """Return the studies whose records a section shows."""
-    if section.name not in ("mnist-7x7", "mnist-28x28"):
-        return []
-    from leamvd.paper import comparison, studies
-
-    study = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
-    return [study, comparison.smaller(study)] if section.name == "mnist-28x28" else [study]
-
-
-def _compute(
-    section: Section,
-    parameters: Mapping[str, Any],
-    output: Path,
-    jobs: int | None,
-    scheduler: str | None,
-    deadline: float,
-) -> str | None:
-    """Compute what the section's studies have not stored, and return what is left if time is over."""
-    for study in _studies(section, parameters):
-        from leamvd.paper import records, workers
-
-        try:
-            seconds = deadline - time.monotonic()
-            left = records.compute(study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True)
-        except workers.WorkerError as error:
-            raise RunError(str(error)) from None
-        if left:
-            return f"{len(left)} of {len(study.units())} units are left, and the notebook"
-    return "the notebook is left" if time.monotonic() >= deadline else None
+        raise reproduction.refused(section, error) from None
+    return 0, 0.0
 
 
 def _split(setting: str) -> tuple[str, str]:
@@ -276,10 +264,6 @@ def _split(setting: str) -> tuple[str, str]:
     if not sign:
         raise ParameterError(f"-p takes NAME=VALUE, got {setting!r}")
     return name.strip(), text
-
-
-def _expected(section: Section) -> str:
-    return ", ".join(f"{profile} about {section.minutes[profile]:g} min" for profile in ("quick", "paper"))
 
 
 if __name__ == "__main__":

@@ -347,3 +347,10 @@ def test_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_part_knows_its_last_iteration() -> None:
     assert Part(b"iteration,x\n0,1\n12,2.5\n", b"", done=False).iteration == 12
+
+
+def test_the_store_of_the_command_line_is_in_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(records.STORE, str(tmp_path / "elsewhere"))  # of a notebook that was opened by hand, say
+    compute(SMALL, tmp_path / "output", jobs=1)
+    assert not (tmp_path / "elsewhere").exists()
+    assert records.expected(SMALL, tmp_path / "output", jobs=1).seconds == {}

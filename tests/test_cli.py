@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from leamvd import cli
 from leamvd.book import results, sections
-from leamvd.book.sections import Parameter, ParameterError, read_parameters
+from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 from leamvd.paper import datasets, store
 
 CELL = """\
@@ -47,7 +47,7 @@ while not go.exists():
 def write(path: Path, name: str, *code: str, cell: str = CELL) -> None:
     first = nbformat.v4.new_code_cell(cell, metadata={"tags": ["parameters"]})
     notebook = nbformat.v4.new_notebook(cells=[first, *map(nbformat.v4.new_code_cell, code)])
-    notebook.metadata["leamvd"] = {"title": f"Section {name}", "section": name, "minutes": {"quick": 0.5, "paper": 60}}
+    notebook.metadata["leamvd"] = {"title": f"Section {name}", "section": name}
     nbformat.write(notebook, path)
 
 
@@ -173,7 +173,7 @@ def test_list(notebooks: Path) -> None:
     write(notebooks / "01_one.ipynb", "one")
     result = leamvd("list")
     assert result.exit_code == 0
-    for part in ("one", "01_one", "Section one", "quick about 0.5 min, paper about 60 min"):
+    for part in ("one", "01_one", "Section one"):
         assert part in result.output
     for parameter in read_parameters(CELL).values():
         row = [line for line in result.output.splitlines() if line.split()[:1] == [parameter.name]]

@@ -258,7 +258,7 @@ def test_the_bar_of_a_notebook_is_shown_while_it_runs(clock: Clock, monkeypatch:
         return Handle()
 
     monkeypatch.setattr("IPython.display.display", display)
-    monkeypatch.setattr(progress, "_read_by_someone", lambda: True)
+    monkeypatch.setattr(progress, "read_by_someone", lambda: True)
     with Progress("digits", UNITS, show=False) as bar:
         bar.stored(ONE)
         bar.say("one\ntwo")

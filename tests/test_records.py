@@ -6,10 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import nbformat
 import numba
 import numpy as np
 import pandas as pd
 import pytest
+from nbclient import NotebookClient
 from small_studies import SMALL, TINY
 
 from leamvd.networks.dbn import Training, layer_input, layer_seed, pretrain, train
@@ -397,3 +399,22 @@ def test_recorded_tables_ship_with_the_notebooks() -> None:
     assert not records.recorded("linear_cost", "training").empty
     with pytest.raises(FileNotFoundError, match="nothing"):
         records.recorded("nothing")
+
+
+def test_a_notebook_opened_by_hand_says_what_is_stored_and_shows_its_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTEST_VERSION", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    cells = ["import dataclasses\nfrom small_studies import SMALL\nfrom leamvd.paper import records"]
+    cells += ["table = records.run(SMALL, 'results')"]
+    cells += ["more = records.run(dataclasses.replace(SMALL, seeds=(3, 4)), 'results')", cells[1]]
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, cells)))
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
+    said = [[output.data["text/plain"] for output in cell.outputs] for cell in notebook.cells]
+    first, second, third = (text for (text,) in said[1:])
+    assert first.startswith("mnist-7x7: 0 of 5 units are stored; 5 are computed now, in about ")
+    assert second.startswith("mnist-7x7: 5 of 10 units are stored; 5 are computed now, in about ")
+    assert third == "mnist-7x7: 5 of 5 units are stored"
+    assert not any("\n" in text for text in (first, second)), "no bar stays"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results"]

@@ -35,7 +35,8 @@ PROSE = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book")
 # Modules that a reader meets elsewhere: through the package itself, or at the command line.
 NOT_LISTED = {
     "_support", "_support.checks", "_support.children", "_support.compile", "_support.interrupts", "_support.threads",
-    "book", "book.failures", "book.results", "book.render", "book.sections", "cli", "networks", "networks.logistic",
+    "book", "book.failures", "book.results", "book.render",
+    "book.reproduction", "book.sections", "cli", "networks", "networks.logistic",
     "notebooks", "optimizers", "optimizers.checkpoints", "optimizers.evaluation", "optimizers.lea_mvd",
     "optimizers.minimize", "optimizers.reading", "optimizers.state", "paper", "paper.figures",
 }  # fmt: skip

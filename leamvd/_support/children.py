@@ -1,7 +1,10 @@
 """Processes that end when the one that has started them ends, whatever ends it."""
 
+import multiprocessing
 import os
+import signal
 import sys
+import threading
 
 _WATCH = """\
 def _end_with_parent(parent):
@@ -21,3 +24,16 @@ def command(program: str) -> list[str]:
     module of the folder that it runs in is taken for one of Python's or a package's.
     """
     return [sys.executable, "-P", "-c", _WATCH.format(parent=os.getpid()) + program]
+
+
+def follow_parent() -> None:
+    """Leave Ctrl-C to the process that has started this one, and end with it, whatever ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+    os._exit(1)

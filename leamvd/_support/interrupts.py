@@ -1,7 +1,5 @@
-"""Ctrl-C put off until what must be done whole is done; processes that end with the one that started them."""
+"""Ctrl-C put off until what must be done whole is done."""
 
-import multiprocessing
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -27,16 +25,3 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if came:
             handler(*came[-1])
-
-
-def follow_parent() -> None:
-    """Leave Ctrl-C to the process that has started this one, and end with it, whatever ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-    os._exit(1)

@@ -15,7 +15,13 @@ from leamvd._support import checks
 if TYPE_CHECKING:
     import pandas as pd
 
+    from leamvd.bench.jobs import Job
+
 checks.needs("leamvd.bench", "paper", "pandas", "psutil")
+
+
+SECONDS = {"quick": 2.5, "paper": 10.7}
+"""Of a job, on average, by the profile; the paper's as in the recorded run."""
 
 
 class Tables(NamedTuple):
@@ -64,7 +70,7 @@ def run(
     from leamvd.bench.machine import fingerprint, machine
     from leamvd.paper.records import write, write_table
 
-    jobs = optimizers.jobs(profile, methods, sizes) + parts.jobs(profile) + networks.jobs(profile)
+    jobs = _jobs(profile, methods, sizes)
     found = machine()
     output = Path(output)
     folder = output / f"bench-{fingerprint(profile, found)}"
@@ -82,6 +88,18 @@ def run(
     }
     write(output / "machine.json", json.dumps(about, indent=2))
     return read(output)
+
+
+def _jobs(profile: str, methods: Sequence[str] | None, sizes: Sequence[int] | None) -> list[Job]:
+    from leamvd.bench import networks, optimizers, parts
+
+    return optimizers.jobs(profile, methods, sizes) + parts.jobs(profile) + networks.jobs(profile)
+
+
+def expected(profile: str, methods: Sequence[str] | None, sizes: Sequence[int] | None) -> tuple[int, float]:
+    """Return how many jobs there are, and the seconds that they take where each takes as long as the recorded ones."""
+    jobs = _jobs(profile, methods, sizes)
+    return len(jobs), len(jobs) * SECONDS[profile]
 
 
 def read(folder: str | Path) -> Tables:

@@ -1,7 +1,8 @@
 """The folder of the results: what each run of a section has made, and the store of units that all runs share.
 
 ``OUTPUT/SECTION/RUN`` holds the notebook, figures and tables of one set of parameters, ``OUTPUT/SECTION/latest`` names
-the last run, ``OUTPUT/store`` holds the units and ``OUTPUT/.partial`` what is being run or was stopped.
+the last run, ``OUTPUT/SECTION/sweep-*`` put runs side by side, ``OUTPUT/store`` holds the units and ``OUTPUT/.partial``
+what is being run or was stopped.
 """
 
 import contextlib
@@ -12,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PARTIAL, STORE, LATEST, ABOUT = ".partial", "store", "latest", "run.json"
+SWEEP = "sweep-"
+"""How the folders begin that put the runs of a sweep side by side, in the folder of their section."""
 _ASIDE = ("damaged", "locks", "unfinished")  # folders in the store that no run shows anything of
 
 
@@ -91,6 +94,7 @@ def superfluous(output: Path) -> list[Path]:
                 raise CleanError(f"something is running in {output}: wait until {path.stem} ends, or stop it")
     kept = [_needed(output, section.name) for section in sections]
     runs = {about.parent for section in sections for about in section.glob(f"*/{ABOUT}")}
+    runs |= {sweep for section in sections for sweep in section.glob(f"{SWEEP}*/")}
     units = {unit for _, used in kept for unit in used}
     store, partial = output / STORE, output / PARTIAL
     stored = [*store.glob("*-layer*"), *store.glob(".*-layer*"), *(store / name for name in _ASIDE)]

@@ -1,28 +1,25 @@
-"""The notebooks as programs: the parameters they take, the values these may have, and how a notebook runs."""
+"""The notebooks as programs: what each one takes, and how it runs."""
 
-import ast
 import contextlib
 import difflib
 import hashlib
-import io
 import json
 import logging
-import math
 import os
 import re
 import shutil
 import sys
 import sysconfig
 import tempfile
-import tokenize
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from leamvd._support import checks, children
-from leamvd.book import results
+from leamvd.book import results, runs
+from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
@@ -30,125 +27,17 @@ JUPYTER = ".jupyter"
 """Folder of Jupyter's own files, while a notebook runs."""
 
 
-class ParameterError(ValueError):
-    """A section or parameter that does not exist, or a value that a parameter cannot take."""
-
-
 class RunError(RuntimeError):
     """A notebook that did not run to its end; the message says where and why."""
 
 
-def _boolean(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
-_SCALARS: dict[str, Callable[[str], object]] = {"int": int, "float": float, "bool": _boolean, "str": str}
-_TYPES = (*_SCALARS, "list[int]", "list[float]", "list[str]")
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One line of a notebook's parameters cell: ``name: type = default  # rule: description``.
-
-    Attributes
-    ----------
-    name : str
-        The notebook's variable.
-    type : str
-        ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, with ``| None`` where None is allowed.
-    default : object
-        The value that the notebook itself assigns.
-    rule : str
-        What each value must satisfy: ``a | b | PATH`` (a word, or a path that exists; ``PATH.json`` asks for that
-        ending), ``lo..hi`` (both included), ``>= x``, ``> x`` or ``any``.
-    description : str
-        One line for the reader.
-    """
-
-    name: str
-    type: str
-    default: object
-    rule: str
-    description: str
-
-    def parse(self, text: str) -> object:
-        """Return the value that `text` stands for, paths made absolute; list items are separated by commas.
-
-        Raises
-        ------
-        ParameterError
-            When the text is not of the type, or its value breaks the rule.
-        """
-        text = text.strip()
-        kind = self.type.removesuffix(" | None")
-        if text == "None" and kind != self.type:
-            return None
-        try:
-            if not kind.startswith("list["):
-                return _admit(_SCALARS[kind](text), self.rule)
-            read = _SCALARS[kind.removeprefix("list[").removesuffix("]")]
-            items = text.removeprefix("[").removesuffix("]").split(",")
-            return [_admit(read(item.strip()), self.rule) for item in items]
-        except (KeyError, ValueError):
-            exists = "; PATH must exist" if "PATH" in self.rule else ""
-            raise ParameterError(f"{self.name} must be {self.type} ({self.rule}{exists}), got {text!r}") from None
-
-
-def _admit(value: object, rule: str) -> object:
-    """Return `value`, a path made absolute; a value that breaks the rule is a ValueError."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError
-    if rule == "any":
-        return value
-    if rule.startswith(">"):
-        sign, bound = rule.split()
-        admitted = float(str(value)) > float(bound) or (sign == ">=" and float(str(value)) == float(bound))
-    elif ".." in rule:
-        low, high = map(float, rule.split(".."))
-        admitted = low <= float(str(value)) <= high
-    else:
-        words = rule.split(" | ")
-        admitted = str(value) in words
-        endings = tuple(word.removeprefix("PATH") for word in words if word.startswith("PATH"))
-        path = Path(str(value)).expanduser()
-        if not admitted and path.name.endswith(endings) and path.exists():
-            return str(path.resolve())
-    if not admitted:
-        raise ValueError
-    return value
-
-
-def read_parameters(source: str) -> dict[str, Parameter]:
-    """Return the parameters that a parameters cell declares, in its order.
-
-    Raises
-    ------
-    ValueError
-        When a statement is not a typed assignment of a literal with a comment ``# rule: description`` behind it.
-    """
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
-    parameters = {}
-    for statement in ast.parse(source).body:
-        rule, colon, description = comments.get(statement.end_lineno or 0, "").partition(": ")
-        match statement:
-            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=ast.expr() as value) if (
-                colon and (kind := ast.unparse(annotation)).removesuffix(" | None") in _TYPES
-            ):
-                parameters[name] = Parameter(name, kind, ast.literal_eval(value), rule, description)
-            case _:
-                raise ValueError(f"not `name: type = value  # rule: description`: {ast.unparse(statement)!r}")
-    return parameters
-
-
 @dataclass(frozen=True)
 class Section:
-    """One notebook: its file, its name on the command line, its title, its expected minutes, its parameters."""
+    """One notebook: its file, its name on the command line, its title, its parameters."""
 
     path: Path
     name: str
     title: str
-    minutes: Mapping[str, float]
     parameters: Mapping[str, Parameter]
     fingerprint: str
 
@@ -180,7 +69,6 @@ def _read_section(path: Path) -> Section:
         path,
         about["section"],
         about["title"],
-        about["minutes"],
         read_parameters(cells[0]),
         hashlib.sha256(program.encode()).hexdigest(),
     )
@@ -263,15 +151,15 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
     with results.working_folder(output, f"{section.stem}-{name}") as work:
         for left in (*work.glob(".*"), *work.glob("study-*.json")):  # by a run that was killed, or by other code
             results.remove(left)
-        for reading, text in _readings(values).items():  # they are named as seen from the caller's folder
+        readings = _readings(values)
+        for reading, text in readings.items():  # they are named as seen from the caller's folder
             if not Path(reading).is_absolute():
                 (work / reading).parent.mkdir(parents=True, exist_ok=True)
                 (work / reading).write_text(text, encoding="utf-8")
         _execute(section, values, work, output / results.STORE)
-        about = {"section": section.name, "notebook": section.fingerprint, "parameters": resolved(section, values)}
-        about |= {"studies": sorted(study.name for study in work.glob("study-*.json"))}
+        about = runs.describe(section.name, section.fingerprint, resolved(section, values), readings, work)
         (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        shutil.rmtree(work / JUPYTER)
+        shutil.rmtree(work / JUPYTER, ignore_errors=True)
         return results.publish(work, output, section.stem, name)
 
 

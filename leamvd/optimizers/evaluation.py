@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from leamvd._support import checks, threads
+from leamvd._support.children import follow_parent
 from leamvd._support.compile import Array, Floats
-from leamvd._support.interrupts import follow_parent
 
 
 class Evaluation:

@@ -14,6 +14,7 @@ from leamvd._support import checks
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import records
 from leamvd.paper.comparison import final, holm
+from leamvd.paper.intervals import interval
 from leamvd.paper.studies import Study, images
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -153,8 +154,7 @@ def paired(table: pd.DataFrame, *, measure: str = "mean_field", margin: float = 
         for search in others:
             difference = (errors[search] - errors[first]).to_numpy()
             runs, equal = len(difference), int((difference == 0).sum())
-            half = stats.t.ppf(0.975, runs - 1) * difference.std(ddof=1) / np.sqrt(runs)
-            low, ratio, high = np.exp(difference.mean() + half * np.array([-1.0, 0.0, 1.0]))
+            low, ratio, high = np.exp(interval(difference))
             p = np.nan if equal == runs else float(stats.wilcoxon(difference).pvalue)
             within = bool(1 / (1 + margin) <= low and high <= 1 + margin)
             rows.append((*names, search, runs, equal, ratio, low, high, p, within, float(errors[first].std())))

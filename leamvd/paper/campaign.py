@@ -90,7 +90,7 @@ class Campaign:
                     if time.monotonic() >= deadline:
                         break
                     if not told:
-                        self._progress.say(f"waiting for {others[0].name}: it is computed elsewhere, or by nobody yet")
+                        self._progress.note(f"waiting for {others[0].name}: it is computed elsewhere, or by nobody yet")
                         told = True
                     time.sleep(_POLL)
         finally:

@@ -126,14 +126,14 @@ class _Display(Protocol):
 def _display(label: str, show: bool) -> _Display:
     if terminal := os.environ.get(TERMINAL):
         return _Terminal(label, Path(terminal).open("w", encoding="utf-8"))
-    if _read_by_someone():
+    if read_by_someone():
         return _Cell()
     if not show:
         return _Nothing()
     return _Terminal(label) if sys.stderr.isatty() else _Log()
 
 
-def _read_by_someone() -> bool:
+def read_by_someone() -> bool:
     """Return whether this is a notebook whose outputs are no program's to keep or to compare."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return hasattr(shell, "kernel") and TERMINAL not in os.environ and "PYTEST_VERSION" not in os.environ

@@ -18,7 +18,8 @@ from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import RBM
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import campaign, datasets, units, versions, workers
-from leamvd.paper.progress import Progress
+from leamvd.paper.estimate import Estimate, estimate
+from leamvd.paper.progress import Progress, duration, read_by_someone
 from leamvd.paper.store import WEIGHTS, Address, Store, address
 from leamvd.paper.studies import READ, Study, Unit, images
 from leamvd.paper.units import Task, read_table
@@ -65,7 +66,9 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     Path(output).mkdir(parents=True, exist_ok=True)
     known = provenance(study, data) | {"units": {unit.name: at[unit].name for unit in at}}
     write(Path(output) / f"study-{fingerprint(study, data)}.json", json.dumps(known, indent=2))
-    done = _computed(study, data, store(output), show=progress)
+    where = store(output)
+    awaited = _expected(study, data, where, 1) if read_by_someone() else None
+    done = _computed(study, data, where, show=progress, awaited=awaited)
     return _records(study, {unit: read_table(io.BytesIO(done[unit])) for unit in study.units()})
 
 
@@ -77,17 +80,21 @@ def compute(
     scheduler: str | None = None,
     seconds: float = float("inf"),
     progress: bool = False,
+    awaited: Estimate | None = None,
 ) -> list[Unit]:
     """Compute what of a study is not stored, wherever, and return the units that time has been too short for.
 
     Parameters
     ----------
     study, output, progress
-        As for `run`, which then finds everything stored: the same records wherever they were computed.
+        As for `run`, which then finds everything stored: the same records wherever they were computed. The store is in
+        `output`, whatever the environment says.
     jobs, scheduler
         Where to, see `leamvd.paper.workers.start`.
     seconds : float
         No unit goes on after this time; it is stored as far as it is, and goes on from there when this is called again.
+    awaited : Estimate, optional
+        What `expected` has returned, for the time that is left by the progress that is shown.
 
     Raises
     ------
@@ -97,8 +104,27 @@ def compute(
         If processes keep dying over a unit.
     """
     data = images(study)
-    done = _computed(study, data, store(output), show=progress, jobs=jobs, scheduler=scheduler, seconds=seconds)
+    done = _computed(
+        study,
+        data,
+        Store(Path(output) / "store"),
+        show=progress,
+        jobs=jobs,
+        scheduler=scheduler,
+        seconds=seconds,
+        awaited=awaited,
+    )
     return [unit for unit in study.units() if unit not in done]
+
+
+def expected(study: Study, output: str | Path, *, jobs: int | None = None) -> Estimate:
+    """Return what it takes to `compute` what of a study is not stored in `output`; nothing is written there."""
+    return _expected(study, images(study), Store(Path(output) / "store"), jobs)
+
+
+def _expected(study: Study, data: datasets.Dataset, where: Store, jobs: int | None) -> Estimate:
+    stored = {unit for unit, at in addresses(study, data).items() if at in where}
+    return estimate({unit: task(study, unit) for unit in study.units()}, stored, data, jobs=jobs)
 
 
 def _computed(
@@ -110,12 +136,18 @@ def _computed(
     jobs: int | None = 1,
     scheduler: str | None = None,
     seconds: float = float("inf"),
+    awaited: Estimate | None = None,
 ) -> dict[Unit, bytes]:
     n_gen = {unit.name: study.reading_of(unit.method).n_gen for unit in study.units()}
+    weights = awaited and {unit.name: awaited.share(unit) for unit in study.units()}
     with (
-        Progress(study.section, n_gen, show=show) as progress,
+        Progress(study.section, n_gen, show=show, seconds=weights) as progress,
         workers.start(data, jobs=jobs, scheduler=scheduler) as there,
     ):
+        if awaited:
+            left = f"; {len(awaited.seconds)} are computed now, in about {duration(awaited.total)}"
+            stored = f"{len(n_gen) - len(awaited.seconds)} of {len(n_gen)} units are stored"
+            progress.note(f"{study.section}: {stored}{left if awaited.seconds else ''}")
         tasks = {unit: task(study, unit) for unit in study.units()}
         return campaign.Campaign(tasks, addresses(study, data), store, there, progress).run(seconds)
 
@@ -230,8 +262,10 @@ def _settings(method: str, training: Training, reading: Reading) -> dict[str, An
 
 
 def recorded(name: str, table: str = "runs") -> pd.DataFrame:
-    """Return a table of a run that ships with the notebooks: ``notebooks/recorded/NAME/TABLE.csv``."""
-    return read_table(recorded_folder(name) / f"{table}.csv")
+    """Return a table of a run that ships with the notebooks: ``notebooks/recorded/NAME/TABLE.csv``, or ``.csv.xz``."""
+    plain = recorded_folder(name) / f"{table}.csv"
+    compressed = plain.with_suffix(".csv.xz")
+    return read_table(compressed if compressed.is_file() else plain)
 
 
 def recorded_folder(name: str) -> Path:

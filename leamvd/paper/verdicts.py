@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from leamvd.paper.comparison import final, holm
+from leamvd.paper.intervals import interval
 
 LEVEL = 0.05
 """Of significance, for all tests together."""
@@ -102,7 +103,7 @@ def _answer(met: pd.Series) -> str:
 def below(a: pd.Series, b: pd.Series) -> Test:
     """Test whether errors are lower than others, paired by seed: the geometric mean of a / b; Wilcoxon, one-sided."""
     ratio = np.log((a / b).dropna().to_numpy(dtype=float))
-    effect, low, high = np.exp(_interval(ratio))
+    low, effect, high = np.exp(interval(ratio))
     return Test(effect, low, high, len(ratio), "Wilcoxon, paired", _signed_rank(ratio, "less"))
 
 
@@ -110,7 +111,8 @@ def within(values: pd.Series, low: float, high: float) -> Test:
     """Test whether values lie between two bounds in the mean: two one-sided Wilcoxon tests, of which the larger p."""
     x = values.to_numpy(dtype=float)
     p = max(_signed_rank(x - low, "greater"), _signed_rank(x - high, "less"))
-    return Test(*_interval(x), len(x), "Wilcoxon, two one-sided", p)
+    low, effect, high = interval(x)
+    return Test(effect, low, high, len(x), "Wilcoxon, two one-sided", p)
 
 
 def near(values: pd.Series, number: float) -> Test:
@@ -142,12 +144,6 @@ def alike(a: pd.Series, b: pd.Series) -> Test:
 
 def _signed_rank(x: NDArray[np.float64], alternative: Literal["less", "greater"]) -> float:
     return float(stats.wilcoxon(x, alternative=alternative).pvalue) if x.any() else 1.0
-
-
-def _interval(x: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the mean, and the ends of its 95 % interval (Student's t), NaN for one value."""
-    half = stats.t.ppf(0.975, len(x) - 1) * stats.sem(x) if len(x) > 1 else np.nan
-    return float(x.mean()), float(x.mean() - half), float(x.mean() + half)
 
 
 def _difference(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:

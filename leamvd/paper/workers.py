@@ -9,7 +9,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, Protocol
 
 from leamvd._support import checks
-from leamvd._support.interrupts import follow_parent
+from leamvd._support.children import follow_parent
 from leamvd._support.threads import share, thread_count
 from leamvd.paper import versions
 from leamvd.paper.datasets import Dataset

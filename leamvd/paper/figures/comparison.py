@@ -1,8 +1,9 @@
-"""Figures of the sections on reconstruction: errors over the run, images, filters."""
+"""Figures of the sections on reconstruction: errors over the run and of several runs, images, filters."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
@@ -66,6 +67,11 @@ def _scales(ax: Any, x: str) -> None:
         ax.set_xscale("symlog", linthresh=1.0)
     else:
         ax.set_xscale("log")
+    _logarithmic(ax)
+
+
+def _logarithmic(ax: Any) -> None:
+    """Make the vertical axis logarithmic, with labels that are plain numbers."""
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
@@ -77,6 +83,50 @@ def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
     color, style = COLORS[name], STYLES.get(reading, "-.")
     ax.plot(line[x], line["mean"], style, color=color, label=plain(method), linewidth=1.5)
     ax.fill_between(line[x], line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
+
+
+def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
+    """Plot final errors, with their intervals, against a parameter; a column of panels for each layer.
+
+    Parameters
+    ----------
+    errors : DataFrame
+        Of `leamvd.paper.intervals.errors`, one measure, with a column of texts for each parameter in `swept`.
+    swept : sequence of str
+        The first one is the horizontal axis; each combination of the others has its rows, one for each kind of inputs.
+    title : str
+        Names the data set.
+    """
+    x, *others = swept
+    ticks, layers, methods = (list(errors[name].unique()) for name in (x, "layer", "method"))
+    rows = errors.groupby(["inputs", *others], sort=False)
+    width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(rows)
+    figure, axes = new(len(rows), len(layers), width=width, height=height, sharex=True)
+    for line, ((kind, *values), row) in zip(axes, rows, strict=True):
+        where = "".join(f"\n{name}={plain(str(value))}" for name, value in zip(others, values, strict=True))
+        for ax, layer in zip(line, layers, strict=True):
+            for i, method in enumerate(methods):
+                points = row[(row["layer"] == layer) & (row["method"] == method)]
+                places = points[x].map(ticks.index) + 0.3 * (i / len(methods) - 0.5)  # beside those of other methods
+                _bars(ax, places, points, method)
+            ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}{where}", fontsize="medium")
+            _logarithmic(ax)
+            ax.set_xticks(range(len(ticks)), [plain(tick) for tick in ticks])
+            ax.set_xlim(-0.5, len(ticks) - 0.5)
+    for ax in axes[-1]:
+        ax.set_xlabel(x)
+    figure.supylabel("mean-field error per image", fontsize="medium")
+    figure.suptitle(title, fontsize="medium")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
+    return figure
+
+
+def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
+    name, _, reading = method.partition(":")
+    ends = np.abs(points[["low", "high"]].sub(points["mean"], axis=0).fillna(0.0).to_numpy().T)
+    look = {"color": COLORS[name], "linestyle": STYLES.get(reading, "-."), "linewidth": 1.0, "marker": "o"}
+    ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **look)
 
 
 def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = False) -> Figure:

@@ -1,0 +1,160 @@
+"""Two runs on one page: what differs, errors with intervals, figures."""
+
+import base64
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from leamvd._support import checks
+from leamvd.book.runs import NoRunError, Run, read
+
+
+def compare(a: Path, b: Path) -> Path:
+    """Write a page that puts two runs of a section side by side, and return its path, beside the first run.
+
+    Parameters
+    ----------
+    a, b : Path
+        Folders of runs, see `leamvd.book.runs.read`.
+
+    Raises
+    ------
+    leamvd.book.runs.NoRunError
+        If one is no run, or both are the same, or of two sections.
+    leamvd.paper.store.DamageError, ValueError
+        If units of a study, or what says which they are, are missing or damaged.
+    ModuleNotFoundError
+        Without the extra ``leamvd[book]``.
+    """
+    checks.needs("comparing runs", "book", "jinja2")
+    import jinja2
+
+    from leamvd.paper import records  # brings pandas, which takes long to import
+
+    runs = (read(a), read(b))
+    folders, sections = [run.folder for run in runs], [run.about["section"] for run in runs]
+    if sections[0] != sections[1]:
+        raise NoRunError(f"RUN_A and RUN_B must be runs of one section, got {' and '.join(sections)}")
+    if folders[0] == folders[1]:
+        raise NoRunError(f"RUN_A and RUN_B must be two runs, got {folders[0]} twice")
+    settings, origins = zip(*map(_described, runs), strict=True)
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string(Path(__file__).with_name("side_by_side.html").read_text(encoding="utf-8"))
+    text = template.render(
+        section=sections[0],
+        runs=dict(zip("AB", [f"{folder.parent.name}/{folder.name}" for folder in folders], strict=True)),
+        differing={"Parameters": _differing(*settings), "Made with": _differing(*origins)},
+        errors=_errors(runs),
+        figures=_figures(runs),
+    )
+    page = folders[0].parent / f"compare-{folders[0].name}-{folders[1].name}.html"
+    records.write(page, text)
+    return page
+
+
+def _described(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a run was given, its study's defaults too, and what it was made with."""
+    from leamvd.paper import reruns
+
+    given: dict[str, Any] = dict(run.about["parameters"])
+    origin = run.about["made_with"] | {"notebook": run.about["notebook"][:16]}
+    if reruns.has_study(run.about):
+        known = reruns.provenance(run.folder, run.about)
+        study = dict(known["study"])
+        given |= study.pop("training") | study.pop("reading") | study
+        origin |= {"data": known["data"], "data's checksum": known["checksum"]}
+    return given | {f"the reading {name}": text for name, text in run.about["readings"].items()}, origin
+
+
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return name and both values of what differs, for reading."""
+    return [(name, _value(a.get(name)), _value(b.get(name))) for name in {**a, **b} if a.get(name) != b.get(name)]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "–" if value is None else str(value)
+
+
+def _errors(runs: tuple[Run, Run]) -> dict[str, Any]:
+    """Return tables of the final errors, a list of rows for each measure, and their figure; nothing without a study."""
+    import pandas as pd
+
+    from leamvd.paper import intervals, reruns
+    from leamvd.paper.comparison import MEASURES
+    from leamvd.paper.figures import comparison as draw
+    from leamvd.paper.store import Store
+
+    if not all(reruns.has_study(run.about) for run in runs):
+        return {}
+    tables = []
+    for run in runs:
+        known = reruns.provenance(run.folder, run.about)
+        tables.append(reruns.table(known, reruns.units(known, Store(run.store))))
+    errors = dict(zip("AB", map(intervals.errors, tables), strict=True))
+    ratios = intervals.ratios(*tables).set_index(["measure", *intervals.CELL])
+    rows = {title: _rows(errors, ratios, measure) for measure, title in MEASURES.items()}
+    drawn = pd.concat([table.assign(run=name) for name, table in errors.items()], ignore_index=True)
+    figure = draw.sweep(drawn[drawn["measure"] == "mean_field"], ["run"], "mean-field errors (bars: 95 % intervals)")
+    return {"rows": rows, "figure": _png(figure)}
+
+
+def _rows(errors: Mapping[str, Any], ratios: Any, measure: str) -> list[dict[str, Any]]:
+    """Return a row for each cell: its name, both errors, their ratio and on how many pairs it rests."""
+    from leamvd.paper import intervals
+
+    rows = []
+    runs = {name: table[table["measure"] == measure].set_index(intervals.CELL) for name, table in errors.items()}
+    texts = intervals.side_by_side(errors, measure)
+    for cell, columns in zip(texts.index.to_list(), texts.to_dict("records"), strict=True):
+        row: dict[str, Any] = {"cell": cell} | {str(name): text for name, text in columns.items()}
+        row["runs"] = [int(run["runs"].get(cell, 0)) for run in runs.values()]
+        if (measure, *cell) in ratios.index:
+            found = ratios.loc[(measure, *cell)]
+            row["ratio"] = intervals.text(found["ratio"], found["low"], found["high"], "{:.4g}".format)
+            row |= {"paired": int(found["paired"]), "differs": bool(found["low"] > 1 or found["high"] < 1)}
+        rows.append(row)
+    return rows
+
+
+def _png(figure: Any) -> str:
+    import matplotlib.pyplot as plt
+
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    plt.close(figure)
+    return _data_uri(file.getvalue())
+
+
+def _data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def _figures(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
+    """Return name, alternative text and both images of every figure that one of the runs has."""
+    found = [{path.stem: path for path in sorted(run.folder.glob("figures/*.png"))} for run in runs]
+    alternatives = _alternatives(runs[1]) | _alternatives(runs[0])
+    return [
+        {
+            "name": name,
+            "alt": alternatives.get(name, name),
+            "images": {
+                run: _data_uri(own[name].read_bytes()) for run, own in zip("AB", found, strict=True) if name in own
+            },
+        }
+        for name in {**found[0], **found[1]}
+    ]
+
+
+def _alternatives(run: Run) -> dict[str, str]:
+    """Return the alternative texts of a run's figures, from its notebook."""
+    texts = {}
+    for path in run.folder.glob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            about = cell["metadata"].get("mystnb", {})
+            if name := about.get("figure", {}).get("name"):
+                texts[name.removeprefix("fig-")] = about.get("image", {}).get("alt", "")
+    return texts

@@ -1,0 +1,107 @@
+"""Final errors with 95 % intervals: of one run, and of two, paired over the seeds that they share."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from leamvd.paper.comparison import MEASURES, final, number
+
+CELL = ["inputs", "layer", "method"]
+"""What tells one group of seeds from another in records."""
+
+
+def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return the mean of values, shape (n,), between the ends of its 95 % interval (Student's t), NaN for one value."""
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return np.nan, mean, np.nan
+    half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return mean - half, mean, mean + half
+
+
+def errors(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors per image at the last iteration: means over seeds and their 95 % intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+
+    Returns
+    -------
+    DataFrame
+        A row for each measure, kind of inputs, layer and method: measure, inputs, layer, method, runs, mean, low, high.
+    """
+    last, rows = final(table), []
+    for measure in MEASURES:
+        per_image = last[measure] / last["n_images"]
+        for cell, values in per_image.groupby([last[name] for name in CELL], sort=False):
+            low, mean, high = interval(values.to_numpy())
+            rows.append((measure, *cell, len(values), mean, low, high))
+    return pd.DataFrame(rows, columns=["measure", *CELL, "runs", "mean", "low", "high"])
+
+
+def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Compare the final errors per image of two runs.
+
+    Parameters
+    ----------
+    a, b : DataFrame
+        Records.
+
+    Returns
+    -------
+    DataFrame
+        A row for each measure, kind of inputs, layer and method that both have: `paired`, the number of seeds that they
+        share; the geometric mean of `b`'s errors over `a`'s, `ratio`, and its 95 % interval, `low` and `high`. That is
+        Student's t on logarithms: of the pairs where two seeds or more are shared, else Welch's of two samples, NaN
+        where there are too few.
+    """
+    ends = [
+        table.set_index([*CELL, "seed"])[list(MEASURES)].div(table.set_index([*CELL, "seed"])["n_images"], axis=0)
+        for table in map(final, (a, b))
+    ]
+    rows = []
+    for measure in MEASURES:
+        ours, theirs = (np.log(end[measure]).groupby(level=CELL, sort=False) for end in ends)
+        for cell, first in ours:
+            if cell not in theirs.groups:
+                continue
+            x, y = (values.droplevel(CELL) for values in (first, theirs.get_group(cell)))
+            rows.append((measure, *cell, len(x.index.intersection(y.index)), *np.exp(_difference(x, y))))
+    return pd.DataFrame(rows, columns=["measure", *CELL, "paired", "low", "ratio", "high"])
+
+
+def _difference(x: pd.Series, y: pd.Series) -> tuple[float, float, float]:
+    """Return the mean of y - x between the ends of its interval; both are indexed by seed."""
+    pairs = (y - x).dropna().to_numpy()
+    if len(pairs) > 1 or min(len(x), len(y)) < 2:
+        return interval(pairs if len(pairs) else np.array([y.mean() - x.mean()]))
+    low, high = stats.ttest_ind(y, x, equal_var=False).confidence_interval(0.95)
+    return float(low), float(y.mean() - x.mean()), float(high)
+
+
+def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
+    """Return a mean with its interval for reading; the mean alone where there is no interval."""
+    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
+
+
+def side_by_side(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:
+    """Return `errors` of several runs for reading: a row for each cell, a column of texts for each run.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Of `errors`, by what the run is called.
+    measure : str
+        Which of the errors.
+    """
+    columns = {}
+    for name, table in tables.items():
+        own = table[table["measure"] == measure].set_index(CELL)
+        columns[name] = own[["mean", "low", "high"]].apply(lambda row: text(*row), axis=1)
+    order = dict.fromkeys(cell for column in columns.values() for cell in column.index)
+    return pd.DataFrame(columns).reindex(pd.MultiIndex.from_tuples(list(order), names=CELL)).fillna("–")

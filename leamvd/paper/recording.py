@@ -1,0 +1,128 @@
+"""Turning a finished study into the recorded form that ships with the notebooks."""
+
+import hashlib
+import io
+import json
+import lzma
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leamvd.paper import comparison, records, reruns
+from leamvd.paper.datasets import Dataset
+from leamvd.paper.store import Store
+from leamvd.paper.studies import Study, images
+
+RUNS, PICTURES, PROVENANCE = "runs.csv.xz", "pictures.npz", "provenance.json"
+"""Files of a recorded study."""
+
+LIMIT = 20_000_000
+"""Bytes of everything that is recorded: it ships with the package."""
+
+
+def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, replace: bool = False) -> Path:
+    """Write what a section's study found to ``notebooks/recorded/NAME``.
+
+    These are its records, compressed; small pictures in the place of its weights; and its provenance, which is enough
+    to run it again. The same study gives the same bytes.
+
+    Parameters
+    ----------
+    name : str
+        Of the recorded folder: lower-case letters, digits and underscores.
+    folder : Path
+        Of the run.
+    about : mapping
+        Its ``run.json``.
+    store : Store
+        That holds its units.
+    replace : bool
+        Put it in the place of an earlier one.
+
+    Returns
+    -------
+    Path
+        The recorded folder.
+
+    Raises
+    ------
+    ValueError
+        If the run has no study, or one that cannot be rerun here and so not be verified; or if the name is no such
+        word, or the folder too large.
+    FileExistsError
+        If there is one of this name that is not to be replaced.
+    leamvd.paper.store.DamageError
+        If a unit is missing or damaged.
+    """
+    if not re.fullmatch(r"[a-z0-9_]+", name):
+        raise ValueError(f"the name must be lower-case letters, digits and underscores, got {name!r}")
+    place = records.recorded_folder(name)
+    if place.exists() and not replace:
+        raise FileExistsError(f"{name} is recorded already in {place}: choose another name, or replace it")
+    if not reruns.has_study(about):
+        raise ValueError(f"{folder} must be a run of a section with a study to be recorded, got {about['section']}")
+    known = reruns.provenance(folder, about)
+    _check_movable(about)
+    stored = reruns.units(known, store)
+    with reruns.in_place(about["readings"]):
+        study = reruns.section_study(about)
+        data = images(study)
+        addresses = {unit.name: at.name for unit, at in records.addresses(study, data).items()}
+        if addresses != known["units"]:
+            raise ValueError(f"{folder} must be run again (--from): other code, versions or data computed it")
+        pictures = _pictures(study, data, store.folder.parent)
+    table = reruns.table(known, stored).to_csv(index=False)
+    content = {RUNS: lzma.compress(table.encode(), preset=9), PICTURES: pictures}
+    given = {name: about[name] for name in ("section", "parameters", "readings")}
+    known = given | {name: value for name, value in known.items() if name != "units"}
+    known |= {"sha256": {name: hashlib.sha256(file).hexdigest() for name, file in content.items()}}
+    content[PROVENANCE] = (json.dumps(known, indent=2) + "\n").encode()
+    _check_size(place, content)
+    _write(place, content)
+    return place
+
+
+def _pictures(study: Study, data: Dataset, output: Path) -> bytes:
+    """Return what the first RBMs have learned and what whole stacks make of ten digits, as arrays of gray levels."""
+    shades = {
+        f"filters/{method}": (images + 1) / 2  # of [-1, 1]
+        for method, images in comparison.filters(study, output, data).items()
+    } | {f"reconstructions/{name}": images for name, images in comparison.reconstructions(study, output, data).items()}
+    file = io.BytesIO()
+    gray: dict[str, Any] = {name: np.rint(255 * images).astype(np.uint8) for name, images in shades.items()}
+    np.savez_compressed(file, **gray)
+    return file.getvalue()
+
+
+def _check_movable(about: Mapping[str, Any]) -> None:
+    """Refuse what only this machine has."""
+    dataset = about["parameters"]["dataset"]
+    if dataset not in (None, "digits", "mnist"):
+        raise ValueError(f"dataset must be digits or mnist in a study that is to be recorded, got {dataset!r}")
+    for name in about["readings"]:
+        if Path(name).is_absolute():
+            raise ValueError(f"readings must have relative names in a study that is to be recorded, got {name!r}")
+
+
+def _check_size(place: Path, content: Mapping[str, bytes]) -> None:
+    others = (path for path in place.parent.rglob("*") if path.is_file() and place not in path.parents)
+    size = sum(path.stat().st_size for path in others) + sum(map(len, content.values()))
+    if size > LIMIT:
+        raise ValueError(f"all that is recorded must be at most {LIMIT:,} bytes, with {place.name} it is {size:,}")
+
+
+def _write(place: Path, content: Mapping[str, bytes]) -> None:
+    """Write a folder so that it is there whole or not at all; an earlier one stays until then."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as scratch:
+        new, earlier = Path(scratch, "new"), Path(scratch, "earlier")
+        new.mkdir()
+        for name, file in content.items():
+            (new / name).write_bytes(file)
+        if place.exists():
+            place.rename(earlier)
+        new.rename(place)

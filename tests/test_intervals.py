@@ -1,0 +1,78 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from leamvd.paper import intervals
+
+
+def records(errors: dict[str, dict[int, float]], n_images: int = 10, last: int = 3) -> pd.DataFrame:
+    """Return records of one layer: `errors` by method and seed are those of the last iteration."""
+    rows = [
+        ("own", 1, method, seed, iteration, error * n_images * (1 + last - iteration), 2 * error * n_images, n_images)
+        for method, by_seed in errors.items()
+        for seed, error in by_seed.items()
+        for iteration in range(last + 1)
+    ]
+    return pd.DataFrame(
+        rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field", "sampled", "n_images"]
+    )
+
+
+def test_errors_are_those_of_the_last_iteration_per_image_with_students_interval() -> None:
+    values = [1.0, 1.5, 4.0]
+    table = intervals.errors(records({"cd": dict(enumerate(values)), "lea-mvd": {7: 2.0}}))
+    assert table["measure"].tolist() == ["mean_field"] * 2 + ["sampled"] * 2
+    cd, alone = table.iloc[0], table.iloc[1]
+    assert (cd["inputs"], cd["layer"], cd["method"], cd["runs"]) == ("own", 1, "cd", 3)
+    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert [cd["low"], cd["mean"], cd["high"]] == pytest.approx([low, np.mean(values), high])
+    assert (alone["mean"], alone["runs"]) == (2.0, 1)
+    assert np.isnan([alone["low"], alone["high"]]).all(), "one seed says nothing of others"
+    assert table.iloc[3]["mean"] == 4.0
+
+
+def test_interval_covers_the_mean_nineteen_times_in_twenty() -> None:
+    rng = np.random.default_rng(0)
+    ends = np.array([intervals.interval(rng.normal(5, 2, 4)) for _ in range(4000)])
+    assert ((ends[:, 0] < 5) & (ends[:, 2] > 5)).mean() == pytest.approx(0.95, abs=0.012)
+
+
+def test_ratios_are_paired_by_seed() -> None:
+    a, b = {0: 1.0, 1: 10.0, 2: 100.0, 3: 7.0}, {2: 220.0, 0: 2.0, 1: 18.0, 9: 5.0}
+    row = intervals.ratios(records({"cd": a}), records({"cd": b}, n_images=20)).iloc[0]
+    logs = np.log([2.0, 1.8, 2.2])
+    low, high = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+    assert row["paired"] == 3
+    assert [row["low"], row["ratio"], row["high"]] == pytest.approx(np.exp([low, logs.mean(), high]))
+
+
+def test_ratios_without_seeds_in_common_are_those_of_two_samples() -> None:
+    a, b = {0: 1.0, 1: 1.2, 2: 1.1}, {5: 2.0, 6: 2.6}
+    row = intervals.ratios(records({"cd": a}), records({"cd": b})).iloc[0]
+    x, y = (np.log(list(values.values())) for values in (a, b))
+    low, high = stats.ttest_ind(y, x, equal_var=False).confidence_interval(0.95)
+    assert row["paired"] == 0
+    assert [row["low"], row["ratio"], row["high"]] == pytest.approx(np.exp([low, y.mean() - x.mean(), high]))
+    few = intervals.ratios(records({"cd": a}), records({"cd": {5: 2.0}})).iloc[0]
+    assert few["ratio"] == pytest.approx(2.0 / np.exp(x.mean()))
+    assert np.isnan([few["low"], few["high"]]).all()
+
+
+def test_equal_runs_have_the_ratio_one_and_methods_of_one_run_have_none() -> None:
+    a = records({"cd": {0: 1.0, 1: 3.0}, "lea-mvd": {0: 1.0, 1: 2.0}})
+    table = intervals.ratios(a, a[a["method"] == "cd"])
+    assert table["method"].unique().tolist() == ["cd"]
+    assert (table[["low", "ratio", "high"]] == 1.0).all(axis=None)
+
+
+def test_side_by_side_has_a_row_for_each_cell_of_either() -> None:
+    tables = {
+        "A": intervals.errors(records({"cd": {0: 1.0, 1: 3.0}})),
+        "B": intervals.errors(records({"lea-mvd": {0: 2.0}, "cd": {0: 2.0}})),
+    }
+    shown = intervals.side_by_side(tables, "mean_field")
+    assert shown.index.to_list() == [("own", 1, "cd"), ("own", 1, "lea-mvd")]
+    assert shown.loc[("own", 1, "lea-mvd")].to_list() == ["–", "2"]
+    low, mean, high = intervals.interval(np.array([1.0, 3.0]))
+    assert shown["A"].iloc[0] == f"{mean:.3g} [{low:.3g}, {high:.3g}]"

@@ -1,0 +1,199 @@
+"""Several values of a parameter, and ranges of seeds, on the command line."""
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from quick_runs import SMALL, execute, leamvd, view
+
+from leamvd import cli
+from leamvd.book import runs, sections, sweeps
+from leamvd.book.parameters import Parameter, ParameterError
+from leamvd.paper import intervals, records, studies, units
+from leamvd.paper.figures import comparison as draw
+from leamvd.paper.figures.style import plotted
+
+SEEDS = Parameter("seeds", "list[int] | None", None, ">= 0", "one run per seed")
+
+
+# ---- ranges
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0-4", [0, 1, 2, 3, 4]),
+        ("0-2,7", [0, 1, 2, 7]),
+        ("9, 3-4 ,0", [9, 3, 4, 0]),
+        ("5-5", [5]),
+        ("[1-2]", [1, 2]),
+        ("3", [3]),
+        ("None", None),
+    ],
+)
+def test_seeds_are_numbers_and_ranges(text: str, value: object) -> None:
+    assert SEEDS.parse(text) == value
+
+
+@pytest.mark.parametrize("text", ["4-0", "0-", "-3", "0-1-2", "a-b", "0-1e3", "0--2", "0-99999999999", "1.5-2", ""])
+def test_a_range_that_is_none_is_refused(text: str) -> None:
+    wanted = re.escape(f"seeds must be list[int] | None (>= 0, or ranges as 0-29, of up to 10,000), got {text!r}")
+    with pytest.raises(ParameterError, match=f"^{wanted}$"):
+        SEEDS.parse(text)
+
+
+def test_only_seeds_take_ranges() -> None:
+    with pytest.raises(ParameterError, match="layers must be"):
+        Parameter("layers", "list[int]", [30], ">= 1", "units").parse("30-30")
+    listed = leamvd("list").output
+    assert re.search(r"seeds .* >= 0, or ranges as 0-29 ", listed)
+    assert not re.search(r"layers .* ranges", listed)
+
+
+# ---- plans
+
+
+def plan(*settings: str, names: tuple[str, ...] = ("mnist-7x7",)) -> list[list[dict[str, object]]]:
+    chosen = sections.choose(sections.load(), names)
+    pairs = [(setting.partition("=")[0], setting.partition("=")[2]) for setting in settings]
+    return [values for _, values in sweeps.plan(chosen, pairs)]
+
+
+def test_a_sweep_is_the_product_of_what_takes_one_value() -> None:
+    (values,) = plan("population_size=12,24", "seeds=0,1", "dtype=float32,float64", "x0=none")
+    assert values == [
+        {"population_size": n, "seeds": [0, 1], "dtype": dtype, "x0": "none"}
+        for n in (12, 24)
+        for dtype in ("float32", "float64")
+    ]
+    assert plan("methods=cd,lea-mvd") == [[{"methods": ["cd", "lea-mvd"]}]], "a list keeps its meaning"
+    assert plan("n_gen=5") == [[{"n_gen": 5}]]
+    assert plan() == [[{}]]
+    assert plan("n_gen=None,5") == [[{"n_gen": None}, {"n_gen": 5}]]
+
+
+def test_a_section_without_the_parameter_runs_once() -> None:
+    assert plan("dtype=float32,float64", names=("esd", "mnist-7x7")) == [
+        [{}],
+        [{"dtype": "float32"}, {"dtype": "float64"}],
+    ]
+
+
+def test_a_path_with_a_comma_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a,b").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert plan("dataset=a,b") == [[{"dataset": str(tmp_path / "a,b")}]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("mnist-7x7", "-p", "population_size=12,x"), "population_size must be int | None (>= 2), got 'x'"),
+        (("mnist-7x7", "-p", "n_gen=3,4,03"), "n_gen must be given values that are all different, got '3,4,03'"),
+        (("mnist-7x7", "-p", "population_size=24,4"), "n_elite=4 clashes with population_size=4"),
+        (("esd", "-p", "population_size=12,24"), "esd has no final errors to compare: give population_size one value,"),
+        (("-p", "population_size=12,24", "-p", "x0=none"), "or sweep over mnist-28x28 or mnist-7x7"),
+        (("mnist-7x7", "-p", "populationsize=12,24"), "no parameter 'populationsize'"),
+        (("mnist-7x7", "-p", "output=a,b"), "output is set by --output"),
+        (("mnist-7x7", "-p", "n_gen=1,2", "-p", "n_gen=3"), "n_gen is given twice"),
+        (("mnist-7x7", "--profile", "quick,huge"), "profile must be str (quick | paper), got 'huge'"),
+    ],
+    ids=str,
+)
+def test_a_sweep_is_checked_before_anything_runs(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "run", lambda *_: pytest.fail("ran"))
+    result = leamvd("reproduce", *arguments)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- runs
+
+
+def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sections, "_execute", execute)
+    command = ("reproduce", *SMALL, "-p", "seeds=0-1", "-p", "population_size=8,9", "-p", "x0_epochs=1,2")
+    command = (*command, "--jobs", "1", "--output", str(tmp_path))
+    ran = []
+
+    def stopped(*given: object) -> None:
+        ran.append(given)
+        if len(ran) > 2:
+            raise KeyboardInterrupt
+        execute(*given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sections, "_execute", stopped)
+        assert leamvd(*command).exit_code == 130
+    assert not list(tmp_path.glob("03_mnist_7x7/sweep-*"))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("store/*/records.csv")}
+    result = leamvd(*command)
+    assert result.exit_code == 0, result.output
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items()), "what is stored is not computed again"
+
+    assert "contrastive divergence, population_size=9, x0_epochs=2 (expected: " in result.stdout
+
+    (folder,) = tmp_path.glob("03_mnist_7x7/sweep-*")
+    lines = result.stdout.splitlines()
+    assert lines[-1] == str(folder)
+    assert "population_size=8, x0_epochs=1" in result.stdout
+    assert sorted(path.name for path in folder.rglob("*.*")) == ["errors.csv", "sweep.json", "sweep.png"]
+    table = units.read_table(folder / "errors.csv")
+    assert list(table.columns[:3]) == ["run", "population_size", "x0_epochs"]
+    assert len(table) == 4 * 2 * 2 * 2 * 3
+    for (n, epochs, run), own in table.groupby(["population_size", "x0_epochs", "run"], sort=False):
+        found = runs.read(tmp_path / "03_mnist_7x7" / str(run)).about
+        assert (found["parameters"]["population_size"], found["parameters"]["x0_epochs"]) == (n, epochs)
+        study = studies.study("mnist-7x7", "quick", **studies.parameters(found["parameters"]))
+        wanted = intervals.errors(records.run(study, tmp_path))
+        pd.testing.assert_frame_equal(own[wanted.columns].reset_index(drop=True), wanted, check_exact=True)
+    one = table.query("population_size == 8 and x0_epochs == 2 and measure == 'mean_field' and layer == 2")
+    row = next(line for line in lines if re.match(r"own +2 +cd", line) or re.match(r" +2 +cd", line))
+    assert intervals.text(*one.iloc[0][["mean", "low", "high"]]) in row
+
+    shown = json.loads((folder / "figures" / "sweep.json").read_text())
+    assert shown["titles"][0] == "scikit-learn digits (bars: 95 % intervals over seeds)"
+    assert {axes["title"].partition("\n")[2] for axes in shown["axes"]} == {"x0_epochs=1", "x0_epochs=2"}
+    assert [axes["ticks"][0] for axes in shown["axes"][-2:]] == [["8", "9"]] * 2
+    assert str(folder) in leamvd("clean", "--output", str(tmp_path)).output.splitlines()
+    assert folder in [path for path in folder.parent.iterdir() if path != view(tmp_path)]
+
+
+def test_a_sweep_plots_every_mean_and_its_interval() -> None:
+    cells = [
+        (n, "own", layer, method, 10.0 * layer + i, 9.0 * layer + i, 12.0 * layer + i)
+        for i, n in enumerate(("12", "24"))
+        for layer in (1, 2)
+        for method in ("cd", "lea-mvd:printed")
+    ]
+    table = pd.DataFrame(cells, columns=["population_size", "inputs", "layer", "method", "mean", "low", "high"])
+    table.loc[table["method"] == "cd", ["low", "high"]] = float("nan")  # one seed
+    figure = draw.sweep(table, ["population_size"], "some digits")
+    for layer, axes, panel in zip((1, 2), figure.axes, plotted(figure), strict=True):
+        assert panel["title"] == f"RBM {layer}, own inputs"
+        assert panel["labels"][0] == "population_size"
+        cd, printed = axes.lines
+        assert list(cd.get_ydata()) == list(printed.get_ydata()) == [10.0 * layer, 10.0 * layer + 1]
+        assert [line.get_color() for line in (cd, printed)] == ["C0", "C1"]
+        assert [line.get_linestyle() for line in (cd, printed)] == ["-", ":"]
+        assert all(abs(x - wanted) < 0.5 for x, wanted in zip(printed.get_xdata(), (0, 1), strict=True))
+        alone, bars = axes.collections
+        assert [sorted(path.vertices[:, 1]) for path in bars.get_paths()] == [
+            [9.0 * layer + i, 12.0 * layer + i] for i in (0, 1)
+        ]
+        assert [sorted(path.vertices[:, 1]) for path in alone.get_paths()] == [[10.0 * layer + i] * 2 for i in (0, 1)]
+
+
+def test_names_are_shown_as_they_are() -> None:
+    row = ("$b$", "$c$", "own", 1, "lea-mvd:$a$.json", 1.0, 0.5, 1.5)
+    table = pd.DataFrame([row], columns=["dataset", "device", "inputs", "layer", "method", "mean", "low", "high"])
+    figure = draw.sweep(table, ["dataset", "device"], "some digits")
+    assert figure.axes[0].get_title() == "RBM 1, own inputs\ndevice=" + r"\$c\$"
+    assert plotted(figure)[0]["ticks"][0] == [r"\$b\$"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [r"lea-mvd:\$a\$.json"]
