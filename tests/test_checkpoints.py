@@ -314,10 +314,12 @@ def test_the_file_of_another_process_is_refused_until_that_one_ends(tmp_path: Pa
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         assert process.stdout.readline() == "runs\n"
-        with pytest.raises(BlockingIOError, match=RUNS):
-            run(killed_after(0), checkpoint=path)
-        assert path.read_bytes() == before
-        process.kill()
+        try:
+            with pytest.raises(BlockingIOError, match=RUNS):
+                run(killed_after(0), checkpoint=path)
+            assert path.read_bytes() == before
+        finally:
+            process.kill()
     assert_same(run(checkpoint=path), run())
     assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
 
@@ -329,6 +331,13 @@ def test_the_file_of_a_search_of_this_process_is_refused(tmp_path: Path) -> None
         return point(x)
 
     assert_same(run(within, n_gen=2, checkpoint=tmp_path / "run.npz"), run(n_gen=2))
+
+
+def test_what_held_the_file_is_closed_at_the_end(tmp_path: Path) -> None:
+    with checkpoints.Checkpoint(tmp_path / "run.npz") as saved:
+        os.fstat(saved._lock)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(saved._lock)
 
 
 def test_after_an_error_the_file_is_free(tmp_path: Path) -> None:

@@ -391,12 +391,13 @@ def test_a_command_that_is_killed_leaves_a_whole_book(
     assert list(temporary.iterdir()) == []
     whole = [".buildinfo", "old"], [".buildinfo", "new"]
     assert names(book) in whole or names(book.with_name(".book.earlier")) in whole
-    with monkeypatch.context() as patch:  # a build that fails puts the book back in its place
-        patch.setattr(render, "_build", lambda *_: (_ for _ in ()).throw(RuntimeError("no")))
-        with pytest.raises(RuntimeError, match="no"):
-            render.render(None, book)
-    assert names(book.parent) == ["book"]
-    assert names(book) == [".buildinfo", "new" if step == 3 else "old"]
+    if step == 2:  # a build that fails puts the book back in its place
+        with monkeypatch.context() as patch:
+            patch.setattr(render, "_build", lambda *_: (_ for _ in ()).throw(RuntimeError("no")))
+            with pytest.raises(RuntimeError, match="no"):
+                render.render(None, book)
+        assert names(book.parent) == ["book"]
+        assert names(book) == [".buildinfo", "old"]
     monkeypatch.setattr(render, "_build", quick_build)
     render.render(None, book)
     assert names(book.parent) == ["book"]
