@@ -82,6 +82,14 @@ def test_errors_of_any_number_of_layers(inputs, layers):
     assert [axes.get_xlabel() for axes in figure.axes] == ["epoch or generation"] * len(layers)
 
 
+def test_a_title_stays_within_a_figure_of_one_layer():
+    title = "scikit-learn digits, 1,437 images of 28 x 28, 4 runs (line: mean, band: smallest to largest)"
+    figure = comparison.errors(bands(layers=(1,)), title, "error")
+    figure.canvas.draw()
+    text, paper = figure._suptitle.get_window_extent(), figure.bbox
+    assert paper.x0 < text.x0 < text.x1 < paper.x1
+
+
 @pytest.mark.parametrize(("x", "label"), [("passes", "passes over the images"), ("seconds", "seconds")])
 def test_the_horizontal_axis_says_what_it_counts(x, label):
     assert comparison.errors(bands(), "t", "y", x=x).axes[-1].get_xlabel() == label

@@ -54,7 +54,7 @@ def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration"
     for ax in axes[-1]:
         ax.set_xlabel(LABELS[x])
     figure.supylabel(ylabel, fontsize="medium")
-    figure.suptitle(title, fontsize="medium")
+    figure.suptitle(title, fontsize="medium", wrap=True)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
     return figure
@@ -116,7 +116,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     for ax in axes[-1]:
         ax.set_xlabel(x)
     figure.supylabel("mean-field error per image", fontsize="medium")
-    figure.suptitle(title, fontsize="medium")
+    figure.suptitle(title, fontsize="medium", wrap=True)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
     return figure
@@ -150,5 +150,5 @@ def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = Fal
         for ax, image in zip(line, images, strict=False):
             ax.imshow(image, cmap=colors, vmin=low, vmax=1, interpolation="nearest")
         line[0].text(-0.25, 0.5, plain(name), transform=line[0].transAxes, ha="right", va="center")
-    figure.suptitle(title, fontsize="medium")
+    figure.suptitle(title, fontsize="medium", wrap=True)
     return figure
