@@ -78,22 +78,34 @@ class Outcome(NamedTuple):
     survived: float
 
 
-def torment(target: Target, kills: int, folder: Path, chance: random.Random) -> Outcome:
+class Peace(NamedTuple):
+    """A run that nothing is killed of."""
+
+    content: dict[str, pd.DataFrame | np.ndarray]
+    seconds: float
+
+
+def peace(section: str, folder: Path) -> Peace:
+    """Run a section in peace."""
+    notebook(folder / "notebooks", section)
+    start = time.monotonic()
+    attempt(Target(section, ("--jobs", "1"), ""), folder, "peace", np.inf)
+    return Peace(content(folder / "peace"), time.monotonic() - start)
+
+
+def torment(target: Target, kills: int, folder: Path, chance: random.Random, whole: Peace) -> Outcome:
     """Kill that often, in as many studies as that takes, and compare each when it is complete."""
     notebook(folder / "notebooks", target.section)
-    start = time.monotonic()
-    attempt(target, folder, "peace", np.inf)
-    lasts, expected = time.monotonic() - start, content(folder / "peace")
     happened: list[Killed] = []
     starts, rounds, identical, leftovers = 0, 0, True, set[str]()
     while len(happened) < kills:
         rounds, done = rounds + 1, False
         while not done:
             starts += 1
-            wait = chance.uniform(0, lasts) if len(happened) < kills else np.inf
+            wait = chance.uniform(0, whole.seconds) if len(happened) < kills else np.inf
             done, killed = attempt(target, folder, f"{rounds}", wait)
             happened += [killed] if killed else []
-        identical &= same(content(folder / f"{rounds}"), expected)
+        identical &= same(content(folder / f"{rounds}"), whole.content)
         leftovers |= {*left(folder / f"{rounds}"), *left(folder / "temporary")}
     moments = [killed.moment for killed in happened]
     survived = max(killed.survived for killed in happened)
@@ -195,10 +207,12 @@ def main(kills: int, seed: int) -> None:
     shares = {name: len(range(place, kills, len(TARGETS))) for place, name in enumerate(TARGETS)}
 
     def outcome(name: str) -> Outcome:
-        with tempfile.TemporaryDirectory() as folder:
-            return torment(TARGETS[name], shares[name], Path(folder), random.Random(f"{name} {seed}"))
+        chance, target = random.Random(f"{name} {seed}"), TARGETS[name]
+        return torment(target, shares[name], Path(scratch, name), chance, whole[target.section])
 
-    with ThreadPoolExecutor(os.cpu_count()) as several:
+    sections = {target.section for target in TARGETS.values()}
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as several:
+        whole = {section: peace(section, Path(scratch, section)) for section in sections}
         rows = dict(zip(TARGETS, several.map(outcome, TARGETS), strict=True))
     print(pd.DataFrame.from_dict(rows, orient="index", columns=Outcome._fields).to_string())
     if not all(outcome.identical and not outcome.leftovers for outcome in rows.values()):
