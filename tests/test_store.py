@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -128,6 +129,22 @@ def test_complete_units_are_read_and_not_computed(
     shutil.rmtree(folder_of(output, UPPER))
     same(run(SMALL, output), whole[1])
     assert computed == [UPPER.name]
+
+
+def test_what_is_stored_can_be_read_where_nothing_can_be_written(
+    output: Path, whole: tuple[Path, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(output / "store" / "locks")
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("write_bytes", "write_text", "rename", "touch"):
+        monkeypatch.setattr(Path, name, refused)
+    monkeypatch.setattr(tempfile, "mkdtemp", refused)
+    monkeypatch.setattr(campaign.Store, "lock", refused)
+    pd.testing.assert_frame_equal(run(SMALL, output), whole[1], check_exact=True)
+    assert len(stack(SMALL, output, "cd", 3, 2)) == 2
 
 
 @pytest.mark.parametrize(

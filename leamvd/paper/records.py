@@ -64,8 +64,10 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     data = images(study)
     at = addresses(study, data)
     Path(output).mkdir(parents=True, exist_ok=True)
-    known = provenance(study, data) | {"units": {unit.name: at[unit].name for unit in at}}
-    write(Path(output) / f"study-{fingerprint(study, data)}.json", json.dumps(known, indent=2))
+    about = Path(output) / f"study-{fingerprint(study, data)}.json"
+    if not about.exists():  # in a folder that is only to be read, say
+        known = provenance(study, data) | {"units": {unit.name: at[unit].name for unit in at}}
+        write(about, json.dumps(known, indent=2))
     where = store(output)
     awaited = _expected(study, data, where, 1) if read_by_someone() else None
     done = _computed(study, data, where, show=progress, awaited=awaited)

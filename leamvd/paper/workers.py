@@ -116,12 +116,12 @@ class _Processes:
             if place in self._pools:
                 return self._sent(place, order, None)
         context = multiprocessing.get_context("spawn")
-        self._pools[place] = ProcessPoolExecutor(1, context, initializer=_start, initargs=(self._n_threads,))
+        self._pools[place] = ProcessPoolExecutor(1, context, initializer=follow_parent)  # which is quickly imported
         # among `initargs` the images would wait forever to be read by a process that dies at its start
-        return self._sent(place, order, self._data)
+        return self._sent(place, order, (self._data, self._n_threads))
 
-    def _sent(self, place: int, order: Order, data: Dataset | None) -> "Future[Part]":
-        future = self._pools[place].submit(_advance, data, *order[:-1])
+    def _sent(self, place: int, order: Order, given: tuple[Dataset, int] | None) -> "Future[Part]":
+        future = self._pools[place].submit(_advance, given, *order[:-1])
         self._futures[place] = future
         return future
 
@@ -139,14 +139,13 @@ class _Processes:
 _kept: list[Dataset] = []  # by a process that `_Processes` has started
 
 
-def _start(n_threads: int) -> None:
-    follow_parent()
-    share(n_threads)
-
-
-def _advance(data: Dataset | None, task: Task, below: Sequence[bytes], begun: Part | None, seconds: float) -> Part:
-    if data is not None:
-        _kept.append(data)
+def _advance(
+    given: tuple[Dataset, int] | None, task: Task, below: Sequence[bytes], begun: Part | None, seconds: float
+) -> Part:
+    """Let a unit go on; with the first one come the images, and the threads to use from then on."""
+    if given is not None:
+        _kept.append(given[0])
+        share(given[1])
     return advance(task, _kept[0], below, begun, seconds=seconds)
 
 
