@@ -98,6 +98,17 @@ def test_a_log_is_not_flooded_and_ends_with_the_last_line(clock: Clock, capsys: 
     assert lines[-1] == "100% digits: 1000 of 1000 units, done; unit999 5/5"
 
 
+def test_units_that_cost_nothing_count_all_the_same(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them are stored: nothing is estimated to be left from the first on."""
+    with Progress("digits", UNITS, show=True, seconds=dict.fromkeys(UNITS, 0.0)) as bar:
+        for name in UNITS:
+            clock.now += 1
+            bar.stored(name)
+    lines = capsys.readouterr().err.splitlines()
+    begins = [f"{percent:3d}% digits: {n} of 3 units, done" for n, percent in ((1, 33), (2, 67), (3, 100))]
+    assert [line.partition(";")[0] for line in lines] == begins
+
+
 def test_nothing_is_shown_but_what_must_be_said(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("digits", UNITS, show=False) as bar:
         bar.advance(ONE, 10)

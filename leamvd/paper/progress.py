@@ -100,7 +100,7 @@ class Progress:
         left = self.left()
         remaining = "" if left is None else f", about {duration(left)} left" if left else ", done"
         text = f"{self._label}: {units}{remaining}; {name} {self._done[name]}/{self._iterations[name]}"
-        share = (self._worked + self._found) / self._total if self._total else 1.0
+        share = (self._worked + self._found) / self._total if self._total else len(self._stored) / len(self._iterations)
         self._display.update(share, text, name in self._stored)
 
 
