@@ -13,6 +13,7 @@ import pytest
 from leamvd.bench import baselines
 from leamvd.bench.baselines import METHODS, POPULATION_SIZE, STEP, AskTell, Calling
 from leamvd.bench.jobs import RefusalError
+from leamvd.paper import versions
 
 N = 100
 HERE = [(method, dtype) for method in METHODS for dtype in METHODS[method] if baselines.version(method) is not None]
@@ -142,4 +143,4 @@ def test_the_full_matrix_refuses_what_does_not_fit() -> None:
 def test_a_package_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     assert baselines.version("leamvd") == importlib.metadata.version("leamvd")
     assert baselines.version("pycma full") == importlib.metadata.version("cma")
-    assert baselines.installed("no-such-distribution") is None
+    assert versions.installed("no-such-distribution") is None

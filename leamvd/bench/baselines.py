@@ -11,7 +11,6 @@ LEA-MVD keeps 4 of its 24 individuals, with their values: a generation after the
 
 import functools
 import importlib
-import importlib.metadata
 import math
 import time
 from abc import ABC, abstractmethod
@@ -26,6 +25,7 @@ from leamvd.bench.jobs import RefusalError
 from leamvd.bench.timing import alternate, clocked, median
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.paper.versions import installed
 
 POPULATION_SIZE = 24
 STEP = 0.1
@@ -334,14 +334,6 @@ METHODS: dict[str, tuple[str, ...]] = {
 def package(method: str) -> str:
     """Return the package of a method."""
     return method.split()[0]
-
-
-def installed(distribution: str) -> str | None:
-    """Return the version of a distribution, None where it is not installed."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def version(method: str) -> str | None:

@@ -11,7 +11,6 @@ from typing import Any
 import psutil
 
 from leamvd._support.threads import thread_count
-from leamvd.bench.baselines import installed
 from leamvd.paper import versions
 
 _PACKAGES = (
@@ -28,7 +27,7 @@ def machine() -> dict[str, Any]:
         "memory_bytes": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: found for name in _PACKAGES if (found := installed(name)) is not None},
+        "versions": {name: found for name in _PACKAGES if (found := versions.installed(name)) is not None},
         "date": datetime.date.today().isoformat(),
         "commit": versions.commit(),
         "code": versions.code(),

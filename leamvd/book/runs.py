@@ -3,7 +3,6 @@
 import json
 import platform
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,14 +62,7 @@ def made_with() -> dict[str, str]:
 
     found = {"code": versions.code(), "commit": versions.commit() or "none"}
     found |= {"Python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
-    return found | {package: there for package in _PACKAGES if (there := _version(package))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return found | {package: there for package in _PACKAGES if (there := versions.installed(package))}
 
 
 def read(path: Path) -> Run:

@@ -80,8 +80,12 @@ class Campaign:
                     for unit in self._tasks
                     if unit not in self._done and unit not in begun and self._done.keys() >= set(unit.below)
                 ]
+                size = self._workers.size()  # on a cluster, a message
                 others = [
-                    unit for unit in ready if not self._take(unit) and not self._begin(unit, deadline, slice_seconds)
+                    unit
+                    for unit in ready
+                    if not self._take(unit)
+                    and not (len(self._running) < size and self._begin(unit, deadline, slice_seconds))
                 ]
                 if self._running:
                     for future in wait(self._running, timeout=_POLL, return_when=FIRST_COMPLETED).done:
@@ -120,7 +124,7 @@ class Campaign:
     def _begin(self, unit: Unit, deadline: float, slice_seconds: float) -> bool:
         """Begin or go on with a unit, and return whether that was possible."""
         left = deadline - time.monotonic()
-        if left <= 0 or len(self._running) >= self._workers.size():
+        if left <= 0:
             return False
         with contextlib.ExitStack() as stack:
             if not stack.enter_context(self._store.lock(self._at[unit])):

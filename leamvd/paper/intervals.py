@@ -22,6 +22,12 @@ def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
     return mean - half, mean, mean + half
 
 
+def welch(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return mean(y) - mean(x) of two samples between the ends of its 95 % interval (Welch's t)."""
+    low, high = stats.ttest_ind(y, x, equal_var=False).confidence_interval(0.95)
+    return float(low), float(y.mean() - x.mean()), float(high)
+
+
 def errors(table: pd.DataFrame) -> pd.DataFrame:
     """Return the errors per image at the last iteration: means over seeds and their 95 % intervals.
 
@@ -80,8 +86,7 @@ def _difference(x: pd.Series, y: pd.Series) -> tuple[float, float, float]:
     pairs = (y - x).dropna().to_numpy()
     if len(pairs) > 1 or min(len(x), len(y)) < 2:
         return interval(pairs if len(pairs) else np.array([y.mean() - x.mean()]))
-    low, high = stats.ttest_ind(y, x, equal_var=False).confidence_interval(0.95)
-    return float(low), float(y.mean() - x.mean()), float(high)
+    return welch(x.to_numpy(), y.to_numpy())
 
 
 def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:

@@ -94,7 +94,7 @@ def advance(
     V = layer_input(stack, data.train, features=task.features, seed=task.seed)
     T = layer_input(stack, data.test, features=task.features, seed=task.seed, test=True)
     seed = layer_seed(task.seed, task.layer)
-    input_std = float(V.std(axis=0, dtype=np.float64).mean())
+    input_std, train_mean = float(V.std(axis=0, dtype=np.float64).mean()), V.mean(axis=0, dtype=np.float64)
     sizes = V.shape[1], task.n_hidden, n_parameters(V.shape[1], task.n_hidden), len(V), len(T), input_std
     table = pd.DataFrame(columns=list(COLUMNS)) if begun is None else read_table(io.BytesIO(begun.records))
     state = None if begun is None else _unpacked(begun.arrays)
@@ -104,7 +104,10 @@ def advance(
     ):
         flat = step.rbm.flat()
         if previous is None or not np.array_equal(flat, previous):
-            errors = *reconstruction_errors(step.rbm, V, seed=seed), *_test_errors(step.rbm, T, V, seed)
+            errors = (
+                *reconstruction_errors(step.rbm, V, seed=seed),
+                *reconstruction_errors(step.rbm, T, seed=seed, train_mean=train_mean),
+            )
         previous = flat
         rows.append((step.iteration, *errors, *step[2:-1], *sizes))
         now, before = time.monotonic(), now
@@ -118,10 +121,6 @@ def advance(
     whole = new if table.empty else pd.concat([table, new], ignore_index=True)
     arrays = step.rbm._asdict() if done else step.state
     return Part(whole.to_csv(index=False).encode(), _packed(arrays), done)
-
-
-def _test_errors(rbm: RBM, T: Array, V: Array, seed: int) -> Errors:
-    return reconstruction_errors(rbm, T, seed=seed, train_mean=V.mean(axis=0, dtype=np.float64))
 
 
 def layer(arrays: bytes) -> RBM:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from leamvd.paper.comparison import final, holm
-from leamvd.paper.intervals import interval
+from leamvd.paper.intervals import interval, welch
 
 LEVEL = 0.05
 """Of significance, for all tests together."""
@@ -125,7 +125,7 @@ def near(values: pd.Series, number: float) -> Test:
 def larger(a: pd.Series, b: pd.Series) -> Test:
     """Test whether errors are larger than those of other networks: the ratio of geometric means; Mann-Whitney."""
     x, y = np.log(a.to_numpy(dtype=float)), np.log(b.to_numpy(dtype=float))
-    effect, low, high = np.exp(_difference(x, y))
+    low, effect, high = np.exp(welch(y, x))
     return Test(
         effect, low, high, min(len(x), len(y)), "Mann-Whitney", stats.mannwhitneyu(x, y, alternative="greater").pvalue
     )
@@ -134,7 +134,7 @@ def larger(a: pd.Series, b: pd.Series) -> Test:
 def alike(a: pd.Series, b: pd.Series) -> Test:
     """Test whether errors are those of other networks but for `FACTOR`: two one-sided Mann-Whitney tests."""
     x, y, margin = np.log(a.to_numpy(dtype=float)), np.log(b.to_numpy(dtype=float)), np.log(FACTOR)
-    effect, low, high = np.exp(_difference(x, y))
+    low, effect, high = np.exp(welch(y, x))
     p = max(
         stats.mannwhitneyu(x + margin, y, alternative="greater").pvalue,
         stats.mannwhitneyu(x - margin, y, alternative="less").pvalue,
@@ -144,12 +144,6 @@ def alike(a: pd.Series, b: pd.Series) -> Test:
 
 def _signed_rank(x: NDArray[np.float64], alternative: Literal["less", "greater"]) -> float:
     return float(stats.wilcoxon(x, alternative=alternative).pvalue) if x.any() else 1.0
-
-
-def _difference(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the difference of two means, and the ends of its 95 % interval (Welch's t)."""
-    found = stats.ttest_ind(x, y, equal_var=False).confidence_interval(0.95)
-    return float(x.mean() - y.mean()), float(found.low), float(found.high)
 
 
 # ---- the parts of each claim

@@ -4,7 +4,7 @@ import ast
 import functools
 import hashlib
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 COMPUTING = ("_support", "optimizers", "networks", "paper/datasets.py", "paper/units.py")
@@ -17,6 +17,14 @@ def packages(*, torch: bool = False) -> dict[str, str]:
     """Return the versions of the packages that results depend on."""
     names = ["leamvd", "cma", "numba", "numpy", "pandas", "scikit-learn", "scipy", *["torch"] * torch]
     return {package: version(package) for package in names}
+
+
+def installed(distribution: str) -> str | None:
+    """Return the version of a distribution, None where it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
 
 
 @functools.cache  # a source that is edited while a study runs does not change what runs
