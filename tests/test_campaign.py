@@ -17,7 +17,7 @@ import pandas as pd
 import psutil
 import pytest
 from click.testing import CliRunner
-from small_studies import SMALL, TINY
+from small_studies import SMALL, TINY, same
 
 from leamvd import cli
 from leamvd.paper import campaign, records, workers
@@ -37,10 +37,6 @@ if __name__ == "__main__":
     print("started", flush=True)
     compute(TINY, sys.argv[1], **eval(sys.argv[2]))
 """
-
-
-def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(a.drop(columns="seconds"), b.drop(columns="seconds"), check_exact=True)
 
 
 def weights(study: Study, output: Path) -> dict[str, bytes]:

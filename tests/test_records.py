@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from nbclient import NotebookClient
-from small_studies import SMALL, TINY
+from small_studies import SMALL, TINY, same
 
 from leamvd.networks.dbn import Training, layer_input, layer_seed, pretrain, train
 from leamvd.networks.objective import reconstruction_errors
@@ -21,14 +21,6 @@ from leamvd.paper import records, versions
 from leamvd.paper.datasets import load
 from leamvd.paper.records import COLUMNS, fingerprint, run, stack
 from leamvd.paper.studies import Unit, images
-
-
-def without_seconds(table: pd.DataFrame) -> pd.DataFrame:
-    return table.drop(columns="seconds")
-
-
-def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(without_seconds(a), without_seconds(b), check_exact=True)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from small_studies import SMALL
+from small_studies import SMALL, same
 
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
@@ -72,10 +72,6 @@ sys.stdin.readline()
 def program(folder: Path, n_gen: int = 2, n_images: int = 40, hook: str = "") -> list[str]:
     text = PROGRAM.format(n_gen=n_gen, n_images=n_images, hook=hook)
     return [sys.executable, "-c", text, str(folder)]
-
-
-def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(a.drop(columns="seconds"), b.drop(columns="seconds"), check_exact=True)
 
 
 def stored(output: Path) -> dict[str, int]:
