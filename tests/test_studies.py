@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pandas.testing import assert_frame_equal
 from small_studies import TINY
 
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import studies
+from leamvd.paper import studies, units
 from leamvd.paper.records import run
 from leamvd.paper.studies import STUDIES, Study
 
@@ -16,11 +17,11 @@ from leamvd.paper.studies import STUDIES, Study
 def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
     for (section, profile), study in STUDIES.items():
         assert study == studies.study(section, profile)
-        assert study.dataset == ("mnist" if profile == "paper" else "digits")
-        assert study.inputs == ("own", "shared")
+        assert study.dataset == ("digits" if profile == "quick" else "mnist")
+        assert study.inputs == (("own",) if profile == "variants" else ("own", "shared"))
         if profile == "paper":
             assert study.n_images is None
-            assert len(study.seeds) == {"mnist-7x7": 30, "mnist-28x28": 10}[section]
+            assert len(study.seeds) == {"mnist-7x7": 30, "mnist-28x28": 12}[section]
             assert study.reading == Reading(n_gen=50)
             assert (study.reading.population_size, study.training.n_elite, study.training.sigma0) == (24, 4, 0.1)
         sizes = (study.side**2, *study.layers)
@@ -68,6 +69,48 @@ def test_a_reading_of_its_own_wins_over_the_studys(tmp_path: Path, monkeypatch: 
     assert study.reading_of("random:mine.json") == mine
 
 
+def test_settings_behind_a_colon_are_the_methods_own() -> None:
+    own = Reading(n_gen=4, exponent=2.0, ties="newest")
+    methods = (
+        "cd", "cd:momentum=0+persistent=true+n_gen=9", "cma-es:sigma0=0.03", "random:x0=batch",
+        "lea-mvd:sigma0=1+reset=off+x0_in_population=false", "lea-mvd:reset=2+initial_weights=uniform+n_elite=3",
+    )  # fmt: skip
+    study = dataclasses.replace(TINY, methods=methods, reading=own, training=Training(n_elite=2, learning_rate=0.2))
+    _, cd, cma, random, free, late = methods
+    given = study.training
+    assert [study.training_of(method) for method in ("cd", "lea-mvd", "lea-mvd:printed")] == [given] * 3
+    assert study.training_of(cd) == dataclasses.replace(given, momentum=0.0, persistent=True)
+    assert study.reading_of(cd) == dataclasses.replace(own, n_gen=9)
+    assert (study.training_of(cma), study.reading_of(cma)) == (dataclasses.replace(given, sigma0=0.03), own)
+    assert study.training_of(random) == dataclasses.replace(given, x0="batch")
+    assert study.training_of(free) == dataclasses.replace(given, sigma0=1.0)
+    assert repr(study.training_of(free).sigma0) == "1.0", "one way to write it, in addresses too"
+    assert study.reading_of(free) == dataclasses.replace(own, reset="off", x0_in_population=False)
+    assert study.training_of(late) == dataclasses.replace(given, initial_weights="uniform", n_elite=3)
+    assert study.reading_of(late) == dataclasses.replace(own, reset=2.0)
+
+
+def test_a_method_with_its_own_settings_runs_them(tmp_path: Path) -> None:
+    methods = ("cd", "cd:momentum=0+n_gen=3", "lea-mvd", "lea-mvd:sigma0=0.01", "lea-mvd:momentum=0")
+    study = dataclasses.replace(TINY, layers=(3, 2), methods=methods, seeds=(3,))
+    table = run(study, tmp_path / "together")
+    readings = table.groupby("method")["reading"].first()
+    assert readings[["cd", "cd:momentum=0+n_gen=3", "lea-mvd"]].tolist() == ["none", "momentum=0+n_gen=3", "default"]
+    for name, changes in (("lea-mvd:sigma0=0.01", {"sigma0": 0.01}), ("cd:momentum=0+n_gen=3", {"momentum": 0.0})):
+        method, _, _ = name.partition(":")
+        reading = dataclasses.replace(study.reading, n_gen=3 if method == "cd" else study.reading.n_gen)
+        training = dataclasses.replace(study.training, **changes)
+        alone = dataclasses.replace(study, methods=(method,), inputs=("own",), training=training, reading=reading)
+        both = [rows[rows["inputs"] == "own"] for rows in (table, run(alone, tmp_path / "alone"))]
+        mine, its = (rows.loc[rows["method"].isin([name, method]), [*units.COLUMNS]] for rows in both)
+        mine = mine[table.loc[mine.index, "method"] == name]
+        assert_frame_equal(*(x.drop(columns="seconds").reset_index(drop=True) for x in (mine, its)))
+    starts = table[(table["layer"] == 1) & (table["iteration"] == 0)].groupby("method")["mean_field"].first()
+    assert starts["lea-mvd"] == starts["lea-mvd:sigma0=0.01"] != starts["lea-mvd:momentum=0"], "of the start solution"
+    shared = table[(table["inputs"] == "shared") & (table["layer"] == 2)].groupby("method")["input_std"].first()
+    assert len(set(shared.drop("cd:momentum=0+n_gen=3"))) == 1, "the study's contrastive divergence makes shared inputs"
+
+
 def test_a_file_that_gives_population_and_generations_is_run_with_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +139,13 @@ def test_a_file_that_gives_population_and_generations_is_run_with_them(
         ({"methods": ["adam"]}, "methods must be one of 'cd'"),
         ({"methods": ["lea-mvd:unheard"]}, "reading must be"),
         ({"methods": ["cd:printed"]}, "'cd' has none"),
+        ({"methods": ["cd:sigma0=1"]}, "a setting in methods, 'cd:sigma0=1', must be one of 'cd_steps'"),
+        ({"methods": ["random:exponent=1"]}, "a setting in methods, .* must be one of .* got 'exponent'"),
+        ({"methods": ["lea-mvd:dtype=float64"]}, "a setting in methods, .* must be one of .* got 'dtype'"),
+        ({"methods": ["lea-mvd:reset=never"]}, "reset must be a number, got .never."),
+        ({"methods": ["cma-es:sigma0=-1"]}, "sigma0 must be a finite number > 0, got -1"),
+        ({"methods": ["cma-es:sigma0=1+sigma0=2"]}, "methods must give a setting once, got sigma0 twice"),
+        ({"methods": ["lea-mvd:population_size=4"]}, "n_elite=4 clashes with population_size=4"),
         ({"inputs": ["both"]}, "inputs must be one of"),
         ({"seeds": [-1]}, "seeds must be an integer >= 0"),
         ({"features": "both"}, "features must be one of"),
@@ -106,7 +156,7 @@ def test_a_file_that_gives_population_and_generations_is_run_with_them(
     ],
 )
 def test_errors_come_before_any_work(changes: dict[str, object], message: str, tmp_path: Path) -> None:
-    with pytest.raises((ValueError, RuntimeError), match=message):
+    with pytest.raises((TypeError, ValueError, RuntimeError), match=message):
         run(studies.study("mnist-7x7", "quick", **changes), tmp_path)
     assert list(tmp_path.iterdir()) == []
 

@@ -135,9 +135,9 @@ def _memory_table(study: Study) -> float:
     """Return the seconds of `leamvd.paper.comparison.memory`: each optimizer is built twice, for three generations."""
     took = 0.0
     for pair, method in itertools.product(itertools.pairwise([study.side**2, *study.layers]), study.methods):
-        if method != "cd":
-            trainer, reading = method.partition(":")[0], study.reading_of(method)
-            asked = generation(trainer, n_parameters(*pair), study.training, reading)
+        trainer, reading = method.partition(":")[0], study.reading_of(method)
+        if trainer != "cd":
+            asked = generation(trainer, n_parameters(*pair), study.training_of(method), reading)
             took += 2 * (asked.start + 3 * asked.seconds)
     return took
 

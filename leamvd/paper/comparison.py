@@ -252,7 +252,7 @@ def memory(study: studies.Study) -> pd.DataFrame:
     rows = []
     for layer, n in enumerate(_variables(study), start=1):
         for method in study.methods:
-            if method == "cd":
+            if method.partition(":")[0] == "cd":
                 continue
             tracemalloc.start()
             try:
@@ -300,7 +300,7 @@ def _generations(study: studies.Study, method: str, n: int) -> list[float]:
     """Return the seconds of each of three generations; the values do not depend on the candidates."""
     reading = study.reading_of(method)
     values = np.arange(reading.population_size, dtype=float)
-    opt = study.training.optimizer(method.partition(":")[0], np.zeros(n), reading=reading, seed=0)
+    opt = study.training_of(method).optimizer(method.partition(":")[0], np.zeros(n), reading=reading, seed=0)
     seconds = []
     for _ in range(3):
         start = time.perf_counter()

@@ -157,7 +157,8 @@ def _computed(
 def task(study: Study, unit: Unit) -> Task:
     """Return what a unit of a study computes."""
     n_hidden, reading = study.layers[unit.layer - 1], study.reading_of(unit.method)
-    return Task(unit.trainer, unit.layer, n_hidden, unit.seed, study.features, study.training, reading)
+    training = study.training_of(unit.method)
+    return Task(unit.trainer, unit.layer, n_hidden, unit.seed, study.features, training, reading)
 
 
 def store(output: str | Path) -> Store:
@@ -170,7 +171,7 @@ def _records(study: Study, tables: Mapping[Unit, pd.DataFrame]) -> pd.DataFrame:
     frames = []
     for unit, table in tables.items():
         method, _, name = unit.method.partition(":")
-        reading = (name or "default") if method in READ else "none"
+        reading = name or ("default" if method in READ else "none")
         labels = unit._asdict() | {"section": study.section, "reading": reading}
         for inputs in study.inputs:
             same = unit.layer == 1 or unit.method == "cd"
@@ -250,7 +251,7 @@ def _training(training: Training) -> dict[str, Any]:
 
 def settings(study: Study, method: str) -> dict[str, Any]:
     """Return what a method of a study ran: what its optimizer was built with, or contrastive divergence's epochs."""
-    return _settings(method.partition(":")[0], study.training, study.reading_of(method))
+    return _settings(method.partition(":")[0], study.training_of(method), study.reading_of(method))
 
 
 def _settings(method: str, training: Training, reading: Reading) -> dict[str, Any]:

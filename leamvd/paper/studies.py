@@ -1,6 +1,7 @@
 """Studies: which methods are compared on which data, with which settings, over which seeds."""
 
 import dataclasses
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -9,16 +10,27 @@ import numpy as np
 
 from leamvd._support import checks
 from leamvd.networks.dbn import EXPERIMENT, FEATURES, METHODS, Training
+from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import datasets
 
 INPUTS = ("own", "shared")
 """Whether a method's layers see its own features or those of contrastive divergence (item E7)."""
 
-PROFILES = ("quick", "paper")
-
 READ = ("lea-mvd", "cma-es", "sep-cma-es", "random")
 """Methods that a reading of their own can be given to."""
+
+_CD = (
+    *("cd_steps", "persistent", "batch_size", "learning_rate", "momentum", "final_momentum", "momentum_epochs"),
+    *("weight_decay", "initial_weights", "weight_scale"),
+)
+_START = ("sigma0", "x0", "x0_epochs", "x0_limit")
+_TAKEN = {
+    "cd": (*_CD, "n_gen"),
+    "lea-mvd": (*_CD, *_START, "n_elite", *(field.name for field in dataclasses.fields(Reading))),
+    **dict.fromkeys(OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population")),
+}
+"""Settings that a method can have of its own: those that what it computes depends on, its start solution included."""
 
 
 class Unit(NamedTuple):
@@ -60,8 +72,9 @@ class Study:
     layers : tuple of int
         Hidden units of each layer.
     methods : tuple of str
-        Of `leamvd.networks.dbn.METHODS`; for an optimizer, with a preset or a JSON file behind a colon where it runs
-        a reading of its own: "lea-mvd:printed".
+        Of `leamvd.networks.dbn.METHODS`; behind a colon what is the method's own: settings of `Training` or `Reading`,
+        joined by plus signs, "lea-mvd:sigma0=0.01+reset=off"; or, for an optimizer, a reading's preset or JSON file,
+        "lea-mvd:printed".
     inputs : tuple of str
         Of `INPUTS`.
     seeds : tuple of int
@@ -69,7 +82,7 @@ class Study:
     features : {"probabilities", "bits"}
         What a layer hands on.
     training : Training
-        Settings, the same for all.
+        Settings, the same for all but for what methods have of their own.
     reading : Reading
         What a method runs, see `reading_of`.
 
@@ -107,12 +120,14 @@ class Study:
         for inputs in self.inputs:
             checks.choice("inputs", inputs, INPUTS)
         for method in self.methods:
-            name, colon, _ = method.partition(":")
+            name, colon, own = method.partition(":")
             checks.choice("methods", name, METHODS)
-            if colon and name not in READ:
+            if colon and name not in READ and "=" not in own:
                 raise ValueError(f"methods must have a reading only where it matters, {name!r} has none: {method!r}")
             if name == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
-                self.training.optimizer(name, np.zeros(1), reading=self.reading_of(method), seed=0)
+                self.training_of(method).optimizer(name, np.zeros(1), reading=self.reading_of(method), seed=0)
+            else:
+                _ = self.training_of(method), self.reading_of(method)  # checks their settings
         checks.choice("features", self.features, FEATURES)
         names = [unit.name for unit in self.units()]
         if len(set(names)) < len(names):
@@ -121,11 +136,19 @@ class Study:
     def reading_of(self, method: str) -> Reading:
         """Return the reading that a method of the study runs.
 
-        "lea-mvd" runs the study's, "lea-mvd:printed" the study's with what that preset changes of the default, and
-        "lea-mvd:FILE.json" the study's with the members that the file gives. The other optimizers take population size,
-        generations and ``x0_in_population`` from it, contrastive divergence its epochs, ``n_gen``.
+        "lea-mvd" runs the study's, "lea-mvd:printed" the study's with what that preset changes of the default,
+        "lea-mvd:FILE.json" the study's with the members that the file gives, and "lea-mvd:exponent=2" the study's with
+        this exponent. The other optimizers take population size, generations and ``x0_in_population`` from it,
+        contrastive divergence its epochs, ``n_gen``.
         """
-        return Reading.named(method.partition(":")[2] or "default", self.reading)
+        own = method.partition(":")[2]
+        if "=" in own:
+            return dataclasses.replace(self.reading, **_own(self.reading, method))
+        return Reading.named(own or "default", self.reading)
+
+    def training_of(self, method: str) -> Training:
+        """Return the settings that a method of the study has: the study's, but for those behind its colon."""
+        return dataclasses.replace(self.training, **_own(self.training, method))
 
     def units(self) -> list[Unit]:
         """Return what has to be computed, each after what it needs.
@@ -145,6 +168,33 @@ class Study:
             if (inputs == "own" and (layer == 1 or method == "cd" or "own" in self.inputs))
             or (inputs == "shared" and "shared" in self.inputs and layer > 1 and method != "cd")
         ]  # fmt: skip
+
+
+def _names(fields: type[Study | Training | Reading]) -> set[str]:
+    return {field.name for field in dataclasses.fields(fields)}
+
+
+def _own(settings: Reading | Training, method: str) -> dict[str, Any]:
+    """Return what a method has of its own among the settings: of "lea-mvd:sigma0=0.01+reset=off", one of each kind."""
+    name, _, own = method.partition(":")
+    changes: dict[str, Any] = {}
+    for assignment in own.split("+") if "=" in own else ():
+        setting, _, text = assignment.partition("=")
+        checks.choice(f"a setting in methods, {method!r},", setting, _TAKEN[name])
+        if own.count(f"+{setting}=") + own.startswith(f"{setting}=") > 1:
+            raise ValueError(f"methods must give a setting once, got {setting} twice in {method!r}")
+        if setting in _names(type(settings)):
+            changes[setting] = _value(text, getattr(settings, setting))
+    return changes
+
+
+def _value(text: str, present: object) -> object:
+    """Return what a text gives for a setting: a number, a truth value or a word."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return float(value) if isinstance(present, float) and type(value) is int else value
 
 
 STUDIES = {
@@ -175,10 +225,33 @@ STUDIES = {
         side=28,
         layers=(500, 500, 2000),
         methods=("cd", "lea-mvd"),
+        seeds=tuple(range(12)),
+    ),
+    ("mnist-28x28", "fewer"): Study(
+        section="mnist-28x28",
+        dataset="mnist",
+        side=28,
+        n_images=10_000,
+        layers=(500, 500, 2000),
+        methods=("cd", "lea-mvd"),
         seeds=tuple(range(10)),
     ),
+    ("mnist-28x28", "variants"): Study(
+        section="mnist-28x28",
+        dataset="mnist",
+        side=28,
+        n_images=10_000,
+        layers=(500, 500, 2000),
+        methods=(
+            *("lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:sigma0=0.01"),
+            *("sep-cma-es", "sep-cma-es:sigma0=0.01", "random"),
+        ),
+        inputs=("own",),
+        seeds=tuple(range(5)),
+    ),
 }
-"""The two experiments of the paper, at its own settings (studies A and D of the book) and at a scale of a minute."""
+"""By section and profile: the paper's experiments at its own settings, studies A and D of the book's rules; a scale of
+a minute; and 28 x 28 pixels on fewer images, also for variants, studies B and C."""
 
 
 def study(section: str, profile: str, **changes: Any) -> Study:
@@ -190,7 +263,7 @@ def study(section: str, profile: str, **changes: Any) -> Study:
         If there is no such study or field, or a value is out of range.
     """
     checks.choice("section", section, sorted({section for section, _ in STUDIES}))
-    base = STUDIES[section, checks.choice("profile", profile, PROFILES)]
+    base = STUDIES[section, checks.choice("profile", profile, [own for name, own in STUDIES if name == section])]
     given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
     parts = {"training": given.pop("training", base.training), "reading": given.pop("reading", base.reading)}
     for part, value in parts.items():
@@ -207,10 +280,6 @@ def parameters(namespace: Mapping[str, object]) -> dict[str, Any]:
     """
     names = (_names(Study) | _names(Training) | _names(Reading)) - {"section", "training", "reading"}
     return {name: namespace[name] for name in sorted(names & set(namespace)) if namespace[name] is not None}
-
-
-def _names(fields: type[Study | Training | Reading]) -> set[str]:
-    return {field.name for field in dataclasses.fields(fields)}
 
 
 def images(study: Study) -> datasets.Dataset:
