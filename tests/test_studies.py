@@ -20,7 +20,7 @@ def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
         assert study.inputs == ("own", "shared")
         if profile == "paper":
             assert study.n_images is None
-            assert len(study.seeds) == {"mnist-7x7": 30, "mnist-28x28": 10}[section]
+            assert len(study.seeds) == {"mnist-7x7": 30, "mnist-28x28": 12}[section]
             assert study.reading == Reading(n_gen=50)
             assert (study.reading.population_size, study.training.n_elite, study.training.sigma0) == (24, 4, 0.1)
         sizes = (study.side**2, *study.layers)

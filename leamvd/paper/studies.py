@@ -175,7 +175,7 @@ STUDIES = {
         side=28,
         layers=(500, 500, 2000),
         methods=("cd", "lea-mvd"),
-        seeds=tuple(range(10)),
+        seeds=tuple(range(12)),
     ),
 }
 """The two experiments of the paper, at its own settings (studies A and D of the book) and at a scale of a minute."""
