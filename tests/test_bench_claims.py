@@ -1,16 +1,14 @@
-"""C1 and C2 on tables whose costs are powers of n, and the fit of the exponents."""
+"""The fit of exponents on tables whose costs are powers of n, and the answers of the recorded run."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from test_bench_summary import optimizers, powers
+from test_bench_summary import powers
 
 from leamvd.bench import read
 from leamvd.book.sections import NOTEBOOKS
-from leamvd.paper import claims
+from leamvd.paper import claims, rules
 from leamvd.paper.comparison import slopes
-
-FULL = (1000, 2000, 4000)
 
 
 def test_slopes_are_the_exponents():
@@ -40,62 +38,13 @@ def test_growth_leaves_out_small_n_threads_and_what_was_not_measured():
         powers(sizes=(10**5,), threads=2).assign(generation_seconds=9.0),
         powers(sizes=(10**7,), status="died (signal 9)"),
     ]
-    rows = claims.growth(pd.concat([powers(), *extra]))
+    rows = rules.growth(pd.concat([powers(), *extra]))
     assert rows["cost"].tolist() == ["time", "memory"]
     assert rows["slope"].tolist() == pytest.approx([1, 1])
     assert rows["sizes"].tolist() == [3, 3]
 
 
-def c1(**dtypes):
-    return claims.c1(pd.concat(powers(dtype=dtype, **changed) for dtype, changed in dtypes.items()))
-
-
-def test_c1_needs_both_slopes_in_every_dtype():
-    assert c1(float32={}, float64={}).answer == "holds"
-    assert c1(float32={}, float64={"time": 1.06}).answer == "does not hold"
-    assert c1(float32={"memory": 0.94}, float64={}).answer == "does not hold"
-    claim = c1(float32={}, float64={"time": 1.06})
-    assert claim.claim == "C1"
-    judged = claim.evidence.set_index(["dtype", "cost"])["answer"]
-    assert judged[judged == "does not hold"].index.tolist() == [("float64", "time")]
-    assert len(judged) == 4
-
-
-def test_c1_is_of_leamvd_alone():
-    others = powers("pycma full", "float64", time=2, memory=2)
-    assert claims.c1(pd.concat([powers(), others])).answer == "holds"
-
-
-def test_c1_is_open_where_too_little_was_measured():
-    assert c1(float32={"sizes": (1000, 10_000, 100_000)}).answer == "open"
-    assert c1(float32={}, float64={"sizes": (10_000, 100_000)}).answer == "open"
-    assert claims.c1(powers().assign(peak_bytes=np.nan)).answer == "open"
-    assert claims.c1(optimizers().iloc[:0]).answer == "open"
-
-
-@pytest.mark.parametrize(
-    ("time", "memory", "answer"),
-    [(1.0, 2.0, "holds"), (2.0, 1.5, "does not hold"), (2.0, 2.3, "does not hold"), (3.0, 1.9, "holds")],
-)
-def test_c2_is_decided_by_memory_alone(time, memory, answer):
-    """Time is a square where memory is not, and the other way round."""
-    claim = claims.c2(powers("pycma full", "float64", FULL, time=time, memory=memory))
-    assert claim.answer == answer
-    assert claim.evidence["cost"].tolist() == ["memory"]
-    assert claim.evidence["slope"].item() == pytest.approx(memory)
-
-
-def test_c2_is_of_the_full_matrix_alone_and_open_where_it_was_not_measured():
-    linear = powers("pycma separable", "float64", FULL)
-    square = powers("pycma full", "float64", FULL, time=2, memory=2)
-    assert claims.c2(pd.concat([linear, square])).answer == "holds"
-    assert claims.c2(linear).answer == "open"
-    assert claims.c2(square.iloc[:2]).answer == "open"
-    assert claims.c2(square.assign(peak_bytes=np.nan)).answer == "open"
-
-
 def test_the_recorded_run_answers_both():
-    table = read(NOTEBOOKS / "recorded" / "linear_cost").optimizers
-    assert claims.c1(table)[:2] == ("C1", "holds")
-    assert claims.c2(table)[:2] == ("C2", "holds")
-    assert claims.c1(table).evidence["slope"].between(0.98, 1.03).all()
+    rows = claims.evidence({"linear_cost": read(NOTEBOOKS / "recorded" / "linear_cost").optimizers})
+    assert claims.answers(rows).loc["C1"].tolist() == claims.answers(rows).loc["C2"].tolist() == ["reproduced"] * 2
+    assert rows.loc[rows["claim"] == "C1", "effect"].between(0.97, 1.02).all()

@@ -115,7 +115,6 @@ def test_the_last_iteration_is_that_of_each_run():
     assert comparison.compare(table, "lea-mvd", "cd")["ratio"].tolist() == pytest.approx(
         [np.median([5 / 7, 5 / 6])] * 2
     )
-    assert comparison.gains(table).query("method == 'cd'")["runs"].tolist() == [2, 2, 2, 2]
 
 
 def test_summary_takes_medians():
@@ -186,19 +185,6 @@ def test_holm():
         p = rng.random(size) ** 3
         p[rng.random(size) < 0.2] = np.nan
         assert comparison.holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
-
-
-def test_gains_are_in_percent_of_an_earlier_error():
-    table = frame({"cd": [[10.0, 8.0, 6.0], [10.0, 5.0, 6.0], [10.0, 4.0, 2.0]], "lea-mvd": [[4.0, 4.0, 4.0]] * 3})
-    table.loc[table["iteration"] == 2, "sampled"] *= 2
-    columns = ["method", "measure", "gain", "runs", "gained"]
-    start = comparison.gains(table)[columns].set_index(["method", "measure"])
-    assert start.loc[("cd", "mean_field")].tolist() == pytest.approx([40.0, 3, 3])  # 40, 40 and 80 %
-    assert start.loc[("cd", "sampled")].tolist() == pytest.approx([-20.0, 3, 1])
-    assert start.loc[("lea-mvd", "mean_field")].tolist() == [0.0, 3, 0]
-    later = comparison.gains(table, since=1)[columns].set_index(["method", "measure"])
-    assert later.loc[("cd", "mean_field")].tolist() == pytest.approx([25.0, 3, 2])
-    assert comparison.gains(table, since=-1).empty
 
 
 def test_compare_takes_the_median_ratio():

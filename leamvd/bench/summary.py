@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from leamvd.bench import Tables
-from leamvd.paper import claims
+from leamvd.paper import claims, rules
 from leamvd.paper.comparison import six_digits
 
 LEAMVD, FULL = "leamvd", "pycma full"
@@ -30,9 +30,9 @@ def gaps(optimizers: pd.DataFrame) -> pd.DataFrame:
 
 
 def slopes(optimizers: pd.DataFrame) -> pd.DataFrame:
-    """Return the slopes of `leamvd.paper.claims.growth`, those of time and of memory side by side."""
+    """Return the slopes of `leamvd.paper.rules.growth`, those of time and of memory side by side."""
     keys = ["method", "dtype", "sizes", "from n", "to n"]
-    slope = claims.growth(optimizers).set_index([*keys, "cost"])["slope"]
+    slope = rules.growth(optimizers).set_index([*keys, "cost"])["slope"]
     return slope.unstack(sort=False).rename_axis(columns=None).reset_index()
 
 
@@ -157,9 +157,10 @@ def machine(tables: Tables) -> pd.DataFrame:
 def numbers(tables: Tables) -> dict[str, float | str]:
     """Return what pages paste, by name; NaN where this run did not measure it."""
     answers: dict[str, float | str] = {}
-    for claim in (claims.c1(tables.optimizers), claims.c2(tables.optimizers)):
-        name, slopes = claim.claim.lower(), claim.evidence["slope"]
-        answers |= {name: claim.answer}
+    evidence = claims.evidence({"linear_cost": tables.optimizers})
+    for claim, answer in claims.answers(evidence).loc[["C1", "C2"], "conclusion"].items():
+        name, slopes = str(claim).lower(), evidence.loc[evidence["claim"] == claim, "effect"]
+        answers |= {name: answer}
         answers |= {f"{name}-least": six_digits(slopes.min()), f"{name}-most": six_digits(slopes.max())}
     own = rates(tables.objectives).query("backend == 'numpy'")["fraction_of_products"]
     drawn = parts(tables.parts)[["random words", "normals from them"]].sum(axis=1)

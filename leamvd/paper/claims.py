@@ -1,266 +1,248 @@
-"""The paper's claims C1-C10, each answered from records and returned with its evidence.
+"""The paper's claims C1-C15, and the answer to each by rules that were written before the runs.
 
-Evidence has a row for each number that is judged, with the column "answer": whether the claim holds there. A view of a
-claim is a kind of inputs (item E7) and a measure (E2): it holds where all of its rows do, and fails where one of them
-fails. A claim "holds" or "does not hold" where it does so in every view; where it fails in some views only it "depends
-on the view", and where views hold or are open it is "open". C9 is about layers and methods: where it holds for some of
-them it "holds in part". C10 has no views: one row that fails is enough.
+A claim has parts, and each part two views: *as printed*, on each method's own inputs by the mean-field error, and
+*conclusion*, whether it supports what the paper concludes, on shared inputs by the ratio to the constant image's error
+(items E2, E7). A part is one test; it is met where its p, corrected by Holm over all tests of all claims, is below the
+level. A claim is reproduced in a view where all of its parts are met, partly where some are, not reproduced where none
+is, and not testable where a part has too few runs.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from leamvd.paper.comparison import MEASURES, final, gains, slopes, versus
+from leamvd.paper import rules
+from leamvd.paper.comparison import holm
+from leamvd.paper.rules import REGISTERED, VIEWS, Margins, Part
+from leamvd.paper.significance import Test
 
-MATERIAL = 1.0
-"""Percent: a smaller change of an error counts as none (C3, C10)."""
+RECORDED = {
+    "linear_cost": "optimizers",
+    "mnist_7x7": "runs",
+    "mnist_28x28": "runs",
+    "readings": "runs",
+    "classification": "runs",
+}
+"""What settles claims: names of recorded runs, see `leamvd.paper.records.recorded`, and the table of each."""
 
-MUCH = 10.0
-"""Percent: a larger change of an error counts as much (C6, C8)."""
+LOOKED_AT = (0, 1)
+"""Seeds that had been looked at before the rules were written; every answer is also given without them."""
 
-NEAR = 2.0
-"""Factor within which a number counts as the paper's (C7, C8), and two errors per visible unit as the same (C9)."""
+TESTS = 47
+"""Different tests of all claims together, whether or not they have been run: Holm's family."""
 
-LEVEL = 0.05
-"""Of significance, for all comparisons of one claim together (Holm's correction)."""
+COLUMNS = ["claim", "study", "view", "part", *Test._fields]
+"""Of evidence, with `met`; "both" views where they are the same."""
 
-LAST_EPOCHS = 10
-"""Over which contrastive divergence should have stopped changing (C10)."""
-
-PAPER_EPOCHS = 50
-
-COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
-"""What grows with the number of variables, and its column in the bench's table of optimizers."""
-
-LARGE = 10_000
-"""Variables from which growth is fitted: with fewer, what a call costs at any size tells."""
-
-QUADRATIC_FROM = 1_000
-"""Variables from which square matrices outweigh the rest of what CMA-ES holds."""
-
-LINEAR, QUADRATIC = (0.95, 1.05), (1.8, 2.2)
-"""Slopes in double logarithmic scale that count as O(n) and as O(n^2)."""
-
-SIZES = 3
-"""Numbers of variables on which a slope must rest to settle a claim."""
+_SAME = ["study", "view", "part", "test"]  # of one test that is a part of two claims
 
 
 class Claim(NamedTuple):
-    """The answer to one of the paper's claims, and what it rests on."""
+    """A claim of the paper, and what decides it."""
 
     claim: str  # "C3"
-    answer: str  # "holds", "does not hold", "holds in part", "depends on the view" or "open"
-    evidence: pd.DataFrame  # a row for each number that was judged, with its own "answer"
+    words: str  # the paper's
+    place: str  # where the paper says it
+    studies: tuple[str, ...] = ()  # of `RECORDED`; none where nothing measures it
+    measure: str = ""
+    rule: str = ""  # what each part is to be
+    margins: tuple[str, ...] = ()  # fields of `Margins`
+    parts: Callable[..., Iterable[Part]] | None = None  # of a table for each study, and the margins by name
 
 
-def answers(claims: Iterable[Claim]) -> pd.DataFrame:
-    """Return the claims and their answers, one row each, without the evidence."""
-    return pd.DataFrame([claim[:2] for claim in claims], columns=["claim", "answer"])
+A, D = ("mnist_7x7",), ("mnist_28x28",)
 
-
-def c3(table: pd.DataFrame) -> Claim:
-    """RBM 1 of 7 x 7: CMA-ES and LEA-MVD could not improve the start solution (by 1 % or more, in the median)."""
-    rows = gains(_first_layer(table))
-    rows = rows[rows["method"] != "cd"]
-    return _from_views("C3", rows.assign(answer=_holds(rows["gain"] < MATERIAL)))
-
-
-def c4(table: pd.DataFrame) -> Claim:
-    """RBM 2 and 3 of 7 x 7: both evolutionary methods beat contrastive divergence significantly."""
-    return _beats("C4", table, [("lea-mvd", "cd"), ("cma-es", "cd")])
-
-
-def c5(table: pd.DataFrame) -> Claim:
-    """RBM 2 and 3 of 7 x 7: LEA-MVD is the best of the three."""
-    return _beats("C5", table, [("lea-mvd", "cd"), ("lea-mvd", "cma-es")])
-
-
-def c6(table: pd.DataFrame) -> Claim:
-    """RBM 1 of 28 x 28: after the first iteration no method improves much (more than 10 %, in the median)."""
-    rows = gains(_first_layer(table), since=1)
-    return _from_views("C6", rows.assign(answer=_holds(rows["gain"] <= MUCH)))
-
-
-def c7(table: pd.DataFrame, images: str) -> Claim:
-    """RBM 2 of 28 x 28: contrastive divergence ends near 50,000, LEA-MVD near 5,000.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Records.
-    images : str
-        Name of the data set: the claim is open for any but MNIST.
-    """
-    return _from_views("C7", _numbers(table, images, 2, {"cd": 50_000.0, "lea-mvd": 5_000.0}))
-
-
-def c8(table: pd.DataFrame, images: str) -> Claim:
-    """RBM 3 of 28 x 28: LEA-MVD reaches about 900, contrastive divergence hardly improves (10 % after one epoch).
-
-    Contrastive divergence must stand still in both measures. Parameters as for `c7`.
-    """
-    rows = _numbers(table, images, 3, {"lea-mvd": 900.0})
-    cd = gains(table[(table["layer"] == 3) & (table["method"] == "cd")], since=1)
-    if rows.empty or cd.empty:
-        return _from_views("C8", rows)
-    still = "holds" if cd["gain"].max() <= MUCH else "does not hold"
-    evidence = pd.concat([rows, cd.assign(answer=still if images == "MNIST" else "open")], ignore_index=True)
-    return _from_views("C8", evidence)
-
-
-def c9(small: pd.DataFrame, large: pd.DataFrame) -> Claim:
-    """Errors are larger at 28 x 28 because the images are: larger in total, alike per visible unit (factor 2).
-
-    Parameters
-    ----------
-    small, large : DataFrame
-        Records of the two sizes on the same images.
-    """
-    rows = sizes(small, large)
-    explained = (rows["total"] > 1) & rows["per unit"].between(1 / NEAR, NEAR)
-    evidence = rows.assign(answer=_holds(explained))
-    if rows.empty:
-        return Claim("C9", "open", evidence)
-    answer = "holds" if explained.all() else "holds in part" if explained.any() else "does not hold"
-    return Claim("C9", answer, evidence)
-
-
-def c10(table: pd.DataFrame) -> Claim:
-    """Contrastive divergence converges within 50 epochs: the last ten change its error by less than 1 %."""
-    cd = table[(table["method"] == "cd") & (table["inputs"] == table["inputs"].iloc[0])]
-    epochs = cd["iteration"].max()
-    rows = gains(cd, since=epochs - LAST_EPOCHS)
-    if rows.empty or epochs <= LAST_EPOCHS:
-        return Claim("C10", "open", rows.assign(answer="open"))
-    moving = "open" if epochs < PAPER_EPOCHS else "does not hold"
-    evidence = rows.assign(answer=np.where(rows["gain"].abs() < MATERIAL, "holds", moving))
-    return Claim("C10", _every(evidence["answer"]), evidence)
-
-
-# ---- evidence
-
-
-def per_10000(table: pd.DataFrame) -> pd.DataFrame:
-    """Return final errors per 10,000 images, medians over runs, to stand beside the numbers that the paper prints.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs, layer and method, with both measures and the error of the constant image.
-    """
-    last = final(table)
-    rows = last.assign(constant=last["mean_field"] / last["mean_field_ratio"])
-    measures = [*MEASURES, "constant"]
-    rows[measures] = rows[measures].mul(1e4 / rows["n_images"], axis=0)
-    return rows.groupby(["inputs", "layer", "method"], sort=False)[measures].median().reset_index()
-
-
-def sizes(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
-    """Return the ratios, large to small, of final mean-field errors per image, and per image and visible unit.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs, layer and method that both have: visible units, and ratios of medians.
-    """
-    keys = ["inputs", "layer", "method"]
-    medians = []
-    for table in (small, large):
-        last = final(table)
-        last = last.assign(total=last["mean_field"] / last["n_images"])
-        medians.append(last.groupby(keys, sort=False)[["total", "n_visible"]].median())
-    both = pd.merge(medians[0], medians[1], on=keys, suffixes=("_small", "_large"))
-    total = both["total_large"] / both["total_small"]
-    units = {f"visible {size}": both[f"n_visible_{size}"].astype(int) for size in ("small", "large")}
-    per_unit = total * both["n_visible_small"] / both["n_visible_large"]
-    return pd.DataFrame(units | {"total": total, "per unit": per_unit}).reset_index()
-
-
-def _first_layer(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the records of the first layer, which are the same for all kinds of inputs, once."""
-    first: pd.DataFrame = table[(table["layer"] == 1) & (table["inputs"] == table["inputs"].iloc[0])]
-    return first
-
-
-def _beats(claim: str, table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> Claim:
-    """Whether each pair's first method ends significantly below its second, on every layer but the first."""
-    rows = versus(table, pairs)
-    judged = np.select([~(rows["ratio"] < 1), rows["p"] < LEVEL], ["does not hold", "holds"], "open")
-    complete = set(zip(rows["method"], rows["baseline"], strict=True)) == set(pairs)
-    return _from_views(claim, rows.assign(answer=judged if complete else "open"))
-
-
-def _numbers(table: pd.DataFrame, images: str, layer: int, paper: dict[str, float]) -> pd.DataFrame:
-    """Return errors per 10,000 images beside the paper's, and on MNIST whether they are within a factor of 2."""
-    rows = per_10000(table[(table["layer"] == layer) & table["method"].isin(list(paper))])
-    rows = rows.melt(["inputs", "layer", "method", "constant"], list(MEASURES), "measure", "per 10,000")
-    rows = rows.assign(paper=rows["method"].map(paper))
-    near = _holds((rows["per 10,000"] / rows["paper"]).between(1 / NEAR, NEAR))
-    known = images == "MNIST" and set(rows["method"]) == set(paper)
-    return rows.assign(answer=near if known else "open")
+CLAIMS = (
+    Claim(
+        "C1",
+        "requires O(n) operations and memory",
+        "abstract",
+        ("linear_cost",),
+        "slopes of time and memory over the last decade of n",
+        "within",
+        ("linear",),
+        rules.c1,
+    ),
+    Claim(
+        "C2",
+        "the enormous disadvantage of requiring O(n^2) memory and operations",
+        "abstract",
+        ("linear_cost",),
+        "slope of memory over the last decade of n",
+        "within",
+        ("quadratic",),
+        rules.c2,
+    ),
+    Claim(
+        "C3",
+        "this seed solution could not be improved for the first RBM",
+        "first experiment",
+        A,
+        "change of the error since the start solution",
+        "within",
+        ("unchanged",),
+        rules.c3,
+    ),
+    Claim(
+        "C4",
+        "the CMA-ES and LEA-MVD achieved significantly smaller reconstruction errors than the widely-used CD",
+        "first experiment",
+        A,
+        "final error",
+        "below",
+        (),
+        rules.c4,
+    ),
+    Claim(
+        "C5", "with LEA-MVD being the best of the three", "first experiment", A, "final error", "below", (), rules.c5
+    ),
+    Claim(
+        "C6",
+        "neither of the algorithms managed to find a significantly better solution for the first RBM",
+        "second experiment",
+        D,
+        "change of the error since the first iteration",
+        "within",
+        ("little",),
+        rules.c6,
+    ),
+    Claim(
+        "C7",
+        "about 50,000; approximately 5,000",
+        "second experiment",
+        D,
+        "final error",
+        "near; below",
+        ("factor",),
+        rules.c7,
+    ),
+    Claim(
+        "C8",
+        "only small improvements; approximately 900",
+        "second experiment",
+        D,
+        "final error, and its change since the first iteration",
+        "near; within; below",
+        ("factor", "little"),
+        rules.c8,
+    ),
+    Claim(
+        "C9",
+        "generally larger than that in the first experiment; due to the larger size of the images",
+        "second experiment",
+        (*A, *D),
+        "final error per image, and per visible unit",
+        "larger; alike",
+        ("factor",),
+        rules.c9,
+    ),
+    Claim(
+        "C10",
+        "converges within 50 iterations",
+        "experimental setup",
+        A,
+        "fitted change of the error's logarithm over the last ten epochs",
+        "within",
+        ("unchanged",),
+        rules.c10,
+    ),
+    Claim(
+        "C11",
+        "not desirable nor necessary to perform two translations in the same direction",
+        "second and third components",
+        ("readings",),
+        "final error",
+        "below",
+        (),
+        rules.c11,
+    ),
+    Claim(
+        "C12",
+        "adequately modulates the selection pressure; suggested for any problem; avoid the problem of hyper-parameter "
+        "tuning",
+        "first component; input parameters; conclusions",
+        ("readings",),
+        "final error",
+        "not behind",
+        ("behind",),
+        rules.c12,
+    ),
+    Claim("C13", "can escape from local minima", "introduction"),
+    Claim("C14", "a complete decoupling from the DNN architecture", "introduction"),
+    Claim(
+        "C15",
+        "significantly superior than CD for the task of pre-training of a DBN",
+        "second experiment",
+        ("classification",),
+        "final test error",
+        "below",
+        (),
+        rules.c15,
+    ),
+)
 
 
 # ---- answers
 
 
-def _holds(condition: pd.Series) -> NDArray[Any]:
-    """Return the answer of each row."""
-    return np.where(condition, "holds", "does not hold")
-
-
-def _every(rows: Iterable[str]) -> str:
-    """Return the answer to whether all of them hold: one that fails decides, then one that is open."""
-    different = set(rows)
-    return next((answer for answer in ("does not hold", "open") if answer in different), "holds")
-
-
-def _from_views(claim: str, evidence: pd.DataFrame) -> Claim:
-    """Return the claim with the answer that its views give together."""
-    evidence = evidence[[*evidence.columns.drop("answer"), "answer"]].reset_index(drop=True)
-    views = {_every(view["answer"]) for _, view in evidence.groupby(["inputs", "measure"])}
-    if len(views) == 1:
-        return Claim(claim, views.pop(), evidence)
-    return Claim(claim, "depends on the view" if "does not hold" in views else "open", evidence)
-
-
-# ---- what a generation costs (C1, C2)
-
-
-def c1(optimizers: pd.DataFrame) -> Claim:
-    """LEA-MVD needs O(n) operations and memory: both slopes are `LINEAR` in every dtype, from n = `LARGE` on.
+def evidence(
+    tables: Mapping[str, pd.DataFrame], *, without: Sequence[int] = (), margins: Margins = REGISTERED
+) -> pd.DataFrame:
+    """Return every test of the claims whose studies are there, with what it decides.
 
     Parameters
     ----------
-    optimizers : DataFrame
-        Of the bench: method, dtype, threads, n, status, and the columns of `COSTS`.
+    tables : mapping of str to DataFrame
+        Of `RECORDED`, what there is, by its name.
+    without : sequence of int
+        Seeds that are left out.
+    margins : Margins
+        Level and margins.
+
+    Returns
+    -------
+    DataFrame
+        `COLUMNS`; `p` corrected by Holm over all `TESTS`, those that have not been run counted as not met; and whether
+        the part is `met`, missing where its runs are too few to tell.
     """
-    rows = growth(optimizers[optimizers["method"] == "leamvd"], LARGE)
-    return _from_slopes("C1", rows, COSTS, LINEAR)
+    kept = {name: table[~table["seed"].isin(without)] if "seed" in table else table for name, table in tables.items()}
+    found = [
+        (claim.claim, ", ".join(claim.studies), view, part, *test)
+        for claim in CLAIMS
+        if claim.parts and set(claim.studies) <= set(kept)
+        for view, part, test in claim.parts(
+            *(kept[name] for name in claim.studies), **{name: getattr(margins, name) for name in claim.margins}
+        )
+    ]
+    rows = pd.DataFrame(found, columns=COLUMNS)
+    slope = rows["unit"] == "slope"
+    different = rows[~slope].drop_duplicates(_SAME).set_index(_SAME)["p"]
+    family = np.ones(TESTS)
+    family[: len(different)] = different
+    corrected = pd.Series(holm(family)[: len(different)], different.index, name="p")
+    rows["p"] = rows[_SAME].join(corrected, on=_SAME)["p"]
+    met = rows["effect"].between(rows["lower"], rows["upper"]).where(slope, rows["p"] < margins.level)
+    untold = rows["effect"].isna().where(slope, 0.5 ** rows["runs"] * TESTS >= margins.level)
+    return rows.assign(met=met.astype("boolean").mask(untold))
 
 
-def c2(optimizers: pd.DataFrame) -> Claim:
-    """CMA-ES needs O(n^2) memory: with a full matrix its slope is `QUADRATIC`, from n = `QUADRATIC_FROM` on.
-
-    Time decides nothing: pycma decomposes its matrix once in many generations. Parameters as for `c1`.
-    """
-    rows = growth(optimizers[optimizers["method"] == "pycma full"], QUADRATIC_FROM)
-    return _from_slopes("C2", rows[rows["cost"] == "memory"], ["memory"], QUADRATIC)
-
-
-def growth(optimizers: pd.DataFrame, at_least: int = LARGE) -> pd.DataFrame:
-    """Return the slopes of time and memory of each method and dtype on one thread, of sizes from `at_least` on."""
-    rows = optimizers[(optimizers["status"] == "ok") & (optimizers["threads"] == 1) & (optimizers["n"] >= at_least)]
-    fits = {name: slopes(rows, ["method", "dtype"], column) for name, column in COSTS.items()}
-    found = pd.concat(fits, names=["cost", None]).reset_index("cost")
-    return found[["method", "dtype", "cost", "sizes", "from n", "to n", "slope"]]
+def answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the answer to every claim in each view, from `evidence`: a row for each claim, a column for each view."""
+    found = {}
+    for claim in CLAIMS:
+        own = rows[rows["claim"] == claim.claim]
+        found[claim.claim] = [_answer(claim, own[own["view"].isin([view, "both"])]) for view in VIEWS]
+    return pd.DataFrame.from_dict(found, orient="index", columns=list(VIEWS)).rename_axis("claim")
 
 
-def _from_slopes(claim: str, rows: pd.DataFrame, costs: Iterable[str], within: tuple[float, float]) -> Claim:
-    """Return the claim that all slopes lie `within` two; it is open where one of the costs was not measured."""
-    answers = np.where(rows["sizes"] < SIZES, "open", _holds(rows["slope"].between(*within)))
-    complete = set(costs) <= set(rows["cost"])
-    return Claim(claim, _every(answers) if complete else "open", rows.assign(answer=answers))
+def _answer(claim: Claim, rows: pd.DataFrame) -> str:
+    if not claim.studies:
+        return "not measured"
+    if rows.empty or not rows["runs"].all():
+        return "not yet run"
+    met = rows["met"]
+    if met.isna().any():
+        return "not testable"
+    return "reproduced" if met.all() else "partly" if met.any() else "not reproduced"

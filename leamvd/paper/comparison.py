@@ -199,25 +199,6 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
-def gains(table: pd.DataFrame, since: int = 0) -> pd.DataFrame:
-    """Return by how much the final errors are below those of iteration `since`, in percent of the latter.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs, layer, method and measure: the median gain over runs, the number of runs, and
-        how many of them gained. None for runs that have no such iteration.
-    """
-    ends = pd.merge(table[table["iteration"] == since], final(table), on=_RUN, suffixes=("_first", ""))
-    parts = []
-    for measure in MEASURES:
-        run = ends.assign(measure=measure, gain=100 * (1 - ends[measure] / ends[f"{measure}_first"]))
-        groups = run.groupby([*_GROUP, "measure"], sort=False)["gain"]
-        parts.append(groups.agg(gain="median", runs="size", gained=lambda gain: int((gain > 0).sum())))
-    rows: pd.DataFrame = pd.concat(parts).reset_index()
-    return rows
-
-
 def format_table(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table to be shown: numbers as text of three significant digits, rows without a name unnumbered."""
     real = {str(name): table[name].map(number) for name in table.select_dtypes("float")}

@@ -14,10 +14,11 @@ CELL = ["inputs", "layer", "method"]
 
 
 def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return the mean of values, shape (n,), between the ends of its 95 % interval (Student's t), NaN for one value."""
-    n, mean = len(values), float(values.mean())
+    """Return the mean of values, shape (n,), between the ends of its 95 % interval (Student's t), NaN where too few."""
+    n = len(values)
     if n < 2:
-        return np.nan, mean, np.nan
+        return np.nan, float(values[0]) if n else np.nan, np.nan
+    mean = float(values.mean())
     half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return mean - half, mean, mean + half
 
