@@ -55,7 +55,7 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
         for part in (study.training, study.reading, study)
         for field in dataclasses.fields(part)
     }
-    rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+)\n  - (.+)\n", METHOD)
+    rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+); (.+)\n", METHOD)
     assert len(rows) == 11
     for options, others in rows:
         if options.endswith("columns of the records"):
