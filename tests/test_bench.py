@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -319,17 +320,26 @@ def test_row_of_an_optimizer_whose_costs_are_known(monkeypatch: pytest.MonkeyPat
     drawn = optimizers._references(10, "float32")
     assert drawn[1] == scale
     assert all(0 < work() < 60 for work in drawn[0].values())
-    monkeypatch.setattr(
-        optimizers, "_references", lambda n, dtype: ({"normal": lambda: 1.0, "copy": lambda: 0.1}, drawn[1])
-    )
+    asked = []
+
+    def references(n: int, dtype: str) -> tuple[dict[str, Callable[[], float]], float]:
+        asked.append((n, dtype))
+        return {"normal": lambda: 1.0, "copy": lambda: 0.1}, drawn[1]
+
+    def make(method: str, n: int, dtype: str) -> Steady:
+        asked.append((n, dtype))
+        return Steady(clock)
+
+    monkeypatch.setattr(optimizers, "_references", references)
     monkeypatch.setattr(optimizers.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(baselines, "make", lambda method, n, dtype: Steady(clock))
+    monkeypatch.setattr(baselines, "make", make)
     (row,) = optimizers.measure("leamvd", 10, "float32", rounds=3)
     assert row["compile_seconds"] == (3 + 4 + 5) - 2 * 2
     assert (row["generation_seconds"], row["generation_low"], row["generation_high"]) == (2, 2, 2)
     assert row["normal_seconds"] == scale
     assert row["ratio_to_normal"] == pytest.approx(2 / scale)
     assert row["ratio_to_copy"] == pytest.approx(20 / scale)
+    assert set(asked) == {(10, "float32")}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -239,7 +239,7 @@ def test_every_image_says_what_it_shows(pages: dict[str, Page]) -> None:
 
 
 def test_method_page_lists_every_option_of_a_reading() -> None:
-    rows = re.findall(r"\* - (R\d+)\n  - `(\w+)`\n  - `(.+)`\n  - (.+)\n", PROSE["method"])
+    rows = re.findall(r"\* - \(item-r\d+\)=\n    (R\d+)\n  - `(\w+)`\n  - `(.+)`\n  - (.+)\n", PROSE["method"])
     fields = sorted(dataclasses.fields(Reading), key=lambda field: int(field.metadata["item"][1:]))
     assert [row[:2] for row in rows] == [(field.metadata["item"], field.name) for field in fields]
     printed = Reading.printed()

@@ -1,0 +1,74 @@
+"""Items R1-R19 and E1-E11: each has its line in a table of the method's page, and each mention of one leads there."""
+
+import ast
+import dataclasses
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+import leamvd
+from leamvd.paper import studies
+from leamvd.paper.studies import Study
+from leamvd.paper.units import COLUMNS
+
+ROOT = Path(leamvd.__file__).parents[1]
+METHOD = (ROOT / "book" / "method.md").read_text(encoding="utf-8")
+ITEMS = [f"R{n}" for n in range(1, 20)] + [f"E{n}" for n in range(1, 12)]
+REWRITTEN = {"03_mnist_7x7", "04_mnist_28x28"}  # being rewritten; their links come with that
+PAGES = [*ROOT.glob("book/*.md"), *(path for path in ROOT.glob("notebooks/*.ipynb") if path.stem not in REWRITTEN)]
+
+# What is no prose: code, mathematics, and the lines that the links lead to.
+SKIPPED = re.compile(
+    r"^```.*?^```$|^\* - \(item-\w+\)=\n    \w+$|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$", re.DOTALL | re.MULTILINE
+)
+LINK = re.compile(r"\[([RE]\d+)\]\(#item-(\w+)\)")
+MENTION = re.compile(r"\b[RE][1-9]\d?\b")
+
+
+def prose(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = nbformat.reads(text, 4).cells
+        captions = [str(cell.metadata.get("mystnb", "")) for cell in cells]
+        text = "\n".join([*(cell.source for cell in cells if cell.cell_type == "markdown"), *captions])
+    return SKIPPED.sub("", text)
+
+
+def test_every_item_has_its_line() -> None:
+    assert re.findall(r"^\* - \(item-(\w+)\)=\n    (\w+)$", METHOD, re.MULTILINE) == [(i.lower(), i) for i in ITEMS]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_mention_is_a_link_to_its_line(path: Path) -> None:
+    text = prose(path)
+    assert [link for link in LINK.findall(text) if link[0].lower() != link[1] or link[0] not in ITEMS] == []
+    assert MENTION.findall(LINK.sub("", text)) == [], "write [E7](#item-e7)"
+
+
+def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
+    """Each default is that of the library, and each other value is another one that it takes."""
+    study = Study()
+    known = {
+        field.name: getattr(part, field.name)
+        for part in (study.training, study.reading, study)
+        for field in dataclasses.fields(part)
+    }
+    rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+); (.+)\n", METHOD)
+    assert len(rows) == 11
+    for options, others in rows:
+        if options.endswith("columns of the records"):
+            assert set(re.findall(r"`(\w+)`", options + others)) <= set(COLUMNS)
+            continue
+        defaults = dict(re.findall(r"`(\w+)=([^`]+)`", options))
+        assert {name: ast.literal_eval(value) for name, value in defaults.items()} == {n: known[n] for n in defaults}
+        for name, value in re.findall(r"`(?:(\w+)=)?([^`]+)`", others):
+            option = name or "".join(defaults)
+            assert ast.literal_eval(value) != known[option]
+            studies.study("mnist-7x7", "quick", **{option: ast.literal_eval(value)})
+
+
+def test_what_is_no_link_is_seen() -> None:
+    seen = MENTION.findall(LINK.sub("", SKIPPED.sub("", "item R5, `R6`, $R7$, [E1](#item-e1), (E11), R2D2, E")))
+    assert seen == ["R5", "E11"]

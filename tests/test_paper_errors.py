@@ -1,0 +1,126 @@
+"""The page of errors: each correction that can be computed is, and numbers on the page are those that come out."""
+
+import math
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import leamvd
+from leamvd.networks.rbm import n_parameters
+from leamvd.optimizers import selection
+from leamvd.paper import datasets
+
+PAGE = (Path(leamvd.__file__).parents[1] / "book" / "paper_errors.md").read_text(encoding="utf-8")
+LAYERS = ((49, 30), (30, 30), (30, 120), (784, 500), (500, 500), (500, 2000))
+DOUBLE = 8  # bytes
+
+
+@pytest.fixture
+def told() -> leamvd.LEAMVD:
+    """After one generation on the sphere."""
+    opt = leamvd.LEAMVD(np.full(6, 2.0), sigma0=0.5, seed=1)
+    X = opt.ask()
+    opt.tell(X, (X**2).sum(axis=1))
+    return opt
+
+
+def test_sizes_of_the_networks() -> None:
+    printed = [1_549, 960, 3_750, 393_284, 251_000, 1_002_500]
+    by_formula = [v + h + v + h for v, h in LAYERS]
+    assert [n_parameters(v, h) for v, h in LAYERS] == printed
+    for numbers in (printed, by_formula):
+        first, second = (", ".join(f"{n:,}" for n in half) for half in (numbers[:3], numbers[3:]))
+        assert f"{first} and {second}" in PAGE
+
+
+def test_the_loop_is_never_entered() -> None:
+    sigma_min = 1e-4
+    for n in (1, 10, 1_000_000):
+        euclidean = math.sqrt(n) * (sigma_min + 1)
+        spectral = sigma_min + 1
+        assert min(euclidean, spectral) > sigma_min
+        assert euclidean >= sigma_min * math.sqrt(n)
+
+
+def test_weights_by_row_go_to_the_wrong_individuals(told: leamvd.LEAMVD) -> None:
+    state = told.state
+    G = selection.fractional_tournament(24, 1.5)
+    np.testing.assert_allclose(G @ state.population, state.mean, rtol=1e-12)
+    as_asked = leamvd.LEAMVD(np.full(6, 2.0), sigma0=0.5, seed=1).ask()
+    assert np.linalg.norm(G @ as_asked) > np.linalg.norm(state.mean), "further from the optimum at 0"
+
+
+def test_a_double_binary_tournament_is_nearer_to_exponent_3_than_to_2() -> None:
+    size = 24
+    double = (1 - 1 / size) * selection.tournament(size, 4) + selection.tournament(size, 2) / size
+    distance = {a: abs(double - selection.fractional_tournament(size, a)).sum() / 2 for a in (2, 3)}
+    assert distance[3] < 0.05 < distance[2]
+
+
+def test_the_shift_is_the_same_for_all_and_adds_nothing_to_their_covariance(told: leamvd.LEAMVD) -> None:
+    state = told.state
+    still = leamvd.LEAMVD(np.zeros(6), seed=1)
+    zero = np.zeros(6)
+    still.state = state._replace(path=zero, descent=zero, descent_norm=0.0)
+    shift = told.ask() - still.ask()  # of the same normal samples and perturbations
+    v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
+    alike = np.isclose(shift, state.beta1 * v, rtol=1e-9, atol=0)
+    assert np.linalg.norm(v) > 0
+    assert alike.mean() > 0.9, "all but the entries that are perturbed"
+
+
+def test_the_product_as_printed_is_a_hundredth_of_the_projection(told: leamvd.LEAMVD) -> None:
+    state = told.state
+    C = state.descent
+    differences = state.population[1:] - state.population[0]
+    projection = (differences @ C).mean() * C / (C @ C)
+    np.testing.assert_allclose(state.descent_mean * C, 0.01 * projection, rtol=1e-12)
+    assert "0.01 of that in the first generation" in PAGE
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_printed_step_leads_away_from_the_best(sign: int) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        differences, C = rng.normal(size=(23, 6)), sign * rng.normal(size=6)
+        mean = (differences @ C).mean()
+        assert (mean * C) @ differences.mean(axis=0) == pytest.approx(mean**2)
+        toward = C if C @ differences.mean(axis=0) < 0 else -C  # R6 orients it from the rest to the best
+        assert (abs(mean) * toward) @ differences.mean(axis=0) == pytest.approx(-(mean**2))
+
+
+def test_a_projection_that_is_listed_twice_counts_twice() -> None:
+    distinct = np.array([-1.0, -2.0, -6.0])
+    assert np.mean([distinct[0], *distinct]) == -2.5 != distinct.mean() == -3.0
+
+
+def test_limits_are_left_by_a_third_of_the_first_population() -> None:
+    outside = [stats.norm.sf(0.1, seed, 0.1) + stats.norm.cdf(-0.1, seed, 0.1) for seed in np.linspace(-0.2, 0.2, 41)]
+    assert min(outside) == pytest.approx(stats.norm.sf(1) * 2)
+    assert f"at least {100 * min(outside):.1f} %" in PAGE
+
+
+def test_sizes_of_matrices() -> None:
+    assert (2 * 10**10) * DOUBLE == 160e9, "of the paper's Section 2, which is right"
+    assert f"{round(DOUBLE * 392_000**2 / 1e9):,} GB" in PAGE
+    assert f"{DOUBLE * n_parameters(30, 120) ** 2 / 1e6:.1f} MB" in PAGE
+
+
+def test_a_quarter_of_each_side_is_a_sixteenth_of_the_pixels() -> None:
+    assert (7 / 28, 7**2 / 28**2) == (0.25, 0.0625)
+    assert "6.25 %" in PAGE
+
+
+def test_one_pair_shows_no_significance() -> None:
+    assert stats.binomtest(1, 1, alternative="greater").pvalue == 0.5
+    assert re.search(r"sign test with one pair is 0\.5\b", PAGE)
+
+
+@pytest.mark.skipif("LEAMVD_DATA_DIR" not in os.environ, reason="needs MNIST, see LEAMVD_DATA_DIR")
+def test_mnist_is_gray() -> None:
+    levels = np.unique(datasets.load("mnist", side=28, n_train=1_000).train)
+    np.testing.assert_allclose(levels * 255, np.arange(256), atol=1e-4)
