@@ -190,6 +190,8 @@ class Reference:
             self.beta1, self.beta2 = beta_rules(self.beta1, self.beta2, success, reading.beta1_at_one == "mirrored")
         self.mean, self.std = mean_std(self.X, self.G)
         self.P = 0.1 * (self.X[0] - (self.X[0] if before is None else before)) + 0.9 * self.P
+        if reading.path == "off":
+            self.P = np.zeros(self.n)
         self._directions(first)
         if first:
             self.first_std = self.std
@@ -200,7 +202,8 @@ class Reference:
     def _directions(self, first: bool) -> None:
         self.ir = ranks(self.seed, self.t, self.reading.n_descent_rows, self.size)
         U = np.array([self.X[0] - self.X[r] for r in self.ir]).T
-        c_hat = power_method(U, self.P, row_normals(self.seed, DESCENT_START, self.t, len(self.ir)))
+        beside = np.zeros(self.n) if self.reading.descent == "free" else self.P
+        c_hat = power_method(U, beside, row_normals(self.seed, DESCENT_START, self.t, len(self.ir)))
         if self.reading.orientation == "oriented":
             c_hat *= np.sign(sum(float(u @ c_hat) for u in U.T))
         fresh = 1.0 if first and self.reading.first_direction == "full" else 0.1
@@ -222,6 +225,8 @@ class Reference:
             if self.reading.step == "sampled":
                 step += self.sigma_ani * z[row - self.n_elite]
             v = self.beta2 * self.P + (1 - self.beta2) * step * self.shift_along
+            if self.reading.descent == "off":
+                v = self.beta2 * self.P
             x = self.std * normals(self.seed, self.t + 1, row, self.n) + self.mean + self.beta1 * v
             by_column = self.reading.perturbation == "column"
             x = x * factors(self.seed, self.t + 1, self.size if by_column else row, self.n)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from problems import PROBLEMS, ellipsoid, rastrigin, rosenbrock, sphere
-from reference import Reference
+from reference import Reference, normals
 
 from leamvd import LEAMVD, Reading, State
 
@@ -32,8 +32,10 @@ FIELDS = {  # of State, and what the reference calls them
     "stagnation": "count",
     "generation": "t",
 }
+SIZE: dict[str, Any] = {"population_size": 20}
+WITH_P: tuple[dict[str, Any], ...] = ({"path": "off"}, {"descent": "free"})  # they differ once there is a new best
 CHANGES: list[dict[str, Any]] = [  # every option that is not a default; n_gen is tested with the stop rules
-    {"population_size": 20},
+    SIZE,
     {"convergence": "unscaled"},
     {"sigma_norm": "spectral"},
     {"shift": "printed"},
@@ -55,6 +57,8 @@ CHANGES: list[dict[str, Any]] = [  # every option that is not a default; n_gen i
     {"ties": "newest"},
     {"exponent": 0.0},
     {"exponent": 3.0},
+    *WITH_P,
+    {"descent": "off"},
 ]
 
 
@@ -132,7 +136,7 @@ def test_every_option_is_compared_with_the_reference() -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("changes", [c for c in CHANGES if "population_size" not in c], ids=str)
+@pytest.mark.parametrize("changes", [c for c in CHANGES if c not in (SIZE, *WITH_P)], ids=str)
 def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, Any]) -> None:
     """The generation in which a run first differs, and the field of `State` that differs in it."""
     ((name, _),) = changes.items()
@@ -151,6 +155,7 @@ def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, An
         "perturbation": (2, "population"),
         "beta1_at_one": (2, "beta1"),
         "elites": (2, "nfev"),
+        "descent": (2, "population"),
     }
     default, changed = (
         run_states(optimizer(reading=Reading(**c), x0=np.full(13, 0.9), seed=5), stagnating) for c in ({}, changes)
@@ -180,6 +185,42 @@ def run_states(opt: LEAMVD, fun: Any, generations: int = 26) -> list[State]:
 
 def same(a: State, b: State, but: tuple[str, ...] = ()) -> bool:
     return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in State._fields if f not in but)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("changes", "field"), [(WITH_P[0], "path"), (WITH_P[1], "descent")])
+def test_an_option_that_needs_a_path_changes_nothing_before_there_is_one(changes: dict[str, Any], field: str) -> None:
+    default, changed = (run_states(optimizer(reading=Reading(**c), seed=3), rosenbrock) for c in ({}, changes))
+    t = next(i for i, state in enumerate(default) if state.path.any())
+    assert t > 0
+    assert all(same(a, b) for a, b in zip(default[:t], changed[:t], strict=True))
+    np.testing.assert_array_equal(default[t].mean, changed[t].mean)
+    assert np.any(getattr(default[t], field) != getattr(changed[t], field))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_without_a_path_there_is_nothing_to_be_orthogonal_to(dtype: str) -> None:
+    free, orthogonal = (
+        run_states(optimizer(reading=Reading(path="off", descent=descent), dtype=dtype), rosenbrock)
+        for descent in ("free", "orthogonal")
+    )
+    assert all(same(a, b) for a, b in zip(free, orthogonal, strict=True))
+    assert not any(state.path.any() for state in free)
+    assert all(state.descent.any() for state in free)
+
+
+def test_without_both_directions_a_generation_is_drawn_from_the_normal_model() -> None:
+    """Whatever else is read of C_ani has no part in it then; 98 of 100 coordinates are not perturbed."""
+    opt = optimizer(200, Reading(path="off", descent="off", step="sampled", descent_scale="normalized"))
+    for before in run_states(opt, sphere, 3):
+        last = before
+    X = opt.ask()
+    z = np.array([normals(opt.seed, 4, row, 200) for row in range(4, 24)])
+    assert np.mean(np.abs(X - (last.mean + last.std * z)) < 1e-12) > 0.95
+    plain = optimizer(200, Reading(path="off", descent="off"))
+    run_states(plain, sphere, 3)
+    np.testing.assert_array_equal(plain.ask(), X)
 
 
 @pytest.mark.compiled

@@ -30,6 +30,8 @@ def test_the_defaults_are_the_bold_ones() -> None:
         "perturbation": "entry",
         "ties": "keep",
         "exponent": 1.5,
+        "path": "on",
+        "descent": "orthogonal",
     }
 
 
@@ -46,7 +48,8 @@ def test_the_printed_reading_differs_where_the_letter_can_be_run() -> None:
 
 def test_every_item_has_one_field_and_its_paragraph() -> None:
     items = [field.metadata["item"] for field in dataclasses.fields(Reading)]
-    assert sorted(items, key=lambda item: int(item[1:])) == [f"R{i}" for i in range(1, 20)]
+    ambiguities = [item for item in items if item != "C11"]  # the claim's ablations
+    assert sorted(ambiguities, key=lambda item: int(item[1:])) == [f"R{i}" for i in range(1, 20)]
     paragraphs = inspect.cleandoc(Reading.__doc__ or "").split("Attributes")[1].split("Raises")[0]
     for field in dataclasses.fields(Reading):
         assert f"{field.name} :" in paragraphs
@@ -80,7 +83,7 @@ def test_what_a_json_leaves_out_takes_its_default() -> None:
 
 def test_a_reading_prints_one_line_an_item_and_marks_what_differs() -> None:
     lines = str(Reading(exponent=3.0, limits="clip")).splitlines()
-    assert [line.split()[0] for line in lines] == [f"R{i}" for i in range(1, 20)]
+    assert [line.split()[0] for line in lines] == [*(f"R{i}" for i in range(1, 20)), "C11", "C11"]
     assert [line.split()[0] for line in lines if "*" in line] == ["R15", "R19"]
     assert "limits" in lines[14]
     assert "clip" in lines[14]
@@ -100,6 +103,7 @@ def test_a_reading_prints_one_line_an_item_and_marks_what_differs() -> None:
         ({"x0_in_population": 1}, ValueError, "x0_in_population must be one of True, False, got 1"),
         ({"limits": "wrap"}, ValueError, "limits must be one of 'first', 'clip', 'reflect', got 'wrap'"),
         ({"ties": None}, ValueError, "ties must be one of 'keep', 'newest', got None"),
+        ({"descent": "on"}, ValueError, "descent must be one of 'orthogonal', 'free', 'off', got 'on'"),
     ],
 )
 def test_impossible_values_are_named(options: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -27,7 +27,7 @@ def check(section: Section, parameters: Mapping[str, Any]) -> None:
 
                 plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
                 next(plan.run(plan.seeds[0]))
-            case "mnist-7x7" | "mnist-28x28":
+            case "mnist-7x7" | "mnist-28x28" | "readings":
                 from leamvd.paper import studies
 
                 studies.images(studies_of(section, parameters)[0])
@@ -43,7 +43,7 @@ def refused(section: Section, error: Exception) -> ParameterError:
 
 def studies_of(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
     """Return the studies whose records a section shows."""
-    if section.name not in ("mnist-7x7", "mnist-28x28"):
+    if section.name not in ("mnist-7x7", "mnist-28x28", "readings"):
         return []
     from leamvd.paper import comparison, studies
 

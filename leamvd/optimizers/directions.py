@@ -247,7 +247,9 @@ def power_method(gram: Array, start: Array) -> Array:
     return image / math.sqrt(np.sum(image * image))
 
 
-def descent(products: Products, ir: Integers, start: Array, *, oriented: bool, fresh: float) -> Descent:
+def descent(
+    products: Products, ir: Integers, start: Array, *, oriented: bool, fresh: float, orthogonal: bool = True
+) -> Descent:
     """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
 
     C_hat is the unit vector orthogonal to P on which the columns of U have the largest projections; zero where they
@@ -265,11 +267,15 @@ def descent(products: Products, ir: Integers, start: Array, *, oriented: bool, f
         Turn C_hat so that the columns' summed projections on it are positive (item R6).
     fresh : float
         Weight of C_hat: 0.1, or 1 (item R8).
+    orthogonal : bool
+        Whether C_hat is made orthogonal to P (C11).
 
     Returns
     -------
     Descent
     """
+    if not orthogonal:
+        products = products._replace(path_path=0.0)  # projecting out a zero vector does nothing (R8)
     m, found = len(ir), _combine(products, ir, start, oriented, fresh)
     p, square, mean, std = found[m : m + 4].tolist()
     return Descent(found[:m], p, fresh, square, found[m + 4 :], mean, std)

@@ -169,6 +169,8 @@ class LEAMVD(Optimizer):
             step = step + self._descent_std * z
         if self.reading.descent_scale == "normalized" and self._descent_norm > 0:
             step = step / self._descent_norm
+        if self.reading.descent == "off":
+            step = 0.0
         shift = sampling.Shift(
             self.dtype.type(self._beta1 * self._beta2),
             np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype),
@@ -202,9 +204,10 @@ class LEAMVD(Optimizer):
         previous, self.best_fun = self.best_fun, float(self._F[0])
         if self.generation == 1:
             self._release_start()
-            self._vectors.previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t: P = 0
         else:
             self._adapt(self.best_fun != previous)
+        if self.generation == 1 or self.reading.path == "off":
+            self._vectors.previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t: P = 0
         self._estimate()
         if self._stagnation == STAGNATION:
             self._reset()
@@ -237,7 +240,12 @@ class LEAMVD(Optimizer):
         start = random_streams.row_normals(np.uint64(self.seed), random_streams.DESCENT_START, self.generation, m)
         fresh = 1.0 if self.generation == 1 and reading.first_direction == "full" else directions.RATE
         self._pending = directions.descent(
-            products, self._rows, start, oriented=reading.orientation == "oriented", fresh=fresh
+            products,
+            self._rows,
+            start,
+            oriented=reading.orientation == "oriented",
+            fresh=fresh,
+            orthogonal=reading.descent != "free",
         )
         self._descent_norm = math.sqrt(max(self._pending.square, 0.0))
         scale = self._descent_norm if reading.descent_scale == "normalized" and self._descent_norm > 0 else 1.0

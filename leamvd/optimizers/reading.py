@@ -1,4 +1,4 @@
-"""A reading: one way to run what the paper prints, row by row of its ambiguities (R1-R19)."""
+"""A reading: one way to run what the paper prints, item by item of its ambiguities (R1-R19), whole or in part (C11)."""
 
 import dataclasses
 import json
@@ -67,6 +67,11 @@ class Reading:
         R18. Lowest value first; equal values keep their order (elites before newcomers), or newcomers go first.
     exponent : float
         R19. Exponent of the fractional tournament, at least 0.
+    path : {"on", "off"}
+        C11, which is no ambiguity but what the claim is about: the path P as in the paper; or zero in all generations.
+    descent : {"orthogonal", "free", "off"}
+        C11. C_hat orthogonal to P, as in the paper; or wherever the columns of U have the largest projections; or no
+        step along C_ani.
 
     Raises
     ------
@@ -93,6 +98,8 @@ class Reading:
     perturbation: Literal["entry", "column"] = _item("entry", "R17", "what the 2 % perturbation draws for")
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
     exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
+    path: Literal["on", "off"] = _item("on", "C11", "whether there is a path P")
+    descent: Literal["orthogonal", "free", "off"] = _item("orthogonal", "C11", "C_ani beside P")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "population_size", checks.integer("population_size", self.population_size, at_least=2))
@@ -171,6 +178,11 @@ class Reading:
         lines = [
             f"{f.metadata['item']:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
             f"{'*' if getattr(self, f.name) != f.default else ' '} {f.metadata['doc']}"
-            for f in sorted(dataclasses.fields(self), key=lambda f: int(f.metadata["item"][1:]))
+            for f in sorted(dataclasses.fields(self), key=lambda f: _place(f.metadata["item"]))
         ]
         return "\n".join(lines)
+
+
+def _place(item: str) -> tuple[bool, int]:
+    """Return where an item stands among all: ambiguities first, each kind by its number."""
+    return not item.startswith("R"), int(item[1:])

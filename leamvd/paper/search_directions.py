@@ -1,7 +1,7 @@
 """LEA-MVD taken apart, generation by generation: what the section on the two directions measures."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,27 +9,15 @@ import pandas as pd
 from scipy import stats
 
 from leamvd._support import checks
-from leamvd._support.compile import Array, Floats
+from leamvd._support.compile import Floats
 from leamvd.optimizers.directions import RATE
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
-
-Objective = Callable[[Array], Array]
-"""Takes points (m, n), returns their values (m,); lower is better."""
+from leamvd.paper.functions import Objective, ellipsoid, sphere
 
 FALSE_ALARMS = 0.01
 """Rate of false alarms of all tests in one table together (Bonferroni)."""
-
-
-def sphere(X: Array) -> Array:
-    """Return the sum of x_i^2 of every row."""
-    return np.asarray((X**2).sum(axis=-1))
-
-
-def ellipsoid(X: Array) -> Array:
-    """Return the sum of 100^((i - 1)/(n - 1)) x_i^2 of every row: condition number 100."""
-    return np.asarray((np.logspace(0, 2, X.shape[-1]) * X**2).sum(axis=-1))
 
 
 FUNCTIONS: dict[str, Objective] = {"sphere": sphere, "ellipsoid": ellipsoid}
@@ -150,7 +138,12 @@ def _state(opt: LEAMVD) -> State:
 
 
 def trace(plan: Plan, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
-    """Run every seed of the plan and record what the directions and the step sizes do.
+    """Run every seed of the plan and record what the directions and the step sizes do: `followed`."""
+    return followed({seed: plan.run(seed, reset=reset, start=start) for seed in plan.seeds})
+
+
+def followed(runs: Mapping[int, Iterable[LEAMVD]]) -> pd.DataFrame:
+    """Record what the directions and the step sizes do, from runs by seed: an optimizer after each of its generations.
 
     Returns
     -------
@@ -161,9 +154,9 @@ def trace(plan: Plan, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
         generations of C_ani), descent_share (length of C_ani's part of v over that of both parts).
     """
     rows = []
-    for seed in plan.seeds:
+    for seed, run in runs.items():
         before: State | None = None
-        for state in map(_state, plan.run(seed, reset=reset, start=start)):
+        for state in map(_state, run):
             hat = state.descent - (0 if before is None else (1 - RATE) * before.descent)
             success = before is not None and bool(state.fitness[0] < before.fitness[0])
             stagnation = 0 if before is None or success else before.stagnation + 1
@@ -171,7 +164,7 @@ def trace(plan: Plan, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
             parts = state.beta2 * path, (1 - state.beta2) * abs(state.descent_mean) * descent
             rows.append(
                 (seed, state.generation, state.fitness[0], success, state.stagnation < stagnation, state.stagnation,
-                 state.beta1, state.beta2, state.std_norm / np.sqrt(plan.n_var), path, descent,
+                 state.beta1, state.beta2, state.std_norm / np.sqrt(len(state.mean)), path, descent,
                  _cosine(hat, state.path), _cosine(state.descent, state.path),
                  parts[1] / sum(parts) if any(parts) else np.nan)
             )  # fmt: skip

@@ -12,7 +12,7 @@ from leamvd._support import checks
 from leamvd.networks.dbn import EXPERIMENT, FEATURES, METHODS, Training
 from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import datasets
+from leamvd.paper import alternatives, datasets
 
 INPUTS = ("own", "shared")
 """Whether a method's layers see its own features or those of contrastive divergence (item E7)."""
@@ -197,6 +197,15 @@ def _value(text: str, present: object) -> object:
     return float(value) if isinstance(present, float) and type(value) is int else value
 
 
+_READINGS = Study(
+    section="readings",
+    dataset="mnist",
+    n_images=10_000,
+    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:path=off", "lea-mvd:descent=off"),
+    inputs=("shared",),
+    seeds=tuple(range(30)),
+)
+
 STUDIES = {
     ("mnist-7x7", "quick"): Study(
         methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
@@ -249,9 +258,27 @@ STUDIES = {
         inputs=("own",),
         seeds=tuple(range(5)),
     ),
+    ("readings", "quick"): Study(
+        section="readings",
+        n_images=200,
+        layers=(30, 30),
+        methods=alternatives.methods(("R5", "R9", "R13", "R16", "R18", "C11")),
+        inputs=("shared",),
+        seeds=(0, 1, 2),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=20),
+    ),
+    ("readings", "paper"): dataclasses.replace(_READINGS, methods=alternatives.methods()),
+    ("readings", "threshold"): dataclasses.replace(_READINGS, binarize="threshold"),
+    ("readings", "bernoulli"): dataclasses.replace(_READINGS, binarize="bernoulli"),
+    ("readings", "center"): dataclasses.replace(_READINGS, pooling="center"),
+    ("readings", "bits"): dataclasses.replace(_READINGS, features="bits"),
+    ("readings", "own"): dataclasses.replace(_READINGS, inputs=("own",)),
+    ("readings", "all"): dataclasses.replace(_READINGS, n_images=None),
 }
 """By section and profile: the paper's experiments at its own settings, studies A and D of the book's rules; a scale of
-a minute; and 28 x 28 pixels on fewer images, also for variants, studies B and C."""
+a minute; 28 x 28 pixels on fewer images, also for variants, studies B and C; every alternative of an item, and a few of
+them on other data: items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own) and E11 (all)."""
 
 
 def study(section: str, profile: str, **changes: Any) -> Study:
