@@ -15,10 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import StandardScaler
 
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
@@ -40,7 +36,8 @@ PENALTY, STEPS = 0.01, 100
 _SHUFFLES, _CHAINS, _BITS = 1, 2, 3  # what random numbers are drawn for
 
 
-class RandomWeights(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class RandomWeights:
     """A stack of layers with weights N(0, scale) and zero biases, in the place of a trained one."""
 
     sizes: tuple[int, ...]  # units, from the images up
@@ -77,7 +74,7 @@ def on_top(stack: Sequence[RBM], n_classes: int) -> Network:
 
 def fine_tune(
     network: Network, V: Array, labels: Array, *, epochs: int, learning_rate: float, seed: int, done: int = 0
-) -> Iterator[tuple[MLPClassifier, float]]:
+) -> Iterator[tuple[Any, float]]:
     """Train all layers of a network by backpropagation, and yield it after each epoch with the epoch's mean loss.
 
     It is stochastic gradient descent of the cross-entropy. The learning rate falls linearly, epoch by epoch, to
@@ -102,11 +99,13 @@ def fine_tune(
 
     Yields
     ------
-    classifier : MLPClassifier
+    classifier : sklearn.neural_network.MLPClassifier
         The same object each time.
     loss : float
         Cross-entropy, in natural units, of each mini-batch before its update.
     """
+    from sklearn.neural_network import MLPClassifier  # as late as this, since it takes a while to import
+
     classifier = MLPClassifier(
         [len(biases) for biases in network.biases[:-1]], activation="logistic", solver="sgd", alpha=0,
         momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1, warm_start=True, random_state=0,
@@ -123,7 +122,9 @@ def fine_tune(
         yield classifier, float(classifier.loss_)
 
 
-def _epoch(classifier: MLPClassifier, V: Array, labels: Array) -> None:
+def _epoch(classifier: Any, V: Array, labels: Array) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is wanted
         classifier.fit(V, labels)
@@ -146,13 +147,17 @@ def probe(features: Array, labels: Array, test_features: Array, test_labels: Arr
     Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
     and how fast the solver converges.
     """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
     scaler = StandardScaler().fit(features)
     X, T = scaler.transform(features), scaler.transform(test_features)
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the recipe is so many steps at most
         found = LogisticRegression(C=PENALTY, max_iter=STEPS).fit(X, labels)
-        train_error, test_error = 1 - found.score(X, labels), 1 - found.score(T, test_labels)
-    return Probed(train_error, test_error, int(found.n_iter_[0]))
+        train_error, test_error = (np.mean(found.predict(A) != b) for A, b in ((X, labels), (T, test_labels)))
+    return Probed(float(train_error), float(test_error), int(found.n_iter_[0]))
 
 
 # ---- tasks
@@ -236,7 +241,7 @@ class FineTuning(StackTask):
             seed=self.seed, done=state.done,
         ):  # fmt: skip
             with one_blas_thread():
-                error = 1 - classifier.score(data.test, data.test_labels)
+                error = float(np.mean(classifier.predict(data.test) != data.test_labels))
             known = zip(Network._fields, (classifier.coefs_, classifier.intercepts_), strict=True)
             arrays = {f"{kind}{i}": array for kind, found in known for i, array in enumerate(found)}
             yield {"test_error": error, "loss": loss}, arrays
@@ -244,10 +249,10 @@ class FineTuning(StackTask):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Probe(StackTask):
-    """The errors of a linear probe on a layer's features: an iteration is a layer."""
+    """The errors of a linear probe on the images, as layer 0, and on each layer's features: an iteration is a layer."""
 
     def _iterate(self, stack: Sequence[RBM], data: Dataset, state: _State) -> _Steps:
-        for layer in range(state.done + 1, self.iterations + 1):
+        for layer in range(state.done, self.iterations):
             features, test_features = (layer_input(stack[:layer], V) for V in (data.train, data.test))
             found = probe(features, data.train_labels, test_features, data.test_labels)
             std = float(features.std(axis=0, dtype=np.float64).mean())
