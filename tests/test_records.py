@@ -255,7 +255,7 @@ def test_computing_code_is_all_that_units_import() -> None:
     assert len(needed) > 20
     # leamvd/__init__.py and leamvd/paper/__init__.py hand out names and compute nothing
     shells = {versions.PACKAGE / "__init__.py", versions.PACKAGE / "paper" / "__init__.py"}
-    computing = set(versions.computing(versions.PACKAGE))
+    computing = set(versions.sources(versions.PACKAGE, versions.COMPUTING))
     assert needed - shells <= computing
     assert {path.name for path in computing - needed} <= {"__init__.py"}
 

@@ -14,7 +14,7 @@ from leamvd.book.sections import Section
 from leamvd.networks.rbm import n_parameters
 from leamvd.paper.estimate import Estimate, generation
 from leamvd.paper.progress import duration
-from leamvd.paper.studies import Study
+from leamvd.paper.studies import MEASUREMENTS, Study
 
 NOTEBOOK, FIGURE = 3.0, 1.4
 """Seconds of a notebook, its kernel and imports, and of each figure; measured on a server's processor of 2024."""
@@ -99,7 +99,7 @@ def expected(
         estimates.append(records.expected(study, output, jobs=jobs))
         rows += _methods(study, estimates[-1])
     notebook = NOTEBOOK + FIGURE * section.path.read_text(encoding="utf-8").count("save(draw")
-    notebook += sum(_memory_table(study) for study in studies[:1])
+    notebook += sum(_memory_table(study) for study in studies[:1] if not study.measurements())
     if section.name == "esd":
         notebook += _tournaments(parameters)
     elif section.name == "directions":
@@ -120,6 +120,11 @@ def _methods(study: Study, estimate: Estimate) -> list[Row]:
         left = [estimate.seconds[unit] for unit in own if unit in estimate.seconds]
         what = f"{method}, {study.side} x {study.side}"
         rows.append(Row(what, len(own), len(own) - len(left), sum(left)))
+    for kind in MEASUREMENTS:
+        if measured := [one for one in study.measurements() if one.what == kind]:
+            left = [estimate.seconds[one] for one in measured if one in estimate.seconds]
+            what = f"{kind}, {study.side} x {study.side}"
+            rows.append(Row(what, len(measured), len(measured) - len(left), sum(left)))
     return rows
 
 

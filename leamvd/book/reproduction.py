@@ -27,7 +27,7 @@ def check(section: Section, parameters: Mapping[str, Any]) -> None:
 
                 plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
                 next(plan.run(plan.seeds[0]))
-            case "mnist-7x7" | "mnist-28x28" | "readings":
+            case "mnist-7x7" | "mnist-28x28" | "readings" | "classification":
                 from leamvd.paper import studies
 
                 studies.images(studies_of(section, parameters)[0])
@@ -43,7 +43,7 @@ def refused(section: Section, error: Exception) -> ParameterError:
 
 def studies_of(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
     """Return the studies whose records a section shows."""
-    if section.name not in ("mnist-7x7", "mnist-28x28", "readings"):
+    if section.name not in ("mnist-7x7", "mnist-28x28", "readings", "classification"):
         return []
     from leamvd.paper import comparison, studies
 
@@ -72,7 +72,7 @@ def compute(
         except workers.WorkerError as error:
             raise RunError(str(error)) from None
         if left:
-            return f"{len(left)} of {len(study.units())} units are left, and the notebook"
+            return f"{len(left)} of {len(study.pieces())} units are left, and the notebook"
     return "the notebook is left" if time.monotonic() >= deadline else None
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from leamvd.paper.progress import Progress
 from leamvd.paper.store import RECORDS, WEIGHTS, Address, DamageError, Store, checkpoint
-from leamvd.paper.studies import Unit
-from leamvd.paper.units import Part, Task
+from leamvd.paper.studies import Piece
+from leamvd.paper.tasks import AnyTask
+from leamvd.paper.units import Part
 from leamvd.paper.workers import Order, WorkerError, Workers
 
 SLICE = 120.0
@@ -22,7 +23,7 @@ _POLL = 0.5  # seconds after which other processes' units and new workers are lo
 
 
 class _Running(NamedTuple):
-    unit: Unit
+    unit: Piece
     lock: contextlib.ExitStack
     known: list[int]  # iterations that have been reported
 
@@ -35,9 +36,9 @@ class Campaign:
 
     Parameters
     ----------
-    tasks : mapping of Unit to Task
+    tasks : mapping of Piece to AnyTask
         What is computed, each after what it needs.
-    at : mapping of Unit to Address
+    at : mapping of Piece to Address
         Where it is stored.
     store : Store
         What is complete, and what was begun.
@@ -48,15 +49,20 @@ class Campaign:
     """
 
     def __init__(
-        self, tasks: Mapping[Unit, Task], at: Mapping[Unit, Address], store: Store, workers: Workers, progress: Progress
+        self,
+        tasks: Mapping[Piece, AnyTask],
+        at: Mapping[Piece, Address],
+        store: Store,
+        workers: Workers,
+        progress: Progress,
     ) -> None:
         self._tasks, self._at, self._store = tasks, at, store
         self._workers, self._progress = workers, progress
-        self._done: dict[Unit, bytes] = {}
+        self._done: dict[Piece, bytes] = {}
         self._running: dict[Future[Part], _Running] = {}
         self._deaths = dict.fromkeys(tasks, 0)
 
-    def run(self, seconds: float = float("inf"), *, slice_seconds: float = SLICE) -> dict[Unit, bytes]:
+    def run(self, seconds: float = float("inf"), *, slice_seconds: float = SLICE) -> dict[Piece, bytes]:
         """Compute what is not stored, and return the records, as CSV, of all that is.
 
         Parameters
@@ -103,7 +109,7 @@ class Campaign:
                 running.lock.close()
         return self._done
 
-    def _take(self, unit: Unit, *, locked: bool = False) -> bool:
+    def _take(self, unit: Piece, *, locked: bool = False) -> bool:
         """Take the records of a unit that is stored, and return whether it is."""
         at = self._at[unit]
         if at not in self._store:
@@ -121,7 +127,7 @@ class Campaign:
     def _warn(self, error: DamageError) -> None:
         self._progress.say(f"warning: {error}: set aside in the store's folder damaged, and computed again")
 
-    def _begin(self, unit: Unit, deadline: float, slice_seconds: float) -> bool:
+    def _begin(self, unit: Piece, deadline: float, slice_seconds: float) -> bool:
         """Begin or go on with a unit, and return whether that was possible."""
         left = deadline - time.monotonic()
         if left <= 0:
@@ -147,7 +153,7 @@ class Campaign:
             self._running[future] = _Running(unit, stack.pop_all(), known)
         return True
 
-    def _begun(self, unit: Unit) -> Part | None:
+    def _begun(self, unit: Piece) -> Part | None:
         """Return what a unit goes on from; what is damaged is set aside."""
         store = self._store.unfinished
         for at in store.checkpoints(self._at[unit]):

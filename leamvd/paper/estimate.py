@@ -28,8 +28,11 @@ from leamvd.networks.rbm import RBM, n_parameters
 from leamvd.optimizers.cma_es import SQUARE_MATRICES
 from leamvd.optimizers.reading import Reading
 from leamvd.paper.campaign import SLICE
+from leamvd.paper.classification import BATCH_SIZE, FineTuning, Likelihood, StackTask, fine_tune, on_top, probe
 from leamvd.paper.datasets import Dataset
-from leamvd.paper.studies import Unit
+from leamvd.paper.likelihood import log_weights
+from leamvd.paper.studies import Piece
+from leamvd.paper.tasks import AnyTask
 from leamvd.paper.units import Task
 
 _ENOUGH = 0.08
@@ -47,6 +50,9 @@ _START = 2.5
 _IMPROVING = 0.5
 """Part of the generations taken to find a new best, after which errors are recorded anew."""
 
+_CLASSES = 10
+"""Of the images that a probe and a fine-tuned network are timed with."""
+
 _ROW_BYTES, _MANIFEST_BYTES = 300, 3000
 """Of a line of records, and of a unit's manifest."""
 
@@ -54,24 +60,24 @@ _ROW_BYTES, _MANIFEST_BYTES = 300, 3000
 class Estimate(NamedTuple):
     """What it takes to compute units."""
 
-    seconds: dict[Unit, float]  # of each, alone in its process
+    seconds: dict[Piece, float]  # of each, alone in its process
     total: float  # seconds of all, on so many processes
     memory: int  # bytes, at the peak
     disk: int  # bytes
 
-    def share(self, unit: Unit) -> float:
+    def share(self, unit: Piece) -> float:
         """Return the unit's part of the total, so that those of all units are the total."""
         return self.seconds.get(unit, 0.0) * self.total / (sum(self.seconds.values()) or 1.0)
 
 
-def estimate(tasks: Mapping[Unit, Task], stored: set[Unit], data: Dataset, *, jobs: int | None = None) -> Estimate:
+def estimate(tasks: Mapping[Piece, AnyTask], stored: set[Piece], data: Dataset, *, jobs: int | None = None) -> Estimate:
     """Return what it takes to compute those of the units that are not stored; it takes ten seconds itself, at most.
 
     Parameters
     ----------
-    tasks : mapping of Unit to Task
+    tasks : mapping of Piece to AnyTask
         Of a study.
-    stored : set of Unit
+    stored : set of Piece
         What need not be computed.
     data : Dataset
         Images.
@@ -79,22 +85,23 @@ def estimate(tasks: Mapping[Unit, Task], stored: set[Unit], data: Dataset, *, jo
         Processes that share the threads of this machine; by default, as in `leamvd.paper.workers.start`.
     """
     jobs = thread_count(None) if jobs is None else jobs
-    seconds: dict[Unit, float] = {}
+    seconds: dict[Piece, float] = {}
     bare = psutil.Process().memory_info().rss  # before anything is timed
     with _threads(max(1, thread_count(None) // jobs)):
-        _begin({task.method: task for unit, task in tasks.items() if unit not in stored}, data)
-        for unit, task in tasks.items():
-            if unit not in stored:
-                seconds[unit] = _unit(task, _sizes(unit, tasks, data), len(data.train), len(data.test))
+        left = {unit: task for unit, task in tasks.items() if unit not in stored}
+        _begin({task.method: task for task in left.values() if isinstance(task, Task)}, data)
+        for unit, task in left.items():
+            count = _unit if isinstance(task, Task) else _measurement
+            seconds[unit] = count(task, _sizes(unit, tasks, data), len(data.train), len(data.test))
     shapes = {unit: _sizes(unit, tasks, data) for unit in seconds}
     memory = max((bare + _memory(tasks[unit], shapes[unit], data) for unit in seconds), default=0)
     disk = sum(_disk(tasks[unit], shapes[unit], took) for unit, took in seconds.items())
     return Estimate(seconds, _span(seconds, jobs), min(jobs, len(seconds)) * memory, disk)
 
 
-def _span(seconds: Mapping[Unit, float], jobs: int) -> float:
+def _span(seconds: Mapping[Piece, float], jobs: int) -> float:
     """Return the time on so many processes, each of which takes the next unit whose layers below are done."""
-    free, left, ends = [_START * (jobs > 1)] * jobs, list(seconds), dict[Unit, float]()
+    free, left, ends = [_START * (jobs > 1)] * jobs, list(seconds), dict[Piece, float]()
     while left:
         now = heapq.heappop(free)
         starts = {
@@ -107,9 +114,12 @@ def _span(seconds: Mapping[Unit, float], jobs: int) -> float:
     return max(ends.values(), default=0.0)
 
 
-def _sizes(unit: Unit, tasks: Mapping[Unit, Task], data: Dataset) -> list[int]:
-    """Return the numbers of units of the layers from the images to this one."""
-    return [data.side**2, *(tasks[lower].n_hidden for lower in unit.below), tasks[unit].n_hidden]
+def _sizes(unit: Piece, tasks: Mapping[Piece, AnyTask], data: Dataset) -> list[int]:
+    """Return the numbers of units of the layers from the images to this one, or of the stack that is measured."""
+    task, below = tasks[unit], [tasks[lower].n_hidden for lower in unit.below]
+    if isinstance(task, Task):
+        return [data.side**2, *below, task.n_hidden]
+    return list(task.random.sizes) if task.random else [data.side**2, *below]
 
 
 # ---- counting
@@ -134,8 +144,21 @@ def _unit(task: Task, sizes: list[int], n_train: int, n_test: int) -> float:
     return work + asked + again
 
 
-def _memory(task: Task, sizes: list[int], data: Dataset) -> int:
+def _measurement(task: StackTask, sizes: list[int], n_train: int, n_test: int) -> float:
+    """Return the seconds of a measurement: what `leamvd.paper.classification.StackTask.advance` does, counted."""
+    dtype = task.random.dtype if task.random else "float32"
+    if isinstance(task, Likelihood):
+        return task.iterations * task.n_temperatures * _temperature((sizes[0], sizes[1]), task.n_chains)
+    features = [_features(pair, dtype, n_train + n_test) for pair in itertools.pairwise(sizes)]
+    if isinstance(task, FineTuning):
+        return task.iterations * (_backpropagation(tuple(sizes), dtype, n_train) + sum(features) * n_test / n_train)
+    return sum(itertools.accumulate(features)) + sum(_probe(n, dtype, n_train) for n in sizes)
+
+
+def _memory(task: AnyTask, sizes: list[int], data: Dataset) -> int:
     """Return the bytes of the arrays that exist at once in a process that computes the unit."""
+    if not isinstance(task, Task):  # images; features, the same standardized, and those of the layer below
+        return data.train.itemsize * (len(data.train) + len(data.test)) * (sizes[0] + 3 * max(sizes[1:]))
     item, images, (n_visible, n_hidden) = np.dtype(task.training.dtype).itemsize, len(data.train), sizes[-2:]
     n, population = n_parameters(n_visible, n_hidden), task.reading.population_size
     given = item * (images + len(data.test)) * (sizes[0] + (n_visible if task.layer > 1 else 0))
@@ -148,8 +171,11 @@ def _memory(task: Task, sizes: list[int], data: Dataset) -> int:
     return given + max(deviations, trained + (SQUARE_MATRICES * 8 * n**2 if task.method == "cma-es" else 0))
 
 
-def _disk(task: Task, sizes: list[int], seconds: float) -> int:
+def _disk(task: AnyTask, sizes: list[int], seconds: float) -> int:
     """Return the bytes of a stored unit, and of its checkpoint while it is computed."""
+    if not isinstance(task, Task):
+        network = 4 * sum(n_parameters(*pair) for pair in itertools.pairwise(sizes))
+        return _ROW_BYTES * task.iterations + _MANIFEST_BYTES + (network if seconds > SLICE else 0)
     weights = n_parameters(sizes[-2], sizes[-1]) * np.dtype(task.training.dtype).itemsize
     kept = weights + _ROW_BYTES * (task.reading.n_gen + 1) + _MANIFEST_BYTES
     return kept + (3 * weights if seconds > SLICE else 0)
@@ -165,7 +191,7 @@ def _threads(n_threads: int) -> Iterator[None]:
     before = os.environ.get(variable)
     os.environ[variable] = str(n_threads)  # what `joblib.cpu_count` goes by
     numba.set_num_threads(min(n_threads, allowed))
-    for timed in (_features, _errors, _epoch, _evaluation, generation):
+    for timed in (_features, _errors, _epoch, _evaluation, _backpropagation, _probe, _temperature, generation):
         timed.cache_clear()
     try:
         yield
@@ -264,6 +290,35 @@ def _evaluation(shape: tuple[int, int], training: Training, population_size: int
     if seconds >= _ENOUGH:
         return seconds / few * n_images / step
     return _on_images(lambda count: prepare(count, population_size), step, n_images) / population_size
+
+
+@functools.cache
+def _backpropagation(sizes: tuple[int, ...], dtype: str, n_images: int) -> float:
+    """Return the seconds of an epoch of fine-tuning."""
+    network = on_top([_rbm(pair, dtype) for pair in itertools.pairwise(sizes)], _CLASSES)
+
+    def prepare(count: int) -> Callable[[], object]:
+        V, labels = _images(count, sizes[0], dtype), np.arange(count) % _CLASSES
+        return lambda: next(fine_tune(network, V, labels, epochs=1, learning_rate=0.1, seed=0))
+
+    return _on_images(prepare, 4 * BATCH_SIZE, n_images)
+
+
+@functools.cache
+def _probe(n_features: int, dtype: str, n_images: int) -> float:
+    def prepare(count: int) -> Callable[[], object]:
+        V, labels = _images(count, n_features, dtype), np.arange(count) % _CLASSES
+        return lambda: probe(V, labels, V[:_CLASSES], labels[:_CLASSES])
+
+    return _on_images(prepare, BLOCK_SIZE, n_images)
+
+
+@functools.cache
+def _temperature(shape: tuple[int, int], n_chains: int) -> float:
+    """Return the seconds of a temperature of annealed importance sampling."""
+    rbm, base, few = _rbm(shape, "float64"), np.zeros(shape[0]), 20
+    rng = np.random.default_rng(0)
+    return _fastest(lambda: log_weights(rbm, base, n_chains=n_chains, n_temperatures=few, rng=rng)) / few
 
 
 class Generation(NamedTuple):

@@ -17,11 +17,13 @@ import pandas as pd
 from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import RBM
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import campaign, datasets, units, versions, workers
+from leamvd.paper import campaign, datasets, tasks, units, versions, workers
+from leamvd.paper.classification import FineTuning, Likelihood, Probe, RandomWeights
 from leamvd.paper.estimate import Estimate, estimate
 from leamvd.paper.progress import Progress, duration, read_by_someone
 from leamvd.paper.store import WEIGHTS, Address, Store, address
-from leamvd.paper.studies import READ, Study, Unit, images
+from leamvd.paper.studies import BATCHES, READ, Classification, Measurement, Piece, Study, Unit, images
+from leamvd.paper.tasks import AnyTask
 from leamvd.paper.units import Task, read_table
 
 _LABELS = ("section", "reading", "method", "inputs", "layer", "seed")  # of a unit in a study; not stored with it
@@ -61,6 +63,12 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     ValueError, MemoryError, leamvd.paper.datasets.DataError
         If the study cannot be run.
     """
+    found = pieces(study, output, progress=progress)
+    return _records(study, {unit: found[unit] for unit in study.units()})
+
+
+def pieces(study: Study, output: str | Path, *, progress: bool = False) -> dict[Piece, pd.DataFrame]:
+    """Run a study as `run` does, and return the table of each piece of it, as it is stored."""
     data = images(study)
     at = addresses(study, data)
     Path(output).mkdir(parents=True, exist_ok=True)
@@ -71,7 +79,7 @@ def run(study: Study, output: str | Path, *, progress: bool = False) -> pd.DataF
     where = store(output)
     awaited = _expected(study, data, where, 1) if read_by_someone() else None
     done = _computed(study, data, where, show=progress, awaited=awaited)
-    return _records(study, {unit: read_table(io.BytesIO(done[unit])) for unit in study.units()})
+    return {piece: read_table(io.BytesIO(content)) for piece, content in done.items()}
 
 
 def compute(
@@ -83,8 +91,8 @@ def compute(
     seconds: float = float("inf"),
     progress: bool = False,
     awaited: Estimate | None = None,
-) -> list[Unit]:
-    """Compute what of a study is not stored, wherever, and return the units that time has been too short for.
+) -> list[Piece]:
+    """Compute what of a study is not stored, wherever, and return the pieces that time has been too short for.
 
     Parameters
     ----------
@@ -116,7 +124,7 @@ def compute(
         seconds=seconds,
         awaited=awaited,
     )
-    return [unit for unit in study.units() if unit not in done]
+    return [piece for piece in study.pieces() if piece not in done]
 
 
 def expected(study: Study, output: str | Path, *, jobs: int | None = None) -> Estimate:
@@ -126,7 +134,7 @@ def expected(study: Study, output: str | Path, *, jobs: int | None = None) -> Es
 
 def _expected(study: Study, data: datasets.Dataset, where: Store, jobs: int | None) -> Estimate:
     stored = {unit for unit, at in addresses(study, data).items() if at in where}
-    return estimate({unit: task(study, unit) for unit in study.units()}, stored, data, jobs=jobs)
+    return estimate({piece: task(study, piece) for piece in study.pieces()}, stored, data, jobs=jobs)
 
 
 def _computed(
@@ -139,26 +147,44 @@ def _computed(
     scheduler: str | None = None,
     seconds: float = float("inf"),
     awaited: Estimate | None = None,
-) -> dict[Unit, bytes]:
-    n_gen = {unit.name: study.reading_of(unit.method).n_gen for unit in study.units()}
-    weights = awaited and {unit.name: awaited.share(unit) for unit in study.units()}
+) -> dict[Piece, bytes]:
+    work = {piece: task(study, piece) for piece in study.pieces()}
+    iterations = {piece.name: tasks.iterations(one) for piece, one in work.items()}
+    weights = awaited and {piece.name: awaited.share(piece) for piece in work}
     with (
-        Progress(study.section, n_gen, show=show, seconds=weights) as progress,
+        Progress(study.section, iterations, show=show, seconds=weights) as progress,
         workers.start(data, jobs=jobs, scheduler=scheduler) as there,
     ):
         if awaited:
             left = f"; {len(awaited.seconds)} are computed now, in about {duration(awaited.total)}"
-            stored = f"{len(n_gen) - len(awaited.seconds)} of {len(n_gen)} units are stored"
+            stored = f"{len(work) - len(awaited.seconds)} of {len(work)} units are stored"
             progress.note(f"{study.section}: {stored}{left if awaited.seconds else ''}")
-        tasks = {unit: task(study, unit) for unit in study.units()}
-        return campaign.Campaign(tasks, addresses(study, data), store, there, progress).run(seconds)
+        return campaign.Campaign(work, addresses(study, data), store, there, progress).run(seconds)
 
 
-def task(study: Study, unit: Unit) -> Task:
-    """Return what a unit of a study computes."""
+def task(study: Study, piece: Piece) -> AnyTask:
+    """Return what is computed for a piece of a study."""
+    return _layer(study, piece) if isinstance(piece, Unit) else _measurement(study, piece)
+
+
+def _layer(study: Study, unit: Unit) -> Task:
     n_hidden, reading = study.layers[unit.layer - 1], study.reading_of(unit.method)
     training = study.training_of(unit.method)
     return Task(unit.trainer, unit.layer, n_hidden, unit.seed, study.features, training, reading)
+
+
+def _measurement(study: Study, piece: Measurement) -> AnyTask:
+    assert isinstance(study, Classification)
+    sizes = (study.side**2, *study.layers[: piece.layers])
+    random = RandomWeights(sizes, piece.scale, study.training.dtype) if piece.scale else None
+    match piece.what:
+        case "likelihood":
+            chains = {"n_chains": study.n_chains // BATCHES, "n_temperatures": study.n_temperatures}
+            return Likelihood(iterations=BATCHES, seed=piece.seed, random=random, **chains)
+        case "probe":
+            return Probe(iterations=1 + piece.layers, seed=piece.seed, random=random)
+        case _:
+            return FineTuning(iterations=study.epochs, seed=piece.seed, random=random, learning_rate=study.tuning_rate)
 
 
 def store(output: str | Path) -> Store:
@@ -193,23 +219,34 @@ def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) 
     return [units.layer(store(output).read(at[unit])[WEIGHTS]) for unit in own]
 
 
-def addresses(study: Study, data: datasets.Dataset) -> dict[Unit, Address]:
-    """Return where each unit of a study is stored: a digest of everything that its result depends on.
+def addresses(study: Study, data: datasets.Dataset) -> dict[Piece, Address]:
+    """Return where each piece of a study is stored: a digest of everything that its result depends on.
 
     That is its data, size, method, settings and seed, the layers below it, the code and the versions. Which other
-    methods, seeds or layers above it are run, and what section and method are called, is not among it.
+    methods, seeds or layers above it are run, what is measured of it, and what section and method are called, is not
+    among it.
     """
     images = data.description.removeprefix(f"{data.name}: ")
     given = {"checksum": data.checksum, "images": images, "code": versions.code()}
     packages = {torch: versions.packages(torch=torch) for torch in {False, study.training.backend == "torch"}}
-    found: dict[Unit, Address] = {}
-    for unit in study.units():
-        depends_on = given | _depends_on(task(study, unit))
-        depends_on |= {"versions": packages[depends_on["training"].get("backend") == "torch"]}
-        if unit.below:
-            depends_on |= {"below": [found[lower].name for lower in unit.below], "features": study.features}
-        found[unit] = address(f"{unit.trainer}-layer{unit.layer}-seed{unit.seed}", depends_on)
+    found: dict[Piece, Address] = {}
+    for piece in study.pieces():
+        if isinstance(piece, Unit):
+            words = f"{piece.trainer}-layer{piece.layer}-seed{piece.seed}"
+            depends_on = given | _depends_on(_layer(study, piece))
+            depends_on |= {"versions": packages[depends_on["training"].get("backend") == "torch"]}
+        else:
+            words = f"{piece.what}-{piece.trainer}-layers{piece.layers}-seed{piece.seed}"
+            depends_on = given | dataclasses.asdict(_measurement(study, piece))
+            depends_on |= {"measurement": piece.what, "measuring": _measuring(), "versions": packages[False]}
+        if piece.below:
+            depends_on |= {"below": [found[lower].name for lower in piece.below], "features": study.features}
+        found[piece] = address(words, depends_on)
     return found
+
+
+def _measuring() -> str:
+    return versions.code(versions.PACKAGE, versions.MEASURING)
 
 
 def _depends_on(task: Task) -> dict[str, Any]:
@@ -225,7 +262,8 @@ def _depends_on(task: Task) -> dict[str, Any]:
 def fingerprint(study: Study, data: datasets.Dataset) -> str:
     """Return the name of a study: a digest of everything that its results depend on."""
     known = provenance(study, data)
-    known = {name: known[name] for name in ("study", "methods", "data", "checksum", "code", "versions")}
+    decisive = ("study", "methods", "data", "checksum", "code", "measuring", "versions")
+    known = {name: known[name] for name in decisive if name in known}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -237,6 +275,7 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
         "data": data.description,
         "checksum": data.checksum,
         "code": versions.code(),
+        **({"measuring": _measuring()} if study.measurements() else {}),
         "commit": versions.commit(),
         "versions": versions.packages(torch=study.training.backend == "torch"),
         "python": platform.python_version(),

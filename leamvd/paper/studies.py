@@ -13,6 +13,7 @@ from leamvd.networks.dbn import EXPERIMENT, FEATURES, METHODS, Training
 from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import alternatives, datasets
+from leamvd.paper.classification import GLOROT
 
 INPUTS = ("own", "shared")
 """Whether a method's layers see its own features or those of contrastive divergence (item E7)."""
@@ -34,7 +35,7 @@ _TAKEN = {
 
 
 class Unit(NamedTuple):
-    """What is computed, and saved, in one piece."""
+    """A layer of a stack."""
 
     method: str
     inputs: str
@@ -44,8 +45,7 @@ class Unit(NamedTuple):
     @property
     def name(self) -> str:
         """File name without an ending."""
-        method = re.sub(r"[^\w.-]+", "-", self.method.removesuffix(".json"))  # a reading may be a path
-        return f"{method}-{self.inputs}-layer{self.layer}-seed{self.seed}"
+        return f"{_plain(self.method)}-{self.inputs}-layer{self.layer}-seed{self.seed}"
 
     @property
     def trainer(self) -> str:
@@ -57,6 +57,53 @@ class Unit(NamedTuple):
         """The layers that make this layer's inputs, the first one first."""
         method = "cd" if self.inputs == "shared" else self.method
         return [Unit(method, "own", layer, self.seed) for layer in range(1, self.layer)]
+
+
+class Measurement(NamedTuple):
+    """What is measured of a stack."""
+
+    what: str  # of `MEASUREMENTS`
+    method: str  # that has trained the stack on its own inputs; `RANDOM` and a scale: random weights
+    layers: int  # of the stack, from the first one up
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """File name without an ending."""
+        return f"{self.what}-{_plain(self.method)}-layers{self.layers}-seed{self.seed}"
+
+    @property
+    def trainer(self) -> str:
+        """The method without its reading."""
+        return self.method.partition(":")[0]
+
+    @property
+    def scale(self) -> str | None:
+        """Of random weights."""
+        return self.method.removeprefix(RANDOM) if self.method.startswith(RANDOM) else None
+
+    @property
+    def below(self) -> list[Unit]:
+        """The stack, the first layer first."""
+        return [] if self.scale else [Unit(self.method, "own", n, self.seed) for n in range(1, self.layers + 1)]
+
+
+Piece = Unit | Measurement
+"""What is computed, and saved, in one piece."""
+
+MEASUREMENTS = ("likelihood", "probe", "fine-tuning")
+"""What is measured of a stack."""
+
+BATCHES = 5
+"""Parts that the chains of a log-likelihood are run in, each of which can be gone on from."""
+
+RANDOM = "random-"
+"""How methods are named that are random weights; "random" alone is random search."""
+
+
+def _plain(method: str) -> str:
+    """Return a method without signs that file names do not take; a reading may be a path."""
+    return re.sub(r"[^\w.-]+", "-", method.removesuffix(".json"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,8 +197,16 @@ class Study:
         """Return the settings that a method of the study has: the study's, but for those behind its colon."""
         return dataclasses.replace(self.training, **_own(self.training, method))
 
+    def measurements(self) -> list[Measurement]:
+        """Return what is measured of the stacks once they are trained."""
+        return []
+
+    def pieces(self) -> list[Piece]:
+        """Return all that has to be computed, each after what it needs, one seed after the other."""
+        return sorted([*self.units(), *self.measurements()], key=lambda piece: self.seeds.index(piece.seed))
+
     def units(self) -> list[Unit]:
-        """Return what has to be computed, each after what it needs.
+        """Return what has to be trained, each after what it needs.
 
         Shared inputs are the features of contrastive divergence, which is run for them in any case. The first layer
         sees the images either way: it is computed once.
@@ -205,6 +260,58 @@ _READINGS = Study(
     inputs=("shared",),
     seeds=tuple(range(30)),
 )
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Classification(Study):
+    """A comparison of what methods' stacks, trained on their own inputs, and random weights are worth.
+
+    Attributes
+    ----------
+    scales : tuple of str
+        Standard deviations of random weights, see `leamvd.paper.classification.RandomWeights`.
+    epochs : int
+        Of fine-tuning.
+    tuning_rate : float
+        Its first learning rate.
+    n_chains, n_temperatures : int
+        Of the estimate of a log-likelihood, see `leamvd.paper.likelihood.log_weights`; chains run in five parts.
+    """
+
+    section: str = "classification"
+    methods: tuple[str, ...] = ("cd", "lea-mvd")
+    inputs: tuple[str, ...] = ("own",)
+    scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)
+    epochs: int = 50
+    tuning_rate: float = 0.1
+    n_chains: int = 100
+    n_temperatures: int = 5000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inputs != ("own",):
+            raise ValueError(f"inputs must be own in a study of what stacks are worth, got {self.inputs!r}")
+        object.__setattr__(self, "scales", tuple(self.scales))
+        for scale in self.scales:
+            if scale != GLOROT:
+                try:
+                    checks.real("scales", float(scale), at_least=0)
+                except ValueError:
+                    raise ValueError(f"scales must be numbers >= 0 or {GLOROT!r}, got {scale!r}") from None
+        checks.integer("epochs", self.epochs, at_least=1)
+        checks.real("tuning_rate", self.tuning_rate, above=0)
+        if checks.integer("n_chains", self.n_chains, at_least=BATCHES) % BATCHES:
+            raise ValueError(f"n_chains must be a multiple of {BATCHES}, got {self.n_chains}")
+        checks.integer("n_temperatures", self.n_temperatures, at_least=1)
+
+    def measurements(self) -> list[Measurement]:
+        """Return a log-likelihood, a probe and a fine-tuning for each stack, and for random weights of each seed."""
+        return [
+            Measurement(what, method, 1 if what == "likelihood" else len(self.layers), seed)
+            for seed in self.seeds
+            for method in (*self.methods, *(f"{RANDOM}{scale}" for scale in self.scales))
+            for what in MEASUREMENTS
+        ]
+
 
 STUDIES = {
     ("mnist-7x7", "quick"): Study(
@@ -275,6 +382,21 @@ STUDIES = {
     ("readings", "bits"): dataclasses.replace(_READINGS, features="bits"),
     ("readings", "own"): dataclasses.replace(_READINGS, inputs=("own",)),
     ("readings", "all"): dataclasses.replace(_READINGS, n_images=None),
+    ("classification", "quick"): Classification(
+        seeds=(0, 1, 2),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=20),
+        epochs=20,
+        n_chains=20,
+        n_temperatures=100,
+    ),
+    ("classification", "paper"): Classification(dataset="mnist", seeds=tuple(range(30))),
+    ("classification", "paper-28x28"): Classification(
+        dataset="mnist",
+        side=28,
+        layers=(500, 500, 2000),
+        seeds=tuple(range(12)),
+    ),
 }
 """By section and profile: the paper's experiments at its own settings, studies A and D of the book's rules; a scale of
 a minute; 28 x 28 pixels on fewer images, also for variants, studies B and C; every alternative of an item, and a few of
@@ -305,7 +427,7 @@ def parameters(namespace: Mapping[str, object]) -> dict[str, Any]:
     They are the values, other than None, of variables named as a field of `Study`, `Training` or `Reading`; the section
     is not among them.
     """
-    names = (_names(Study) | _names(Training) | _names(Reading)) - {"section", "training", "reading"}
+    names = (_names(Classification) | _names(Training) | _names(Reading)) - {"section", "training", "reading"}
     return {name: namespace[name] for name in sorted(names & set(namespace)) if namespace[name] is not None}
 
 

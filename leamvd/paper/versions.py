@@ -8,7 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 COMPUTING = ("_support", "optimizers", "networks", "paper/datasets.py", "paper/units.py")
-"""Folders and files of the package whose code decides on what a unit records."""
+"""Folders and files of the package whose code decides on what a trained layer records."""
+
+MEASURING = ("paper/classification.py", "paper/likelihood.py")
+"""Files whose code decides, beside that, on what is measured of a stack."""
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -28,18 +31,18 @@ def installed(distribution: str) -> str | None:
 
 
 @functools.cache  # a source that is edited while a study runs does not change what runs
-def code(package: Path = PACKAGE) -> str:
+def code(package: Path = PACKAGE, names: tuple[str, ...] = COMPUTING) -> str:
     """Return a digest of the code that computes results: its syntax, without comments and docstrings."""
     digest = hashlib.sha256()
-    for path in computing(package):
+    for path in sources(package, names):
         syntax = _WithoutDocstrings().visit(ast.parse(path.read_bytes()))
         digest.update(f"{path.relative_to(package).as_posix()}\n{ast.unparse(syntax)}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def computing(package: Path) -> list[Path]:
-    """Return the package's source files that `COMPUTING` names."""
-    found = (package / name for name in COMPUTING)
+def sources(package: Path, names: tuple[str, ...]) -> list[Path]:
+    """Return the package's source files of these names, or in folders of these names."""
+    found = (package / name for name in names)
     return sorted(file for path in found for file in (path.rglob("*.py") if path.is_dir() else [path]))
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol
 from leamvd._support import checks
 from leamvd._support.children import follow_parent
 from leamvd._support.threads import share, thread_count
-from leamvd.paper import versions
 from leamvd.paper.datasets import Dataset
-from leamvd.paper.units import Part, Task, advance
+from leamvd.paper.tasks import AnyTask, advance, made_with
+from leamvd.paper.units import Part
 
 CONNECT = 30.0
 """Seconds to reach a scheduler in."""
@@ -24,9 +24,9 @@ class WorkerError(RuntimeError):
 
 
 class Order(NamedTuple):
-    """What a worker is to do, see `leamvd.paper.units.advance`."""
+    """What a worker is to do, see `leamvd.paper.tasks.advance`."""
 
-    task: Task
+    task: AnyTask
     below: Sequence[bytes]
     begun: Part | None
     seconds: float
@@ -140,7 +140,7 @@ _kept: list[Dataset] = []  # by a process that `_Processes` has started
 
 
 def _advance(
-    given: tuple[Dataset, int] | None, task: Task, below: Sequence[bytes], begun: Part | None, seconds: float
+    given: tuple[Dataset, int] | None, task: AnyTask, below: Sequence[bytes], begun: Part | None, seconds: float
 ) -> Part:
     """Let a unit go on; with the first one come the images, and the threads to use from then on."""
     if given is not None:
@@ -183,8 +183,7 @@ class _Cluster:
     def submit(self, order: Order) -> "Future[Part]":
         if self._sent is None or self._sent.status != "finished":  # with the last worker that had them they are gone
             [self._sent] = self._client.scatter([self._data], hash=False, broadcast=True)
-        known = versions.code(), versions.packages(torch=order.task.training.backend == "torch")
-        future: Future[Part] = self._executor.submit(_advance_there, known, self._sent, *order[:-1])
+        future: Future[Part] = self._executor.submit(_advance_there, made_with(order.task), self._sent, *order[:-1])
         return future
 
     def died(self, error: Exception) -> bool:
@@ -194,11 +193,10 @@ class _Cluster:
 
 
 def _advance_there(
-    known: Any, data: Dataset, task: Task, below: Sequence[bytes], begun: Part | None, seconds: float
+    known: Any, data: Dataset, task: AnyTask, below: Sequence[bytes], begun: Part | None, seconds: float
 ) -> Part:
     """Let a unit go on, on one thread of a Dask worker, which must run the same code as its client."""
-    own = versions.code(), versions.packages(torch=task.training.backend == "torch")
-    if own != known:
+    if (own := made_with(task)) != known:
         raise WorkerError(f"a worker must run the code and the versions of its client, {known}, got {own}")
     share(1)
     return advance(task, data, below, begun, seconds=seconds)
