@@ -7,6 +7,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 from small_studies import TINY
 
+from leamvd.book.reproduction import STUDIED
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import studies, units
@@ -20,12 +21,17 @@ def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
         assert study.dataset == ("digits" if profile == "quick" else "mnist")
         assert study.inputs == (("own",) if profile == "variants" else ("own", "shared"))
         if profile == "paper":
-            assert study.n_images is None
-            assert len(study.seeds) == {"mnist-7x7": 30, "mnist-28x28": 12}[section]
+            assert study.n_images == {"error-measures": 2_000}.get(section)
+            assert len(study.seeds) == {"mnist-7x7": 30, "mnist-28x28": 12, "error-measures": 1}[section]
             assert study.reading == Reading(n_gen=50)
             assert (study.reading.population_size, study.training.n_elite, study.training.sigma0) == (24, 4, 0.1)
         sizes = (study.side**2, *study.layers)
-        assert sizes == ((49, 30, 30, 120) if section == "mnist-7x7" else (784, 500, 500, 2000))
+        small = section == "mnist-7x7" or (section, profile) == ("error-measures", "quick")
+        assert sizes == ((49, 30, 30, 120) if small else (784, 500, 500, 2000))
+
+
+def test_sections_with_studies_are_known_without_importing_them() -> None:
+    assert set(STUDIED) == {section for section, _ in STUDIES}
 
 
 def test_changes_go_to_the_study_its_training_or_its_reading() -> None:

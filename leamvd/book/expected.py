@@ -98,8 +98,9 @@ def expected(
 
         estimates.append(records.expected(study, output, jobs=jobs))
         rows += _methods(study, estimates[-1])
-    notebook = NOTEBOOK + FIGURE * section.path.read_text(encoding="utf-8").count("save(draw")
-    notebook += sum(_memory_table(study) for study in studies[:1] if not study.measurements())
+    source = section.path.read_text(encoding="utf-8")
+    notebook = NOTEBOOK + FIGURE * source.count("save(draw")
+    notebook += sum(_memory_table(study) for study in studies[:1] if "comparison.memory(" in source)
     if section.name == "esd":
         notebook += _tournaments(parameters)
     elif section.name == "directions":

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from leamvd.paper.estimate import Estimate
     from leamvd.paper.studies import Study
 
+STUDIED = ("mnist-7x7", "mnist-28x28", "error-measures", "readings", "classification")
+"""Sections with studies, as `leamvd.paper.studies.STUDIES` has them; to import that takes long."""
+
 
 def check(section: Section, parameters: Mapping[str, Any]) -> None:
     """Refuse what the section's experiments would refuse once they are reached."""
@@ -27,7 +30,7 @@ def check(section: Section, parameters: Mapping[str, Any]) -> None:
 
                 plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
                 next(plan.run(plan.seeds[0]))
-            case "mnist-7x7" | "mnist-28x28" | "readings" | "classification":
+            case name if name in STUDIED:
                 from leamvd.paper import studies
 
                 studies.images(studies_of(section, parameters)[0])
@@ -43,7 +46,7 @@ def refused(section: Section, error: Exception) -> ParameterError:
 
 def studies_of(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
     """Return the studies whose records a section shows."""
-    if section.name not in ("mnist-7x7", "mnist-28x28", "readings", "classification"):
+    if section.name not in STUDIED:
         return []
     from leamvd.paper import comparison, studies
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, new, plain
+from leamvd.paper.figures.style import COLORS, STYLES, logarithmic, new, plain
 
 LABELS = {
     "iteration": "epoch or generation",
@@ -19,9 +19,6 @@ LABELS = {
     "shared": "shared inputs",
 }
 """Of axes and rows, by the names in the records."""
-
-STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
-"""Line styles of readings; a reading from a file is dash-dotted."""
 
 
 def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration", constant: bool = False) -> Figure:
@@ -73,9 +70,7 @@ def _scales(ax: Any, x: str) -> None:
 def _logarithmic(ax: Any) -> None:
     """Make the vertical axis logarithmic, with labels that are plain numbers."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    logarithmic(ax.yaxis)
 
 
 def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:

@@ -16,7 +16,7 @@ from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, StrMethodFormatter
 
 from leamvd._support.compile import Array
 
@@ -35,6 +35,9 @@ STYLE: dict[str, Any] = {
 COLORS = {"cd": "C0", "lea-mvd": "C1", "cma-es": "C2", "sep-cma-es": "C4", "random": "C7"}
 """One color per method, the same in every figure; the readings of one method differ by line style."""
 
+STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
+"""Line styles of readings; a reading from a file is dash-dotted."""
+
 
 def new(
     rows: int = 1, columns: int = 1, *, width: float = 8.0, height: float = 4.0, **options: Any
@@ -47,6 +50,13 @@ def new(
 def plain(name: str) -> str:
     """Return a name that a user has given, of a file say, as figures show it: without mathematics between its signs."""
     return name.replace("$", r"\$")
+
+
+def logarithmic(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Figure, name: str, output: str | Path) -> Figure:

@@ -1,0 +1,157 @@
+"""What the paper may have run: which combination of settings and of ways to count comes nearest to its numbers.
+
+Exploratory. The paper gives three errors of 28 x 28 pixels, and leaves open what is summed over how many images (items
+E2, E11), what contrastive divergence starts from (E8), what it hands to the search (E5), how far the search looks at
+first, how the algorithm is read (R1-R19), and what the upper layers see (E7). A study crosses the settings; the ways to
+count cost nothing, and every combination is counted in all of them. How near it comes is one number, `FACTOR`.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from leamvd.optimizers.reading import Reading
+from leamvd.paper.comparison import final
+from leamvd.paper.studies import Study
+from leamvd.paper.verdicts import PRINTED
+
+MEASURES = {
+    "mean-field": {"cd": "mean_field", "lea-mvd": "mean_field"},
+    "sampled": {"cd": "sampled", "lea-mvd": "sampled"},
+    "each its own": {"cd": "sampled", "lea-mvd": "mean_field"},
+}
+"""What is summed (item E2); "each its own" is what a method computes anyway: CD its bits, the search its objective."""
+
+IMAGES = (10_000, 60_000)
+"""What the sum may run over: the test images, or the training images."""
+
+NUMBERS = {f"{method}, RBM {layer}": number for (method, layer), number in PRINTED.items()}
+"""The paper's numbers, by the columns that hold ours."""
+
+SETTINGS = ["weights", "start", "sigma0", "reading", "inputs"]
+"""What a combination is run with."""
+
+COUNTED = ["measure", "images"]
+"""How its errors are counted."""
+
+FACTOR = "factor"
+"""By how much a combination misses: exp of the root mean square of log(ours / the paper's) over the three numbers."""
+
+_READINGS = ("default", "x0-excluded", "printed")
+
+
+def combinations(study: Study) -> pd.DataFrame:
+    """Return what of a study can be laid beside the paper's numbers: a search, and contrastive divergence beside it.
+
+    Both start from the same kind of first weights; where the search has no start solution, from any.
+
+    Returns
+    -------
+    DataFrame
+        A row for each combination: `SETTINGS`, and the names in the study of `method` and `baseline`.
+    """
+    rows = [(*named, inputs, *pair) for (named, pair), inputs in product(_pairs(study), study.inputs)]
+    return pd.DataFrame(rows, columns=[*SETTINGS, "method", "baseline"])
+
+
+def _pairs(study: Study) -> Iterator[tuple[tuple[str, str, str, str], tuple[str, str]]]:
+    """Yield the settings in words and the names of each search with each contrastive divergence beside it."""
+    trained = [m for m in study.methods if m.startswith("cd") and study.training_of(m).learning_rate]
+    searches = [m for m in study.methods if m.startswith("lea-mvd")]
+    for method, baseline in product(searches, trained):
+        search, other = study.training_of(method), study.training_of(baseline)
+        weights = [(training.initial_weights, training.weight_scale) for training in (search, other)]
+        if weights[0] == weights[1] or search.x0 == "none":
+            kind, scale = weights[1]
+            words = f"N(0, {scale:g})" if kind == "normal" else f"U(±{scale:g})"
+            sigma0 = "–" if search.x0 == "none" else f"{search.sigma0:g}"
+            yield (words, search.x0, sigma0, _reading(study, method)), (method, baseline)
+
+
+def _reading(study: Study, method: str) -> str:
+    own = study.reading_of(method)
+    return next((name for name in _READINGS if Reading.named(name, study.reading) == own), "other")
+
+
+def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
+    """Return how near each combination of a study comes, counted in every way.
+
+    Parameters
+    ----------
+    study : Study
+        What was run.
+    table : DataFrame
+        Its records.
+
+    Returns
+    -------
+    DataFrame
+        A row for each combination, measure and number of images: `SETTINGS`, `COUNTED`, the three errors as `NUMBERS`
+        names them (geometric means over runs), `FACTOR`, method and baseline.
+    """
+    last = final(table)
+    rows = combinations(study).merge(pd.DataFrame(product(MEASURES, IMAGES), columns=COUNTED), how="cross")
+    errors = {
+        name: np.log(last[name] / last["n_images"]).groupby([last[key] for key in ("method", "inputs", "layer")]).mean()
+        for name in ("mean_field", "sampled")
+    }
+    for name, (trainer, layer) in zip(NUMBERS, PRINTED, strict=True):
+        who = rows["baseline" if trainer == "cd" else "method"]
+        keys = zip(rows["measure"], who, rows["inputs"], rows["images"], strict=True)
+        rows[name] = [
+            images * np.exp(errors[MEASURES[measure][trainer]][method, inputs, layer])
+            for measure, method, inputs, images in keys
+        ]
+    logs = np.log(rows[list(NUMBERS)].to_numpy(dtype=float) / list(NUMBERS.values()))
+    rows[FACTOR] = np.exp(np.sqrt((logs**2).mean(axis=1)))
+    return rows[[*SETTINGS, *COUNTED, *NUMBERS, FACTOR, "method", "baseline"]]
+
+
+def nearest(rows: pd.DataFrame, count: int) -> pd.DataFrame:
+    """Return the combinations that come nearest, each counted in its best way, from `distances`; the nearest first."""
+    ordered = rows.sort_values(FACTOR, kind="stable")
+    return ordered.drop_duplicates(SETTINGS).head(count).reset_index(drop=True)
+
+
+def methods(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return the methods that a study must have to confirm these combinations: baselines first, each once."""
+    return tuple(dict.fromkeys([*rows["baseline"], *rows["method"]]))
+
+
+def effects(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what each choice does to the three numbers, and how near it comes at best, from `distances`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each choice and what is chosen: the geometric mean of each number over all combinations that chose so,
+        and the smallest `FACTOR` among them.
+    """
+    found = [
+        (choice, str(level), *np.exp(np.log(group[list(NUMBERS)]).mean()), group[FACTOR].min())
+        for choice in (*SETTINGS, *COUNTED)
+        for level, group in rows.groupby(choice, sort=False)
+    ]
+    return pd.DataFrame(found, columns=["choice", "", *NUMBERS, FACTOR]).set_index(["choice", ""])
+
+
+def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
+    """Return what random weights make of the images: no training, so that any error of their features is luck.
+
+    Returns
+    -------
+    DataFrame
+        A row for each layer and kind of first weights that the study leaves as they are (a learning rate of zero): the
+        mean standard deviation of its inputs, and per 10,000 images the error of the constant image.
+    """
+    names = {
+        method: f"N(0, {own.weight_scale:g})" if own.initial_weights == "normal" else f"U(±{own.weight_scale:g})"
+        for method in study.methods
+        if method.startswith("cd") and not (own := study.training_of(method)).learning_rate
+    }
+    rows = table[table["method"].isin(names) & (table["inputs"] == table["inputs"].iloc[0]) & (table["iteration"] == 0)]
+    constant = 1e4 * rows["mean_field"] / rows["mean_field_ratio"] / rows["n_images"]
+    columns = {"weights": rows["method"].map(names), "input std": rows["input_std"], "constant per 10,000": constant}
+    return rows[["layer"]].assign(**columns).groupby(["layer", "weights"], sort=False).mean()

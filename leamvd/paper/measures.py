@@ -1,0 +1,198 @@
+"""What the error measures: controls that lie beside the paper's comparison, and weights that win by it for nothing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.objective import reconstruction_errors
+from leamvd.networks.rbm import RBM
+from leamvd.paper.comparison import final
+from leamvd.paper.datasets import Dataset
+
+COSTS = ("iteration", "passes", "products", "seconds")
+"""What two methods can have spent as much of: columns of records, and the bench's seconds."""
+
+_GROUP = ["inputs", "layer", "method"]
+
+
+# ---- controls, from records
+
+
+def paths(table: pd.DataFrame) -> pd.DataFrame:
+    """Return both measures over the run as ratios to the constant image's error: means over runs.
+
+    Contrastive divergence begins with its first epoch, which is where the optimizers start; its random weights are off
+    any scale.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of inputs, layer, method and iteration, with mean_field_ratio and sampled_ratio.
+    """
+    shown = table[(table["iteration"] > 0) | ~table["method"].str.startswith("cd")]
+    return shown.groupby([*_GROUP, "iteration"], sort=False)[["mean_field_ratio", "sampled_ratio"]].mean().reset_index()
+
+
+def explained(table: pd.DataFrame) -> pd.DataFrame:
+    """Return final errors in units that can be compared from layer to layer: means over runs.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of inputs, layer and method: the mean standard deviation of the inputs; per image the error
+        of the constant image and the mean-field error; the latter per visible unit; and the percentage of the inputs'
+        variance that is explained, 100 (1 - error / constant's error), by either measure.
+    """
+    last = final(table)
+    error = last["mean_field"] / last["n_images"]
+    columns = {
+        "input_std": last["input_std"],
+        "constant": error / last["mean_field_ratio"],
+        "error": error,
+        "error per unit": error / last["n_visible"],
+        "% explained": 100 * (1 - last["mean_field_ratio"]),
+        "% explained, sampled": 100 * (1 - last["sampled_ratio"]),
+    }
+    return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).mean().reset_index()
+
+
+def seconds(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
+    """Return what the bench says that each row of records took: counts times its seconds, on as many threads.
+
+    The optimizer's own time is left out. NaN for layers of which the bench has not timed both, an evaluation and an
+    epoch.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    objectives, training : DataFrame
+        Of the bench, see `leamvd.bench.Tables`.
+    """
+    shape = ["n_visible", "n_hidden"]
+    numpy = objectives.query("backend == 'numpy' and status == 'ok'")
+    own = training.query("trainer == 'leamvd'")
+    threads = min(numpy["threads"].max(), own["threads"].max())
+    numpy, own = (rows[rows["threads"] == threads].set_index(shape) for rows in (numpy, own))
+    each = pd.DataFrame(
+        {
+            "evaluation": numpy["seconds"] / numpy["population_size"] / numpy["n_images"],
+            "epoch": own["seconds"] / own["n_images"],
+        }
+    )
+    costs = table[shape].join(each, on=shape)
+    epochs = table["passes"] - table["evaluations"]
+    return table["n_images"] * (table["evaluations"] * costs["evaluation"] + epochs * costs["epoch"])
+
+
+def at_equal(table: pd.DataFrame, cost: str) -> pd.DataFrame:
+    """Return what each method had reached when all had spent as much as the one that spends least in all.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records, with the column `cost`.
+    cost : str
+        Of `COSTS`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of inputs, layer and method: the budget, the iteration that it paid for, and the mean-field
+        error over that of the constant image; means over runs. NaN where the cost is not known.
+    """
+    spent = table.groupby([*_GROUP, "seed"], sort=False)[cost].transform("max")
+    rows = table.assign(budget=spent.groupby([table["inputs"], table["layer"]], sort=False).transform("min"))
+    rows = final(rows[(rows[cost] <= rows["budget"]) | rows["budget"].isna()])
+    rows[["iteration", "mean_field_ratio"]] = rows[["iteration", "mean_field_ratio"]].where(rows["budget"].notna())
+    columns = ["budget", "iteration", "mean_field_ratio"]
+    return rows.groupby(_GROUP, sort=False)[columns].mean().reset_index()
+
+
+# ---- weights that win
+
+
+def collapsed(first: RBM, scale: float, V: NDArray[np.float64], n_hidden: int) -> list[RBM]:
+    """Return RBM 1 with its weights times `scale`, and an RBM 2 that knows the mean of what this makes of `V`.
+
+    Parameters
+    ----------
+    first : RBM
+        Any RBM, in float64.
+    scale : float
+        Factor of its weights.
+    V : ndarray, shape (m, n_visible)
+        Images.
+    n_hidden : int
+        Hidden units of RBM 2: its weights are zero, its visible biases the logits of the mean.
+    """
+    lower = RBM(scale * first.W, first.b, first.c)
+    mean = lower.hidden_given_visible(V).mean(axis=0)
+    return [lower, RBM(np.zeros((len(mean), n_hidden)), logit(mean), np.zeros(n_hidden))]
+
+
+def bound(first: RBM, scale: float, V: NDArray[np.float64]) -> float:
+    """Return what the error of the collapsed RBM 2 cannot exceed, per image: scale^2 / 16 trace(W^T Cov(v) W)."""
+    return float(scale**2 / 16 * (V @ first.W).var(axis=0).sum())
+
+
+def collapse(data: Dataset, first: RBM, scales: Sequence[float], n_hidden: int, *, epochs: int) -> pd.DataFrame:
+    """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
+
+    Parameters
+    ----------
+    data : Dataset
+        Images in float64.
+    first : RBM
+        What has been learned of them.
+    scales : sequence of float
+        Factors of its weights.
+    n_hidden : int
+        Hidden units of RBM 2.
+    epochs : int
+        Of contrastive divergence, which trains another RBM 2 on the same features.
+
+    Returns
+    -------
+    DataFrame
+        A row for each scale. Per image: `error` and `sampled` of the collapsed RBM 2 and their `bound`, and `cd error`
+        of the trained one. Over the constant image's: `ratio` and `cd ratio`. Accuracy on test images of a linear
+        classifier on standardized features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`.
+    """
+    rows = []
+    for scale in scales:
+        lower, upper = collapsed(first, scale, data.train, n_hidden)
+        H, T = map(lower.hidden_given_visible, (data.train, data.test))
+        cd = ContrastiveDivergence(H, n_hidden, seed=0)
+        for _ in range(epochs):
+            cd.epoch()
+        own, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
+        above = [upper.hidden_given_visible(features) for features in (H, T)]
+        rows.append(
+            {
+                "scale": scale,
+                "error": own.mean_field / len(H),
+                "sampled": own.sampled / len(H),
+                "bound": bound(first, scale, data.train),
+                "cd error": trained.mean_field / len(H),
+                "ratio": own.mean_field_ratio,
+                "cd ratio": trained.mean_field_ratio,
+                "accuracy": accuracy(H, T, data),
+                "accuracy above": accuracy(*above, data),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def accuracy(train: NDArray[np.float64], test: NDArray[np.float64], data: Dataset) -> float:
+    """Return the part of the test images that a ridge classifier on standardized features, (m, k), gets right."""
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    classifier = make_pipeline(StandardScaler(), RidgeClassifier()).fit(train, data.train_labels)
+    return float(classifier.score(test, data.test_labels))

@@ -1,0 +1,166 @@
+"""The search for what the paper may have run, on tables made by hand."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from leamvd.paper.verdicts import PRINTED
+
+from leamvd.networks.dbn import Training
+from leamvd.paper import forensics, records, studies
+from leamvd.paper.studies import CROSSED, STUDIES, Study
+
+PAPER = STUDIES["error-measures", "paper"]
+PRINTED_LETTER = "shift=printed+projections=repeated+elites=reevaluate+x0_in_population=false+perturbation=column"
+SMALL = Study(
+    methods=("cd", "cd:weight_scale=0.01", "cd:learning_rate=0+n_gen=1", "lea-mvd", "lea-mvd:x0=none"),
+    inputs=("own", "shared"),
+    seeds=(0, 1),
+)
+
+
+def table(errors: dict[tuple[str, str, int], tuple[float, float]], n_images: int = 100) -> pd.DataFrame:
+    """Return records of two iterations with these final mean-field and sampled errors per image; seeds differ."""
+    rows = [
+        (method, inputs, layer, seed, iteration, both[0] * share * n_images, both[1] * share * n_images, n_images)
+        for (method, inputs, layer), both in errors.items()
+        for seed, share in ((0, 0.5), (1, 2.0))  # of geometric mean 1
+        for iteration in (0, 1)
+    ]
+    columns = ["method", "inputs", "layer", "seed", "iteration", "mean_field", "sampled", "n_images"]
+    made = pd.DataFrame(rows, columns=columns)
+    made.loc[made["iteration"] == 0, ["mean_field", "sampled"]] *= 7.0
+    return made
+
+
+ERRORS = {
+    (method, inputs, layer): (1.0 + i, 5.0)
+    for i, (method, inputs, layer) in enumerate(itertools.product(SMALL.methods, SMALL.inputs, (1, 2, 3)))
+} | {
+    ("cd", "own", 2): (5.0, 10.0),
+    ("lea-mvd", "own", 2): (0.5, 1.0),
+    ("lea-mvd", "own", 3): (0.09, 0.2),
+}  # fmt: skip
+
+
+def test_the_study_crosses_all_settings() -> None:
+    found = forensics.combinations(PAPER)
+    assert len(found) == 60 <= 64
+    assert len(found[["method", "inputs"]].drop_duplicates()) == 52
+    assert not found.duplicated(forensics.SETTINGS).any()
+    started = found[found["start"] != "none"]
+    levels = (("N(0, 0.1)", "N(0, 0.01)", "U(±0.1)"), ("epochs", "batch"), ("0.1", "0.01"), ("default", "printed"))
+    every = set(itertools.product(*levels, ("own", "shared")))
+    assert set(started[forensics.SETTINGS].itertuples(index=False, name=None)) == every
+    free = set(itertools.product(levels[0], ("none",), ("–",), levels[3], ("own", "shared")))
+    assert set(found[found["start"] == "none"][forensics.SETTINGS].itertuples(index=False, name=None)) == free
+    assert len(set(CROSSED)) == len(CROSSED)
+
+
+def test_a_search_stands_beside_the_contrastive_divergence_of_its_first_weights() -> None:
+    for row in forensics.combinations(PAPER).itertuples():
+        search, baseline = PAPER.training_of(str(row.method)), PAPER.training_of(str(row.baseline))
+        kind = {"N(0, 0.1)": ("normal", 0.1), "N(0, 0.01)": ("normal", 0.01), "U(±0.1)": ("uniform", 0.1)}
+        assert (baseline.initial_weights, baseline.weight_scale) == kind[str(row.weights)]
+        assert search.x0 == row.start
+        if row.start != "none":
+            assert dataclasses.replace(search, sigma0=0.1, x0="epochs") == baseline
+            assert f"{search.sigma0:g}" == row.sigma0
+        assert baseline.learning_rate == 0.1
+    assert PAPER.reading_of(f"lea-mvd:{PRINTED_LETTER}") == PAPER.reading_of("lea-mvd:printed")
+
+
+def test_nothing_depends_on_what_is_crossed_once(tmp_path: object) -> None:
+    """Without a start solution neither sigma0 nor first weights change a search."""
+    methods = ("lea-mvd:x0=none", "lea-mvd:x0=none+sigma0=0.01", "lea-mvd:x0=none+initial_weights=uniform")
+    study = Study(n_images=40, layers=(6, 5), methods=methods, inputs=("own",), training=Training(n_elite=2))
+    found = records.run(dataclasses.replace(study, reading=dataclasses.replace(study.reading, n_gen=3)), str(tmp_path))
+    errors = found.groupby("method", sort=False)["mean_field"].apply(list)
+    assert errors.iloc[0] == errors.iloc[1] == errors.iloc[2]
+
+
+def test_distances_of_a_table_made_by_hand() -> None:
+    rows = forensics.distances(SMALL, table(ERRORS))
+    assert len(rows) == 2 * 3 * 6, (
+        "lea-mvd by cd, and the search without a start by each of two, on two kinds of inputs"
+    )
+    own = rows[(rows["method"] == "lea-mvd") & (rows["inputs"] == "own")].set_index(forensics.COUNTED)
+    columns = ["cd, RBM 2", "lea-mvd, RBM 2", "lea-mvd, RBM 3"]
+    assert list(forensics.NUMBERS.items()) == list(zip(columns, (50_000, 5_000, 900), strict=True))
+    assert own.loc[("mean-field", 10_000), columns].tolist() == pytest.approx([50_000, 5_000, 900])
+    assert own.loc[("mean-field", 10_000), "factor"] == pytest.approx(1)
+    assert own.loc[("mean-field", 60_000), "factor"] == pytest.approx(6)
+    assert own.loc[("sampled", 10_000), columns].tolist() == pytest.approx([100_000, 10_000, 2_000])
+    assert own.loc[("each its own", 60_000), columns].tolist() == pytest.approx([600_000, 30_000, 5_400])
+    miss = np.log([12, 6, 6])
+    assert own.loc[("each its own", 60_000), "factor"] == pytest.approx(np.exp(np.sqrt((miss**2).sum() / 3)))
+    assert own["baseline"].unique().tolist() == ["cd"]
+
+
+def test_distances_do_not_depend_on_the_number_of_images_that_were_trained_on() -> None:
+    few, many = (forensics.distances(SMALL, table(ERRORS, n_images=n)) for n in (100, 5_000))
+    pd.testing.assert_frame_equal(few, many)
+
+
+def test_the_nearest_are_counted_in_their_best_way_once_each() -> None:
+    rows = forensics.distances(SMALL, table(ERRORS))
+    found = forensics.nearest(rows, 3)
+    first = found.iloc[0]
+    assert (first["method"], first["inputs"], first["measure"], first["images"]) == (
+        "lea-mvd",
+        "own",
+        "mean-field",
+        10_000,
+    )
+    assert first["factor"] == pytest.approx(1)
+    assert found["factor"].is_monotonic_increasing
+    assert not found.duplicated(forensics.SETTINGS).any()
+    best = rows.groupby([*forensics.SETTINGS, "baseline"])["factor"].min().sort_values()
+    assert found["factor"].tolist() == pytest.approx(best.iloc[:3].tolist())
+    assert len(forensics.nearest(rows, 100)) == 6
+
+
+def test_methods_to_confirm_are_a_study() -> None:
+    rows = forensics.nearest(forensics.distances(SMALL, table(ERRORS)), 6)
+    named = forensics.methods(rows)
+    assert named[0].startswith("cd")
+    assert set(named) == set(SMALL.methods) - {"cd:learning_rate=0+n_gen=1"}
+    again = dataclasses.replace(STUDIES["error-measures", "confirm"], methods=named)
+    assert set(forensics.combinations(again)["method"]) == set(rows["method"])
+
+
+def test_effects_are_geometric_means_and_the_best_factor() -> None:
+    rows = forensics.distances(SMALL, table(ERRORS))
+    found = forensics.effects(rows)
+    images = found.loc["images", list(forensics.NUMBERS)]
+    assert (images.loc["60000"] / images.loc["10000"]).tolist() == pytest.approx([6, 6, 6])
+    own = np.exp(np.log(rows.loc[rows["inputs"] == "own", "lea-mvd, RBM 3"]).mean())
+    assert found.loc[("inputs", "own"), "lea-mvd, RBM 3"] == pytest.approx(own)
+    assert found.loc[("inputs", "own"), "factor"] == pytest.approx(1)
+    assert found["factor"].min() == rows["factor"].min()
+
+
+def test_untrained_features_have_their_constant() -> None:
+    rows = table(ERRORS).assign(mean_field_ratio=2.0, input_std=0.25)
+    found = forensics.untrained(SMALL, rows)
+    assert found.index.tolist() == [(layer, "N(0, 0.1)") for layer in (1, 2, 3)]
+    at_first = rows.query("method == 'cd:learning_rate=0+n_gen=1' and inputs == 'own' and iteration == 0")
+    per_image = at_first.groupby("layer")["mean_field"].mean() / 2.0 / 100
+    assert found["constant per 10,000"].tolist() == pytest.approx((1e4 * per_image).tolist())
+    assert found["input std"].tolist() == [0.25] * 3
+
+
+def test_a_study_without_pairs_has_no_distances() -> None:
+    study = dataclasses.replace(SMALL, methods=("cd", "cma-es"))
+    rows = forensics.distances(study, table({("cd", "own", 2): (1.0, 1.0)}))
+    assert rows.empty
+    assert forensics.nearest(rows, 3).empty
+    assert forensics.effects(rows).empty
+
+
+def test_the_papers_numbers_are_those_of_the_verdicts() -> None:
+    assert list(forensics.NUMBERS.values()) == list(PRINTED.values())
+    quick = studies.STUDIES["error-measures", "quick"]
+    assert len(forensics.combinations(quick)) == 26

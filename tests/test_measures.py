@@ -1,0 +1,161 @@
+"""Controls of the reconstruction error, and the proposition on weights that win by it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.objective import constant_baseline
+from leamvd.networks.rbm import RBM
+from leamvd.paper import datasets, measures, records
+
+DATA = datasets.load("digits", side=7, dtype="float64", n_train=300)
+
+
+@pytest.fixture(scope="module")
+def first() -> RBM:
+    cd = ContrastiveDivergence(DATA.train, 12, seed=0)
+    for _ in range(5):
+        cd.epoch()
+    return cd.rbm
+
+
+def runs(**columns: object) -> pd.DataFrame:
+    """Return records of one layer: contrastive divergence with 4 epochs, LEA-MVD with 3 generations of 10."""
+    cd = pd.DataFrame({"method": "cd", "iteration": range(5), "evaluations": 0, "passes": range(5)})
+    cd = cd.assign(products=5 * cd["passes"], mean_field=[800.0, 400, 300, 250, 200])
+    lea = pd.DataFrame({"method": "lea-mvd", "iteration": range(4), "evaluations": [0, 2, 12, 22]})
+    lea = lea.assign(passes=1 + lea["evaluations"], products=5 + 2 * lea["evaluations"])
+    lea = lea.assign(mean_field=[400.0, 390, 380, 100])
+    known = {"inputs": "own", "layer": 1, "seed": 0, "n_images": 100, "n_test_images": 10, "input_std": 0.2}
+    table = pd.concat([cd, lea], ignore_index=True).assign(**(known | {"n_visible": 4, "n_hidden": 3} | columns))
+    table["sampled"] = 1000 - table["mean_field"]
+    return table.assign(mean_field_ratio=table["mean_field"] / 500, sampled_ratio=table["sampled"] / 500)
+
+
+def test_paths_begin_with_the_epoch_that_optimizers_start_from() -> None:
+    table = pd.concat([runs(), runs(seed=1).assign(mean_field_ratio=0.0)], ignore_index=True)
+    found = measures.paths(table)
+    assert found["iteration"].tolist() == [1, 2, 3, 4, 0, 1, 2, 3]
+    assert np.allclose(found["mean_field_ratio"], np.array([400, 300, 250, 200, 400, 390, 380, 100]) / 1000)
+    assert np.allclose(found["sampled_ratio"], np.array([600, 700, 750, 800, 600, 610, 620, 900]) / 500)
+
+
+def test_explained_is_in_units_that_layers_share() -> None:
+    found = measures.explained(runs()).set_index("method")
+    lea = found.loc["lea-mvd"]
+    assert (lea["input_std"], lea["constant"], lea["error"], lea["error per unit"]) == pytest.approx((0.2, 5, 1, 0.25))
+    assert found["% explained"].tolist() == pytest.approx([60, 80])
+    assert found["% explained, sampled"].tolist() == pytest.approx([-60, -80]), "worse than the constant image"
+
+
+@pytest.mark.parametrize(
+    ("cost", "budget", "iterations", "ratios"),
+    [
+        ("iteration", 3, (3, 3), (0.5, 0.2)),  # here LEA-MVD spends least
+        ("passes", 4, (4, 1), (0.4, 0.78)),  # 3 passes are paid for
+        ("products", 20, (4, 1), (0.4, 0.78)),
+    ],
+)
+def test_at_equal_costs(cost: str, budget: float, iterations: tuple[int, int], ratios: tuple[float, float]) -> None:
+    other = runs(layer=2).query("iteration < 2")
+    found = measures.at_equal(pd.concat([runs(), other]), cost).query("layer == 1")
+    assert found["budget"].tolist() == [budget] * 2
+    assert found["iteration"].tolist() == list(iterations)
+    assert found["mean_field_ratio"].tolist() == pytest.approx(ratios)
+
+
+def test_budgets_are_those_of_the_layer_and_of_all_seeds() -> None:
+    short = runs(seed=1).query("method == 'lea-mvd' or iteration < 3")
+    found = measures.at_equal(pd.concat([runs(), short]), "passes").set_index("method")
+    assert found["budget"].tolist() == [2, 2]
+    assert found.loc["cd", "iteration"] == 2
+    assert found.loc["lea-mvd", "iteration"] == 0
+
+
+OBJECTIVES = pd.DataFrame(
+    {
+        "n_visible": [4, 4, 4, 9], "n_hidden": 3, "n_images": 1000, "population_size": 10, "status": "ok",
+        "backend": ["numpy", "numpy", "torch", "numpy"], "threads": [1, 2, 2, 2], "seconds": [50.0, 20.0, 1.0, 7.0],
+    }
+)  # fmt: skip
+TRAINING = pd.DataFrame(
+    {
+        "n_visible": 4, "n_hidden": 3, "n_images": 50, "trainer": ["leamvd", "leamvd", "scikit-learn"],
+        "threads": [1, 2, 2], "seconds": [9.0, 3.0, 4.0],
+    }
+)  # fmt: skip
+
+
+def test_seconds_are_counts_times_the_benchs() -> None:
+    table = runs()
+    found = measures.seconds(table, OBJECTIVES, TRAINING)
+    # of 100 images: an evaluation takes 20 / 10 / 1000 * 100 = 0.2 s, an epoch 3 / 50 * 100 = 6 s
+    assert found.tolist() == pytest.approx([0, 6, 12, 18, 24, 6, 6.4, 8.4, 10.4])
+    equal = measures.at_equal(table.assign(seconds=found), "seconds").set_index("method")
+    assert equal["budget"].tolist() == pytest.approx([10.4] * 2)
+    assert equal["iteration"].tolist() == [1, 3]
+
+
+def test_seconds_that_the_bench_has_not_timed_are_not_known() -> None:
+    table = pd.concat([runs(), runs(layer=2, n_visible=9)])
+    found = table.assign(seconds=measures.seconds(table, OBJECTIVES, TRAINING))
+    assert found.groupby("layer")["seconds"].count().tolist() == [9, 0]
+    equal = measures.at_equal(found, "seconds").set_index("layer")
+    assert equal.loc[2, ["budget", "iteration", "mean_field_ratio"]].isna().all(axis=None)
+    assert equal.loc[1].notna().all(axis=None)
+
+
+def test_the_recorded_bench_times_the_first_layer_of_28_x_28() -> None:
+    shapes = {"n_visible": [784, 49], "n_hidden": [500, 30], "n_images": 60_000, "evaluations": 24, "passes": 25}
+    bench = [records.recorded("linear_cost", name) for name in ("objectives", "training")]
+    assert measures.seconds(pd.DataFrame(shapes), *bench).isna().tolist() == [False, True]
+
+
+def test_the_collapsed_rbm_is_the_constant_image(first: RBM) -> None:
+    lower, upper = measures.collapsed(first, 0.1, DATA.train, 8)
+    H = lower.hidden_given_visible(DATA.train)
+    assert np.allclose(H, expit(first.c + 0.1 * DATA.train @ first.W))
+    assert np.allclose(upper.reconstruct(H), H.mean(axis=0), rtol=1e-12)
+    assert upper.W.shape == (12, 8)
+    assert not upper.W.any()
+    assert ((H - upper.reconstruct(H)) ** 2).sum() == pytest.approx(constant_baseline(H), rel=1e-9)
+
+
+def test_the_proposition(first: RBM) -> None:
+    """The error is at most scale^2 / 16 trace(W^T Cov(v) W), and nearly so where biases are zero and weights small."""
+    covariance = np.cov(DATA.train.T, bias=True)
+    for scale in (3.0, 1.0, 0.1, 1e-3):
+        own = measures.bound(first, scale, DATA.train)
+        assert own == pytest.approx(scale**2 / 16 * np.trace(first.W.T @ covariance @ first.W))
+        H = measures.collapsed(first, scale, DATA.train, 4)[0].hidden_given_visible(DATA.train)
+        assert constant_baseline(H) / len(H) <= own
+    free = first._replace(c=np.zeros_like(first.c))
+    H = measures.collapsed(free, 1e-4, DATA.train, 4)[0].hidden_given_visible(DATA.train)
+    assert constant_baseline(H) / len(H) == pytest.approx(measures.bound(free, 1e-4, DATA.train), rel=1e-3)
+
+
+def test_collapse_wins_by_both_errors_and_loses_what_was_learned(first: RBM) -> None:
+    table = measures.collapse(DATA, first, (1.0, 0.03, 1e-3), 12, epochs=3).set_index("scale")
+    assert (table["error"] <= table["bound"]).all()
+    assert table["error"].tolist() == pytest.approx(table["sampled"].tolist(), rel=1e-9), "no bit of it is used"
+    assert table.loc[1e-3, "error"] < 1e-4 * table.loc[1.0, "cd error"]
+    assert table["ratio"].tolist() == pytest.approx([1, 1, 1], rel=1e-9)
+    assert table.loc[1.0, "cd ratio"] < 1 < table.loc[1e-3, "cd ratio"]
+    assert table["accuracy"].min() > 0.75, "the features of RBM 1 hold what they held"
+    assert table["accuracy above"].max() < 0.2
+    H = measures.collapsed(first, 1.0, DATA.train, 12)[0].hidden_given_visible(DATA.train)
+    cd = ContrastiveDivergence(H, 12, seed=0)
+    for _ in range(3):
+        cd.epoch()
+    expected = ((H - cd.rbm.reconstruct(H)) ** 2).sum()
+    assert table.loc[1.0, ["cd error", "cd ratio"]].tolist() == pytest.approx(
+        [expected / len(H), expected / constant_baseline(H)]
+    )
+
+
+def test_accuracy_does_not_depend_on_the_scale_of_features() -> None:
+    own = measures.accuracy(DATA.train, DATA.test, DATA)
+    assert own == pytest.approx(measures.accuracy(1e-6 * DATA.train, 1e-6 * DATA.test, DATA), abs=1e-9)
+    assert 0.85 < own < 1
