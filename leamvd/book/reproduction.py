@@ -42,13 +42,11 @@ def refused(section: Section, error: Exception) -> ParameterError:
 
 
 def studies_of(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
-    """Return the studies whose records a section shows."""
-    if section.name not in ("mnist-7x7", "mnist-28x28"):
-        return []
-    from leamvd.paper import comparison, studies
+    """Return the studies that a section runs: one, or none."""
+    from leamvd.paper import reruns
 
-    study = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
-    return [study, comparison.smaller(study)] if section.name == "mnist-28x28" else [study]
+    about = {"section": section.name, "parameters": parameters}
+    return [reruns.section_study(about)] if reruns.has_study(about) else []
 
 
 def compute(
