@@ -162,9 +162,8 @@ def reproduce(
                 click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
             if len(values) > 1 and not dry_run:
                 folder, table = sweeps.compare(values, places[-len(values) :])
-                click.echo(
-                    f"{section.stem}: mean-field errors per image, with 95 % intervals\n{table.to_string()}\n{folder}"
-                )
+                click.echo(f"{section.stem}: mean-field errors per 10,000 images, with 95 % intervals")
+                click.echo(f"{table.to_string()}\n{folder}")
     except KeyboardInterrupt:
         click.echo(
             f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True

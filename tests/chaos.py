@@ -35,7 +35,7 @@ table = records.run(study, output)
 FIGURE = """\
 from leamvd.paper.figures import comparison as draw
 from leamvd.paper.figures.style import save
-save(draw.errors(comparison.bands(table, "mean_field"), "", ""), "errors", output)
+save(draw.errors(intervals.bands(table, "mean_field"), "", ""), "errors", output)
 """
 COMMAND = (
     "import sys; from pathlib import Path; from leamvd import cli; from leamvd.book import sections;"

@@ -19,9 +19,9 @@ def frame(errors, *, inputs=("own",), layers=(1,), n_images=100, constant=50.0):
         {
             "method": method, "inputs": inputs, "layer": layer, "seed": seed, "iteration": iteration,
             "mean_field": error, "sampled": 3 * error, "mean_field_ratio": error / constant,
-            "sampled_ratio": 3 * error / constant, "test_mean_field_ratio": 2 * error / constant,
-            "test_sampled_ratio": 5 * error / constant, "evaluations": 0, "passes": 2 * iteration, "products": 0,
-            "seconds": iteration + seed, "n_visible": 4, "n_hidden": 2, "n_var": 14, "n_images": n_images,
+            "sampled_ratio": 3 * error / constant, "test_mean_field": 2 * error, "test_sampled": 5 * error,
+            "evaluations": 0, "passes": 2 * iteration, "products": 0, "seconds": iteration + seed,
+            "n_visible": 4, "n_hidden": 2, "n_var": 14, "n_images": n_images, "n_test_images": 20,
             "input_std": 0.1 * layer,
         }
         for inputs in inputs for layer in layers for method, runs in errors.items()
@@ -49,61 +49,43 @@ def output(study, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_bands_of_few_runs_reach_from_the_smallest_to_the_largest():
-    table = frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 6.0]], "lea-mvd": [[8.0, 8.0]] * 3}, layers=(1, 2))
-    bands = comparison.bands(table, "mean_field")
-    assert len(bands) == 2 * 2 * 2
-    row = bands.query("method == 'cd' and layer == 2 and iteration == 1").iloc[0]
-    assert row[["low", "mean", "high", "passes", "seconds"]].tolist() == [1.0, 3.0, 6.0, 2.0, 2.0]
-    assert list(bands["method"].unique()) == ["cd", "lea-mvd"]
-    assert comparison.bands(table, "sampled")["high"].max() == 27.0
+def test_what_is_read_is_per_10000_images_of_its_own_kind():
+    table = frame({"cd": [[9.0, 1.0]]}, n_images=100)
+    assert comparison.scaled(table, "mean_field").tolist() == [900.0, 100.0]
+    assert comparison.scaled(table, "sampled").tolist() == [2700.0, 300.0]
+    assert comparison.scaled(table, "test_mean_field").tolist() == [9000.0, 1000.0]  # of 20 images
+    assert comparison.scaled(table, "test_sampled").tolist() == [22500.0, 2500.0]
+    assert comparison.scaled(table, "mean_field_ratio").tolist() == table["mean_field_ratio"].tolist()
+    assert comparison.runs(table, "test_mean_field")["value"].tolist() == [9000.0, 1000.0]
 
 
-@pytest.mark.parametrize("n", [5, 7])
-def test_bands_of_five_runs_and_more_are_interquartile_ranges(n):
-    errors = np.random.default_rng(1).random((n, 2))
-    bands = comparison.bands(frame({"cd": errors.tolist()}), "mean_field")
-    for iteration, row in bands.iterrows():
-        assert row["low"] == pytest.approx(np.quantile(errors[:, iteration], 0.25))
-        assert row["high"] == pytest.approx(np.quantile(errors[:, iteration], 0.75))
-        assert row["mean"] == pytest.approx(errors[:, iteration].mean())
-
-
-def test_label_says_which_band(study):
-    data = studies.images(study)
-    labels = [
-        comparison.label(dataclasses.replace(study, seeds=tuple(range(n))), data) for n in (1, 4, 5)
-    ]  # fmt: skip
-    assert labels[0] == "scikit-learn digits, 60 images of 7 x 7, 1 run"
-    assert labels[1].endswith("4 runs (line: mean, band: smallest to largest)")
-    assert labels[2].endswith("5 runs (line: mean, band: quartiles)")
+def test_label_says_what_was_run(study):
+    one, four = (dataclasses.replace(study, seeds=tuple(range(n))) for n in (1, 4))
+    table = frame({"cd": [[1.0]]}, n_images=60_000)
+    assert comparison.label(one, "some digits", table) == "some digits, 60,000 images of 7 x 7, 1 run"
+    assert comparison.label(four, "MNIST", table).endswith("of 7 x 7, 4 runs")
 
 
 def test_setting_says_what_was_run(study):
-    rows = comparison.setting(study, studies.images(study))["value"]
+    rows = comparison.setting(study, "MNIST", frame({"cd": [[1.0]]}, n_images=60))["value"]
     values = rows.drop("methods").to_dict()
-    assert (values["data set"], values["training images"], values["pixels"]) == ("scikit-learn digits", "60", "7 x 7")
+    assert (values["data set"], values["training images"], values["pixels"]) == ("MNIST", "60", "7 x 7")
+    assert values["test images"] == "20"
     assert (values["layers"], values["variables"]) == ("49-6-5", "349, 41")
     assert (values["n_gen"], values["population_size"], values["n_elite"]) == (2, 8, 2)
     assert (values["backend"], values["seeds"]) == ("numpy on cpu in float64", "3, 4")
     assert rows["methods"].tolist() == ["cd", "lea-mvd", "cma-es"]
 
 
-def test_the_smaller_study_has_the_same_budget(study):
-    small = comparison.smaller(dataclasses.replace(study, side=28, layers=(500, 500)))
-    assert (small.side, small.layers, small.inputs) == (7, (30, 30), ("own",))
-    assert (small.training, small.reading, small.seeds) == (study.training, study.reading, study.seeds)
-    assert (small.methods, small.n_images, small.dataset) == (study.methods, study.n_images, study.dataset)
-
-
-def test_summary_is_of_the_last_iteration_and_per_image(study, output):
+def test_summary_is_of_the_last_iteration_and_per_10000_images(study, output):
     table = records.run(study, output)
     row = comparison.summary(table).loc[("own", 1, "lea-mvd")]
     V = studies.images(study).train
     last = table.query("inputs == 'own' and layer == 1 and method == 'lea-mvd' and iteration == 2")
-    assert row["constant"] == pytest.approx(constant_baseline(V) / 60)
-    assert row["mean-field"] == pytest.approx(np.median(last["mean_field"]) / 60)
-    assert row["sampled ratio"] == pytest.approx(np.median(last["sampled"]) / constant_baseline(V))
+    assert row["constant"] == pytest.approx(constant_baseline(V) / 60 * 1e4)
+    assert row["mean-field"] == pytest.approx(last["mean_field"].mean() / 60 * 1e4)
+    assert row["test mean-field"] == pytest.approx(last["test_mean_field"].mean() / 360 * 1e4)
+    assert row["sampled ratio"] == pytest.approx(last["sampled"].mean() / constant_baseline(V))
     assert row["input std"] == pytest.approx(V.std(axis=0).mean())
     assert (comparison.final(table)["iteration"] == 2).all()
 
@@ -117,21 +99,88 @@ def test_the_last_iteration_is_that_of_each_run():
     )
 
 
-def test_summary_takes_medians():
-    """Of runs that lie asymmetrically: their mean is another number."""
+def test_summary_takes_means():
+    """Of runs that lie asymmetrically: their median is another number."""
     row = comparison.summary(frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]})).loc[("own", 1, "cd")]
-    assert (row["mean-field"], row["sampled"]) == pytest.approx((0.02, 0.06))
-    assert (row["mean-field ratio"], row["sampled ratio"]) == pytest.approx((0.04, 0.12))
-    assert (row["test mean-field ratio"], row["test sampled ratio"]) == pytest.approx((0.08, 0.2))
+    assert (row["mean-field"], row["sampled"]) == pytest.approx((3_400, 10_200))
+    assert (row["test mean-field"], row["test sampled"]) == pytest.approx((34_000, 85_000))
+    assert (row["mean-field ratio"], row["sampled ratio"]) == pytest.approx((0.68, 2.04))
 
 
-def test_prose_quotes_medians_of_the_first_inputs():
+def test_prose_quotes_means_by_inputs_method_and_layer():
     table = frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]}, inputs=("own", "shared"), layers=(1, 2, 3))
     table.loc[table["inputs"] == "shared", "mean_field_ratio"] *= 7
     values = comparison.quoted(table)
-    assert (values["cd-1-ratio"], values["cd-3-test"], values["cd-3-std"]) == pytest.approx((0.04, 0.08, 0.3))
-    assert np.isnan([values[f"lea-mvd-{layer}-{name}"] for layer in (1, 3) for name in ("ratio", "test", "std")]).all()
-    assert len(values) == 12
+    names = ("error", "test", "sampled", "ratio", "sampled-ratio", "std")
+    assert [values[f"cd-3-{name}"] for name in names] == pytest.approx([3_400, 34_000, 10_200, 0.68, 2.04, 0.3])
+    assert values["shared-cd-2-ratio"] == pytest.approx(4.76)
+    assert len(values) == 2 * 3 * len(names)
+    assert comparison.quoted(table[table["inputs"] == "shared"])["cd-2-ratio"] == pytest.approx(4.76)
+
+
+def counted(**columns):
+    """Records of one layer, 784-500, in which cd ends after 3 epochs and lea-mvd after 3 generations of 10."""
+    rows = [
+        {"method": method, "inputs": "own", "layer": 1, "seed": seed, "iteration": i, "n_visible": 784, "n_hidden": 500,
+         "n_images": 100, "n_test_images": 20, "evaluations": e, "passes": p, "mean_field": error + seed}
+        for method, steps in {
+            "cd": [(0, 0, 90.0), (0, 1, 50.0), (0, 2, 40.0), (0, 3, 30.0)],
+            "lea-mvd": [(0, 1, 50.0), (10, 11, 45.0), (20, 21, 35.0), (30, 31, 20.0)],
+        }.items() for seed in (0, 2) for i, (e, p, error) in enumerate(steps)
+    ]  # fmt: skip
+    return pd.DataFrame(rows).assign(**columns)
+
+
+def bench(sizes, epochs):
+    """The bench's tables where an evaluation of one image takes v h nanoseconds, and an epoch so many times that."""
+    objectives = [
+        {"n_visible": v, "n_hidden": h, "backend": backend, "precision": "float32", "threads": threads,
+         "n_images": 1000, "population_size": 24, "status": "ok", "seconds": 1e-9 * v * h * 24_000 * factor}
+        for v, h in sizes for backend, threads, factor in (("numpy", 2, 0.5), ("numpy", 1, 1.0), ("torch", 1, 0.1))
+    ]  # fmt: skip
+    training = [
+        {"trainer": trainer, "threads": threads, "n_visible": v, "n_hidden": h, "n_images": 500,
+         "seconds": 1e-9 * v * h * 500 * ratio * factor}
+        for (v, h), ratio in epochs.items()
+        for trainer, threads, factor in (("scikit-learn", 1, 9.0), ("leamvd", 1, 1.0), ("leamvd", 2, 0.5))
+    ]  # fmt: skip
+    return pd.DataFrame(objectives), pd.DataFrame(training)
+
+
+def test_seconds_are_counts_times_the_benchs():
+    table = comparison.timed(counted(), *bench([(784, 500), (49, 30)], {(784, 500): 3.0, (49, 30): 12.0}))
+    one = 1e-9 * 784 * 500 * 100  # an evaluation of all images
+    assert table.query("method == 'cd' and seed == 0")["seconds"].to_numpy() == pytest.approx(
+        [0, 3 * one, 6 * one, 9 * one]
+    )
+    assert table.query("method == 'lea-mvd' and seed == 2")["seconds"].to_numpy() == pytest.approx(
+        [3 * one, 13 * one, 23 * one, 33 * one]
+    )
+    small = counted(n_visible=49, n_hidden=30)
+    epochs = comparison.timed(small, *bench([(784, 500), (49, 30)], {(784, 500): 3.0, (49, 30): 12.0}))["seconds"]
+    assert epochs[3] == pytest.approx(3 * 12 * 1e-9 * 49 * 30 * 100)
+
+
+def test_seconds_between_the_benchs_sizes():
+    """The geometric mean of two sizes has that of their seconds; a ratio that was measured once holds everywhere."""
+    between = counted(n_visible=70, n_hidden=14)  # 980 = sqrt(49 * 30 * 49 * 40 / 3)
+    sizes = [(49, 30), (98, 20 / 3)]
+    twice = comparison.timed(between, *bench(sizes, {(49, 30): 12.0, (98, 20 / 3): 3.0}))["seconds"]
+    assert twice[3] == pytest.approx(3 * 6 * 1e-9 * 980 * 100)
+    once = comparison.timed(between, *bench(sizes, {(784, 500): 5.0}))["seconds"]
+    far = bench(sizes, {(98, 20 / 3): 5.0})
+    assert comparison.timed(between, *far)["seconds"][3] == pytest.approx(3 * 5 * 1e-9 * 980 * 100)
+    assert once.is_monotonic_increasing or (once >= 0).all()
+
+
+def test_at_equal_work_each_run_stops_at_what_all_have_spent():
+    table = counted(seconds=[0, 3, 6, 9] * 2 + [3, 8, 13, 18] * 2)
+    errors = comparison.equal(table).loc[("own", 1)]
+    assert errors.loc["iteration"].tolist() == [3_100.0, 2_100.0]
+    assert errors.loc["passes"].tolist() == [3_100.0, 5_100.0], "one pass of three: the start solution"
+    assert errors.loc["seconds"].tolist() == [3_100.0, 4_600.0], "the first generation ends before nine seconds"
+    assert list(errors.columns) == ["cd", "lea-mvd"]
+    assert len(comparison.at_equal(table, "passes")) == 4
 
 
 def test_compare_pairs_runs_by_seed():
@@ -238,37 +287,6 @@ def test_decompositions_are_those_that_pycma_makes(study):
             X = strategy.ask()
             strategy.tell(X, [float((x**2).sum()) for x in X])
         assert strategy.sm.count_eigen == row["decompositions"]
-
-
-def test_reconstructions_are_of_test_images_by_one_layer_and_by_all(study, output):
-    data = studies.images(study)
-    rows = comparison.reconstructions(study, output, data)
-    names = ["original", *(f"{m}, {d}" for m in ("cd", "lea-mvd", "cma-es") for d in ("RBM 1", "all 2"))]
-    assert list(rows) == names
-    assert all(V.shape == (10, 7, 7) for V in rows.values())
-    labels = [data.test_labels[(data.test == V.ravel()).all(axis=1)][0] for V in rows["original"]]
-    assert labels == list(range(10))
-    first, second = records.stack(study, output, "lea-mvd", 3, 2)
-    V = rows["original"].reshape(10, -1)
-    assert np.array_equal(rows["lea-mvd, RBM 1"].reshape(10, -1), first.reconstruct(V))
-    top = second.hidden_given_visible(first.hidden_given_visible(V))
-    both = first.visible_given_hidden(second.visible_given_hidden(top))
-    assert np.array_equal(rows["lea-mvd, all 2"].reshape(10, -1), both)
-
-
-def test_without_own_inputs_only_the_first_layer_reconstructs(study, tmp_path):
-    shared = dataclasses.replace(study, inputs=("shared",), methods=("lea-mvd",))
-    records.run(shared, tmp_path)
-    rows = comparison.reconstructions(shared, tmp_path, studies.images(shared))
-    assert list(rows) == ["original", "lea-mvd, RBM 1"]
-
-
-def test_filters_are_columns_of_the_weights(study, output):
-    rows = comparison.filters(study, output, studies.images(study))
-    W = records.stack(study, output, "cd", 3, 1)[0].W
-    assert list(rows) == ["cd", "lea-mvd", "cma-es"]
-    for unit, picture in enumerate(rows["cd"]):
-        assert np.allclose(picture.ravel(), W[:, unit] / abs(W).max(), rtol=1e-12)
 
 
 def test_pasted_numbers_have_six_digits():

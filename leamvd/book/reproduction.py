@@ -45,13 +45,13 @@ def refused(section: Section, error: Exception) -> ParameterError:
 
 
 def studies_of(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
-    """Return the studies whose records a section shows."""
+    """Return the studies that a section runs: one, or none."""
     if section.name not in STUDIED:
         return []
-    from leamvd.paper import comparison, studies
+    from leamvd.paper import reruns
 
-    study = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
-    return [study, comparison.smaller(study)] if section.name == "mnist-28x28" else [study]
+    about = {"section": section.name, "parameters": parameters}
+    return [reruns.section_study(about)]
 
 
 def compute(

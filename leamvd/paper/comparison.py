@@ -1,23 +1,18 @@
-"""What a study's records say: tables, comparisons of methods, what each method needs, and pictures."""
+"""What a study's records say: tables, comparisons of methods, and what each method needs."""
 
-import dataclasses
 import time
 import tracemalloc
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise, product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd.networks import dbn
 from leamvd.networks.rbm import n_parameters
-from leamvd.paper import records, studies
-from leamvd.paper.datasets import Dataset
+from leamvd.paper import studies
 
 MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}
 """The errors of item E2, and what they are called."""
@@ -29,27 +24,35 @@ _RUN = ["inputs", "layer", "method", "seed"]
 _GROUP = ["inputs", "layer", "method"]
 
 
+BUDGETS = ("iteration", "passes", "seconds")
+"""Columns of records that count work (item E10)."""
+
+_NAMES = {
+    "error": "mean_field", "test": "test_mean_field", "sampled": "sampled", "ratio": "mean_field_ratio",
+    "sampled-ratio": "sampled_ratio", "std": "input_std",
+}  # fmt: skip
+"""Of what prose quotes, and the columns."""
+
 # ---- what was run
 
 
-def label(study: studies.Study, data: Dataset) -> str:
-    """Return the line that stands above every figure: the data set, its size, and the number of runs."""
-    n = len(study.seeds)
-    band = "" if n == 1 else f" (line: mean, band: {'smallest to largest' if n < 5 else 'quartiles'})"
-    return f"{data.name}, {len(data.train):,} images of {data.side} x {data.side}, {n} run{'s'[: n > 1]}{band}"
+def label(study: studies.Study, name: str, table: pd.DataFrame) -> str:
+    """Return the line that stands above every figure: the data set's name, its size, and the number of runs."""
+    n, side = len(study.seeds), study.side
+    return f"{name}, {table['n_images'].iloc[0]:,} images of {side} x {side}, {n} run{'s'[: n > 1]}"
 
 
-def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
+def setting(study: studies.Study, name: str, table: pd.DataFrame) -> pd.DataFrame:
     """Return what the study compares on what, in one column, "value": a row for each setting and for each method."""
     training, reading = study.training, study.reading
     backend, device, precision = training.computation
     values = {
-        "data set": data.name,
-        "training images": f"{len(data.train):,}",
-        "test images": f"{len(data.test):,}",
-        "pixels": f"{data.side} x {data.side}",
+        "data set": name,
+        "training images": f"{table['n_images'].iloc[0]:,}",
+        "test images": f"{table['n_test_images'].iloc[0]:,}",
+        "pixels": f"{study.side} x {study.side}",
         "binarize": study.binarize,
-        "layers": "-".join(map(str, [data.side**2, *study.layers])),
+        "layers": "-".join(map(str, [study.side**2, *study.layers])),
         "variables": ", ".join(f"{n:,}" for n in _variables(study)),
         "methods": study.methods,
         "n_gen": reading.n_gen,
@@ -68,36 +71,19 @@ def setting(study: studies.Study, data: Dataset) -> pd.DataFrame:
     return pd.Series(values, name="value", dtype=object).explode().to_frame()
 
 
-def smaller(study: studies.Study) -> studies.Study:
-    """Return the study of 7 x 7 pixels with the same budget, on the first kind of inputs, for the claim C9."""
-    layers = studies.STUDIES["mnist-7x7", "paper"].layers[: len(study.layers)]
-    return dataclasses.replace(study, side=7, layers=layers, inputs=study.inputs[:1])
-
-
 # ---- tables
 
 
-def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the mean of a measure over runs and a band around it, by kind of inputs, layer, method and iteration.
+def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
+    """Return a column of records for reading: an error per 10,000 images, everything else as it is."""
+    if measure.removeprefix("test_") not in MEASURES:
+        return table[measure]
+    return 1e4 * table[measure] / table["n_test_images" if measure.startswith("test_") else "n_images"]
 
-    Parameters
-    ----------
-    table : DataFrame
-        Records.
-    measure : str
-        One of their columns.
 
-    Returns
-    -------
-    DataFrame
-        Columns inputs, layer, method, iteration, passes, seconds (means), mean, and low and high: the ends of the
-        interquartile range, or of fewer than five runs the smallest and the largest.
-    """
-    tail = 0.0 if table["seed"].nunique() < 5 else 0.25
-    groups = table.groupby([*_GROUP, "iteration"], sort=False)
-    columns = {name: groups[name].mean() for name in ("passes", "seconds")}
-    ends = {name: groups[measure].quantile(q) for name, q in (("low", tail), ("high", 1 - tail))}
-    return pd.DataFrame(columns | {"mean": groups[measure].mean()} | ends).reset_index()
+def runs(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return a measure over every run, see `values`: inputs, layer, method, seed, iteration, and the value."""
+    return table[[*_RUN, "iteration"]].assign(value=scaled(table, measure))
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
@@ -107,43 +93,105 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return medians over runs, at the last iteration of each method, layer and kind of inputs.
+    """Return means over runs, at the last iteration of each method, layer and kind of inputs.
 
-    The columns: the mean standard deviation of the layer's inputs; per image, the error of the constant image (their
-    mean) and both measures of the error; both measures as ratios to the constant image's, on training images and on
-    test images. A ratio above 1 is worse than having learned nothing but the mean.
+    The columns: the mean standard deviation of the layer's inputs; per 10,000 images, the error of the constant image
+    (their mean) and both measures of the error, on training and on test images; and both measures on training images
+    as ratios to the constant image's. A ratio above 1 is worse than having learned nothing but the mean.
     """
     last = final(table)
-    per_image = last[list(MEASURES)].div(last["n_images"], axis=0)
     columns = {
         "input std": last["input_std"],
-        "constant": per_image["mean_field"] / last["mean_field_ratio"],
-        "mean-field": per_image["mean_field"],
-        "sampled": per_image["sampled"],
+        "constant": scaled(last, "mean_field") / last["mean_field_ratio"],
+        "mean-field": scaled(last, "mean_field"),
+        "test mean-field": scaled(last, "test_mean_field"),
+        "sampled": scaled(last, "sampled"),
+        "test sampled": scaled(last, "test_sampled"),
         "mean-field ratio": last["mean_field_ratio"],
         "sampled ratio": last["sampled_ratio"],
-        "test mean-field ratio": last["test_mean_field_ratio"],
-        "test sampled ratio": last["test_sampled_ratio"],
     }
-    return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).median()
+    return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).mean()
+
+
+def at_equal(table: pd.DataFrame, budget: str) -> pd.DataFrame:
+    """Return the last iteration of every run within what all methods of its layer and inputs have spent.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    budget : {"iteration", "passes", "seconds"}
+        What is spent.
+    """
+    spent = table.groupby(_GROUP)[budget].transform("max")
+    least = spent.groupby([table["inputs"], table["layer"]]).transform("min")
+    return final(table[table[budget] <= least])
+
+
+def equal(table: pd.DataFrame) -> pd.DataFrame:
+    """Return mean-field errors per 10,000 images after equal iterations, passes and seconds, means over runs.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of inputs, layer and budget, a column for each method.
+    """
+    ends = {budget: at_equal(table, budget) for budget in BUDGETS}
+    both = pd.concat([end.assign(equal=budget, error=scaled(end, "mean_field")) for budget, end in ends.items()])
+    means = both.groupby(["inputs", "layer", "equal", "method"], sort=False)["error"].mean()
+    return means.unstack(sort=False).rename_axis(columns=None)[list(table["method"].unique())]
+
+
+def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame) -> pd.DataFrame:
+    """Return records whose seconds are counts of evaluations and epochs times what the bench measured of each.
+
+    The bench's numbers are those of one thread and float32. For a layer between its sizes v h an evaluation is
+    interpolated, in logarithms, and so is the ratio of an epoch to an evaluation; beyond them both stay as they are.
+    What an optimizer needs for itself is not among the seconds.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    objectives, training : DataFrame
+        Of the bench, see `leamvd.bench.networks.COLUMNS`.
+    """
+    own = objectives.query("backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'")
+    epochs = training.query("trainer == 'leamvd' and threads == 1")
+    sizes, seconds = _per_image(own, own["seconds"] / own["population_size"])
+    trained, epoch_seconds = _per_image(epochs, epochs["seconds"])
+    size = np.log(table["n_visible"] * table["n_hidden"])
+    evaluation = np.exp(np.interp(size, sizes, seconds))
+    epoch = evaluation * np.exp(np.interp(size, trained, epoch_seconds - np.interp(trained, sizes, seconds)))
+    work = table["evaluations"] * evaluation + (table["passes"] - table["evaluations"]) * epoch
+    return table.assign(seconds=table["n_images"] * work)
+
+
+def _per_image(rows: pd.DataFrame, seconds: pd.Series) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logarithms of v h, in ascending order, and of the seconds for one image."""
+    size = np.log((rows["n_visible"] * rows["n_hidden"]).to_numpy(dtype=float))
+    order = np.argsort(size)
+    return size[order], np.log((seconds / rows["n_images"]).to_numpy(dtype=float))[order]
 
 
 def quoted(table: pd.DataFrame) -> dict[str, float]:
-    """Return the medians that prose quotes, with the first kind of inputs, NaN for what was not run.
+    """Return the means over runs, at their last iterations, that prose may quote.
 
     Returns
     -------
     dict of str to float
-        "cd-3-ratio" is the mean-field ratio of contrastive divergence in RBM 3, "cd-3-test" that of the test images,
-        "cd-3-std" the standard deviation of its inputs; likewise "lea-mvd-3-ratio" and so on, and RBM 1.
+        "cd-3-error" is the mean-field error per 10,000 training images of contrastive divergence in RBM 3 on the first
+        kind of inputs, "cd-3-test" that on test images, "cd-3-sampled" the sampled error, "cd-3-ratio" and
+        "cd-3-sampled-ratio" the ratios to the constant image, "cd-3-std" the standard deviation of its inputs; likewise
+        other methods and layers, and "shared-cd-3-error" and so on, on shared inputs.
     """
-    rows = summary(table[table["inputs"] == table["inputs"].iloc[0]]).droplevel("inputs")
-    rows = rows.reindex(pd.MultiIndex.from_product([(1, 3), ("cd", "lea-mvd")], names=rows.index.names))
-    columns = {"ratio": "mean-field ratio", "test": "test mean-field ratio", "std": "input std"}
-    return {
-        f"{method}-{layer}-{name}": six_digits(rows.loc[(layer, method), column])
-        for (layer, method), (name, column) in product(rows.index, columns.items())
-    }
+    last = final(table)
+    found = {}
+    for (inputs, layer, method), rows in last.groupby(_GROUP, sort=False):
+        prefix = "" if inputs == last["inputs"].iloc[0] else f"{inputs}-"
+        for name, column in _NAMES.items():
+            found[f"{prefix}{method}-{layer}-{name}"] = six_digits(scaled(rows, column).mean())
+    return found
 
 
 def compare(table: pd.DataFrame, method: str, baseline: str, measure: str = "mean_field") -> pd.DataFrame:
@@ -289,39 +337,6 @@ def _generations(study: studies.Study, method: str, n: int) -> list[float]:
         opt.tell(X, values[: len(X)])
         seconds.append(time.perf_counter() - start)
     return seconds
-
-
-# ---- pictures
-
-
-def reconstructions(study: studies.Study, output: str | Path, data: Dataset) -> dict[str, NDArray[Any]]:
-    """Return test images, one of each class, and what the layers of the first seed, on own inputs, leave of them.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (classes, side, side)
-        The originals, then for each method what comes back from the first layer, and from the whole stack.
-    """
-    chosen = np.unique(data.test_labels, return_index=True)[1][:10]
-    rows = {"original": data.test[chosen]}
-    depths = sorted({1, len(study.layers)} if "own" in study.inputs else {1})
-    for method, depth in product(study.methods, depths):
-        name = f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
-        rows[name] = dbn.reconstruct(records.stack(study, output, method, study.seeds[0], depth), rows["original"])
-    return {name: V.reshape(-1, data.side, data.side) for name, V in rows.items()}
-
-
-def filters(study: studies.Study, output: str | Path, data: Dataset) -> dict[str, NDArray[Any]]:
-    """Return the weights of the first ten hidden units of the first layer as images, shape (10, side, side) a method.
-
-    They are divided by the largest absolute weight among them.
-    """
-    rows = {}
-    for method in study.methods:
-        (rbm,) = records.stack(study, output, method, study.seeds[0], 1)
-        W = rbm.W[:, :10].T
-        rows[method] = (W / np.abs(W).max()).reshape(-1, data.side, data.side)
-    return rows
 
 
 # ---- how costs grow

@@ -1,13 +1,13 @@
-"""Final errors with 95 % intervals: of one run, and of two, paired over the seeds that they share."""
+"""Errors with 95 % intervals: over a run, at its end, and of two runs, paired over the seeds that they share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd.paper.comparison import MEASURES, final, number
+from leamvd.paper.comparison import MEASURES, final, number, scaled
 
 CELL = ["inputs", "layer", "method"]
 """What tells one group of seeds from another in records."""
@@ -29,13 +29,38 @@ def welch(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, float,
     return float(low), float(y.mean() - x.mean()), float(high)
 
 
-def errors(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors per image at the last iteration: means over seeds and their 95 % intervals.
+def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return the mean of a measure over runs, with its 95 % interval, by inputs, layer, method and iteration.
 
     Parameters
     ----------
     table : DataFrame
         Records.
+    measure : str
+        One of their columns; errors are per 10,000 images.
+
+    Returns
+    -------
+    DataFrame
+        Columns inputs, layer, method, iteration, passes, seconds (means), and mean, low and high; where there is one
+        run both ends are its value.
+    """
+    groups = table.assign(value=scaled(table, measure)).groupby([*CELL, "iteration"], sort=False)
+    n, mean, std = groups["value"].count(), groups["value"].mean(), groups["value"].std()
+    half = std.mul(stats.t.ppf(0.975, n - 1)).div(np.sqrt(n)).fillna(0.0)
+    columns = {name: groups[name].mean() for name in ("passes", "seconds")}
+    return pd.DataFrame(columns | {"mean": mean, "low": mean - half, "high": mean + half}).reset_index()
+
+
+def errors(table: pd.DataFrame, measures: Sequence[str] = tuple(MEASURES)) -> pd.DataFrame:
+    """Return measures at the last iteration, errors per 10,000 images: means over seeds and their 95 % intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    measures : sequence of str
+        Which of their columns.
 
     Returns
     -------
@@ -43,16 +68,15 @@ def errors(table: pd.DataFrame) -> pd.DataFrame:
         A row for each measure, kind of inputs, layer and method: measure, inputs, layer, method, runs, mean, low, high.
     """
     last, rows = final(table), []
-    for measure in MEASURES:
-        per_image = last[measure] / last["n_images"]
-        for cell, values in per_image.groupby([last[name] for name in CELL], sort=False):
-            low, mean, high = interval(values.to_numpy())
-            rows.append((measure, *cell, len(values), mean, low, high))
+    for measure in measures:
+        for cell, ends in scaled(last, measure).groupby([last[name] for name in CELL], sort=False):
+            low, mean, high = interval(ends.to_numpy())
+            rows.append((measure, *cell, len(ends), mean, low, high))
     return pd.DataFrame(rows, columns=["measure", *CELL, "runs", "mean", "low", "high"])
 
 
 def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Compare the final errors per image of two runs.
+    """Compare the final errors of two runs, of as many images each.
 
     Parameters
     ----------

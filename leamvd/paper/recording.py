@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leamvd.paper import comparison, records, reruns
-from leamvd.paper.datasets import Dataset
+from leamvd.paper import pictures, records, reruns
 from leamvd.paper.store import Store
-from leamvd.paper.studies import Study, images
+from leamvd.paper.studies import images
 
 RUNS, PICTURES, PROVENANCE = "runs.csv.xz", "pictures.npz", "provenance.json"
 """Files of a recorded study."""
@@ -74,9 +74,9 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
         addresses = {unit.name: at.name for unit, at in records.addresses(study, data).items()}
         if addresses != known["units"]:
             raise ValueError(f"{folder} must be run again (--from): other code, versions or data computed it")
-        pictures = _pictures(study, data, store.folder.parent)
+        shown = _packed(pictures.pictures(study, store.folder.parent, data))
     table = reruns.table(known, stored).to_csv(index=False)
-    content = {RUNS: lzma.compress(table.encode(), preset=9), PICTURES: pictures}
+    content = {RUNS: lzma.compress(table.encode(), preset=9), PICTURES: shown}
     given = {name: about[name] for name in ("section", "parameters", "readings")}
     known = given | {name: value for name, value in known.items() if name != "units"}
     known |= {"sha256": {name: hashlib.sha256(file).hexdigest() for name, file in content.items()}}
@@ -86,15 +86,9 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
     return place
 
 
-def _pictures(study: Study, data: Dataset, output: Path) -> bytes:
-    """Return what the first RBMs have learned and what whole stacks make of ten digits, as arrays of gray levels."""
-    shades = {
-        f"filters/{method}": (images + 1) / 2  # of [-1, 1]
-        for method, images in comparison.filters(study, output, data).items()
-    } | {f"reconstructions/{name}": images for name, images in comparison.reconstructions(study, output, data).items()}
+def _packed(arrays: Mapping[str, NDArray[np.uint8]]) -> bytes:
     file = io.BytesIO()
-    gray: dict[str, Any] = {name: np.rint(255 * images).astype(np.uint8) for name, images in shades.items()}
-    np.savez_compressed(file, **gray)
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 

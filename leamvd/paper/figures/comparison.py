@@ -1,15 +1,16 @@
-"""Figures of the sections on reconstruction: errors over the run and of several runs, images, filters."""
+"""Figures of the sections on reconstruction: errors over the run and at its end, work, images, filters."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, STYLES, logarithmic, new, plain
+from leamvd.paper.figures.style import COLORS, logarithmic, look, new, plain
 
 LABELS = {
     "iteration": "epoch or generation",
@@ -21,35 +22,135 @@ LABELS = {
 """Of axes and rows, by the names in the records."""
 
 
-def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration", constant: bool = False) -> Figure:
+def errors(
+    bands: pd.DataFrame,
+    title: str,
+    ylabel: str,
+    *,
+    runs: pd.DataFrame | None = None,
+    printed: Mapping[tuple[str, int], float] = MappingProxyType({}),
+    constant: bool = False,
+) -> Figure:
     """Plot a measure over the run, on a logarithmic scale: a row for each kind of inputs, a column for each layer.
+
+    Lines begin with the first iteration: what contrastive divergence starts from is random, and off any scale.
 
     Parameters
     ----------
     bands : DataFrame
-        Of `leamvd.paper.comparison.bands`.
+        Of `leamvd.paper.intervals.bands`.
     title : str
         Names the data set.
     ylabel : str
         The measure and its unit.
-    x : {"iteration", "passes", "seconds"}
-        The horizontal axis; seconds on a logarithmic scale, passes on one that is linear below 1.
+    runs : DataFrame, optional
+        Of `leamvd.paper.comparison.runs`, drawn thin behind the means.
+    printed : mapping of (str, int) to float
+        Numbers that the paper prints, by method and layer: labeled lines, where inputs are its own.
     constant : bool
         Draw a line at 1, the ratio of the constant image.
     """
     kinds, layers = list(bands["inputs"].unique()), sorted(bands["layer"].unique())
-    width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(kinds)
-    figure, axes = new(len(kinds), len(layers), width=width, height=height, sharex=x != "seconds")
+    figure, axes = _grid(len(kinds), len(layers), sharex=True)
+    bands, runs = _since_first(bands), None if runs is None else _since_first(runs)
     for (kind, layer), cell in bands.groupby(["inputs", "layer"], sort=False):
         ax = axes[kinds.index(str(kind)), layers.index(layer)]
+        if runs is not None:
+            _thin(ax, runs[(runs["inputs"] == kind) & (runs["layer"] == layer)])
         for method, line in cell.groupby("method", sort=False):
-            _band(ax, line, x, str(method))
+            _band(ax, line, "iteration", str(method))
+        for (method, at), value in printed.items():
+            if (kind, layer) == ("own", at) and method in set(cell["method"]):
+                _printed(ax, method, value)
         if constant:
             ax.axhline(1.0, color="black", linewidth=0.8)
         ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}", fontsize="medium")
-        _scales(ax, x)
-    for ax in axes[-1]:
-        ax.set_xlabel(LABELS[x])
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        _logarithmic(ax)
+    return _named(figure, axes, [LABELS["iteration"]] * len(layers), title, ylabel)
+
+
+def work(bands: pd.DataFrame, title: str, ylabel: str) -> Figure:
+    """Plot a measure on one kind of inputs against iterations, passes and seconds (item E10): a row for each layer.
+
+    Parameters are as for `errors`, and lines begin with the first iteration; passes and seconds are on logarithmic
+    scales.
+    """
+    layers, budgets = sorted(bands["layer"].unique()), ("iteration", "passes", "seconds")
+    figure, axes = _grid(len(layers), len(budgets), sharey="row")
+    for (layer, method), line in _since_first(bands).groupby(["layer", "method"], sort=False):
+        for ax, budget in zip(axes[layers.index(layer)], budgets, strict=True):
+            _band(ax, line, budget, str(method))
+            ax.set_title(f"RBM {layer}, {LABELS[str(line['inputs'].iloc[0])]}", fontsize="medium")
+            _logarithmic(ax)
+            if budget != "iteration":
+                ax.set_xscale("log")
+                ax.xaxis.set_minor_formatter(NullFormatter())
+    return _named(figure, axes, [LABELS[budget] for budget in budgets], title, ylabel)
+
+
+def ends(errors: pd.DataFrame, runs: Mapping[str, pd.DataFrame], title: str, xlabel: str) -> Figure:
+    """Plot final errors of all methods, with their intervals: a row for each kind of inputs, a column for each layer.
+
+    Parameters
+    ----------
+    errors : DataFrame
+        Of `leamvd.paper.intervals.errors`.
+    runs : mapping of str to DataFrame
+        Of `leamvd.paper.comparison.runs`, for each measure in `errors`: the last iterations, drawn behind them.
+    title, xlabel : str
+        The data set; the measure and its unit.
+    """
+    kinds, layers, methods = (list(errors[name].unique()) for name in ("inputs", "layer", "method"))
+    figure, axes = _grid(len(kinds), len(layers), height=0.25 * len(methods) + 0.5, sharey=True)
+    for (kind, layer), panel in errors.groupby(["inputs", "layer"], sort=False):
+        ax = axes[kinds.index(str(kind)), layers.index(layer)]
+        for i, (measure, points) in enumerate(panel.groupby("measure", sort=False)):
+            dots = runs[str(measure)]
+            dots = dots[(dots["inputs"] == kind) & (dots["layer"] == layer)]
+            shift = 0.3 * (i - 0.5 * (len(runs) - 1))
+            ax.plot(dots["value"], dots["method"].map(methods.index) + shift, "|", color="black", alpha=0.25)
+            _points(ax, points, points["method"].map(methods.index) + shift, filled=i == 0)
+        ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}", fontsize="medium")
+        ax.set_yticks(range(len(methods)), [plain(str(method)) for method in methods])
+        ax.set_ylim(len(methods) - 0.5, -0.5)
+        _logarithmic(ax, "x")
+        ax.tick_params(axis="x", labelrotation=45, labelsize="small")
+    figure.supxlabel(xlabel, fontsize="medium")
+    figure.suptitle(title, fontsize="medium", wrap=True)
+    return figure
+
+
+def input_std(errors: pd.DataFrame, title: str) -> Figure:
+    """Plot the standard deviation of each layer's inputs, a line for each method.
+
+    Parameters
+    ----------
+    errors : DataFrame
+        Of `leamvd.paper.intervals.errors`, of the measure "input_std" on one kind of inputs.
+    title : str
+        Names the data set.
+    """
+    figure, axes = new(width=6.0, height=3.6)
+    layers = sorted(errors["layer"].unique())
+    for method, points in errors.groupby("method", sort=False):
+        _bars(axes[0, 0], points["layer"], points, str(method))
+    axes[0, 0].set_xticks(layers, [f"RBM {layer}" for layer in layers])
+    axes[0, 0].set_ylim(bottom=0.0)
+    axes[0, 0].set_ylabel("standard deviation of the inputs")
+    axes[0, 0].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    figure.suptitle(title, fontsize="medium", wrap=True)
+    return figure
+
+
+def _grid(rows: int, columns: int, *, height: float = 2.2, **options: Any) -> tuple[Figure, Any]:
+    return new(rows, columns, width=max(5.0, 0.5 + 2.5 * columns), height=1.2 + height * rows, **options)
+
+
+def _named(figure: Figure, axes: Any, xlabels: Sequence[str], title: str, ylabel: str) -> Figure:
+    """Name the axes and the lines of a grid."""
+    for ax, label in zip(axes[-1], xlabels, strict=True):
+        ax.set_xlabel(label)
     figure.supylabel(ylabel, fontsize="medium")
     figure.suptitle(title, fontsize="medium", wrap=True)
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -57,25 +158,37 @@ def errors(bands: pd.DataFrame, title: str, ylabel: str, *, x: str = "iteration"
     return figure
 
 
-def _scales(ax: Any, x: str) -> None:
-    if x == "iteration":
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    elif x == "passes":
-        ax.set_xscale("symlog", linthresh=1.0)
-    else:
-        ax.set_xscale("log")
-    _logarithmic(ax)
+def _logarithmic(ax: Any, which: Literal["x", "y"] = "y") -> None:
+    """Make an axis logarithmic, with labels that are plain numbers."""
+    ax.set(**{f"{which}scale": "log"})
+    logarithmic(getattr(ax, f"{which}axis"))
 
 
-def _logarithmic(ax: Any) -> None:
-    """Make the vertical axis logarithmic, with labels that are plain numbers."""
-    ax.set_yscale("log")
-    logarithmic(ax.yaxis)
+def _since_first(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["iteration"] > 0]
+
+
+def _thin(ax: Any, runs: pd.DataFrame) -> None:
+    for (method, _), run in runs.groupby(["method", "seed"], sort=False):
+        ax.plot(run["iteration"], run["value"], color=look(str(method))[0], linewidth=0.4, alpha=0.3)
+
+
+def _printed(ax: Any, method: str, value: float) -> None:
+    ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
+    text = f"paper, {method}: {value:,.0f}"
+    ax.annotate(text, (1, value), (-3, 2), ("axes fraction", "data"), "offset points", ha="right", fontsize="small")
+
+
+def _points(ax: Any, points: pd.DataFrame, places: Any, *, filled: bool) -> None:
+    """Draw means with their intervals lying down; what is not `filled` is hollow."""
+    for place, point in zip(places, points.to_dict("records"), strict=True):
+        color, ends = look(point["method"])[0], [[point["mean"] - point["low"]], [point["high"] - point["mean"]]]
+        face = color if filled else "white"
+        ax.errorbar([point["mean"]], [place], xerr=ends, fmt="o", color=color, markerfacecolor=face, markersize=4)
 
 
 def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
-    name, _, reading = method.partition(":")
-    color, style = COLORS[name], STYLES.get(reading, "-.")
+    color, style = look(method)
     ax.plot(line[x], line["mean"], style, color=color, label=plain(method), linewidth=1.5)
     ax.fill_between(line[x], line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
 
@@ -95,8 +208,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     x, *others = swept
     ticks, layers, methods = (list(errors[name].unique()) for name in (x, "layer", "method"))
     rows = errors.groupby(["inputs", *others], sort=False)
-    width, height = max(5.0, 0.5 + 2.5 * len(layers)), 1.2 + 2.2 * len(rows)
-    figure, axes = new(len(rows), len(layers), width=width, height=height, sharex=True)
+    figure, axes = _grid(len(rows), len(layers), sharex=True)
     for line, ((kind, *values), row) in zip(axes, rows, strict=True):
         where = "".join(f"\n{name}={plain(str(value))}" for name, value in zip(others, values, strict=True))
         for ax, layer in zip(line, layers, strict=True):
@@ -108,42 +220,43 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
             _logarithmic(ax)
             ax.set_xticks(range(len(ticks)), [plain(tick) for tick in ticks])
             ax.set_xlim(-0.5, len(ticks) - 0.5)
-    for ax in axes[-1]:
-        ax.set_xlabel(x)
-    figure.supylabel("mean-field error per image", fontsize="medium")
-    figure.suptitle(title, fontsize="medium", wrap=True)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
-    return figure
+    return _named(figure, axes, [x] * len(layers), title, "mean-field error per 10,000 images")
 
 
 def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
-    name, _, reading = method.partition(":")
+    color, style = look(method)
     ends = np.abs(points[["low", "high"]].sub(points["mean"], axis=0).fillna(0.0).to_numpy().T)
-    look = {"color": COLORS[name], "linestyle": STYLES.get(reading, "-."), "linewidth": 1.0, "marker": "o"}
-    ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **look)
+    drawn = {"color": color, "linestyle": style, "linewidth": 1.0, "marker": "o"}
+    ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **drawn)
 
 
-def pictures(rows: Mapping[str, NDArray[Any]], title: str, *, signed: bool = False) -> Figure:
-    """Show images in rows, each row with its name.
+def pictures(
+    rows: Mapping[str, NDArray[Any]], title: str, columns: Sequence[str] = ("",), *, signed: bool = False
+) -> Figure:
+    """Show images in rows, each row with its name, and side by side those of several runs.
 
     Parameters
     ----------
-    rows : mapping of str to ndarray, shape (k, side, side)
-        In [0, 1], or in [-1, 1] where `signed`.
+    rows : mapping of str to ndarray, shape (runs, k, side, side)
+        In 0 to 255. A row of one run is the same for all.
     title : str
         Names the data set.
+    columns : sequence of str
+        Names of the runs.
     signed : bool
-        Blue below zero, white at zero, red above, instead of gray levels.
+        Blue below 127.5, white there, red above, instead of gray levels.
     """
-    columns = max(map(len, rows.values()))
-    low, colors = (-1, "RdBu_r") if signed else (0, "gray_r")
-    figure, axes = new(len(rows), columns, width=1.8 + 0.6 * columns, height=0.5 + 0.62 * len(rows))
-    for ax in axes.flat:
-        ax.set_axis_off()
+    colors, k = "RdBu_r" if signed else "gray_r", next(iter(rows.values())).shape[1]
+    size = 0.3  # inches of an image
+    shape = {"width": 1.6 + len(columns) * k * size, "height": 0.6 + 1.15 * size * len(rows)}
+    figure, axes = new(len(rows), len(columns), **shape)
     for line, (name, images) in zip(axes, rows.items(), strict=True):
-        for ax, image in zip(line, images, strict=False):
-            ax.imshow(image, cmap=colors, vmin=low, vmax=1, interpolation="nearest")
-        line[0].text(-0.25, 0.5, plain(name), transform=line[0].transAxes, ha="right", va="center")
+        for ax, own in zip(line, np.broadcast_to(images, (len(columns), *images.shape[1:])), strict=True):
+            framed = np.pad(own.astype(float), ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
+            ax.imshow(np.hstack(list(framed)), cmap=colors, vmin=0, vmax=255, interpolation="nearest")
+            ax.set_axis_off()
+        line[0].text(-0.01, 0.5, plain(name), transform=line[0].transAxes, ha="right", va="center")
+    for ax, column in zip(axes[0], columns, strict=True):
+        ax.set_title(column, fontsize="medium")
     figure.suptitle(title, fontsize="medium", wrap=True)
     return figure

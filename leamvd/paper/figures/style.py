@@ -39,6 +39,12 @@ STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 """Line styles of readings; a reading from a file is dash-dotted."""
 
 
+def look(method: str) -> tuple[str, str]:
+    """Return color and line style of a method, whose reading stands behind a colon."""
+    name, _, reading = method.partition(":")
+    return COLORS[name], STYLES.get(reading, "-.")
+
+
 def new(
     rows: int = 1, columns: int = 1, *, width: float = 8.0, height: float = 4.0, **options: Any
 ) -> tuple[Figure, Any]:
