@@ -223,6 +223,7 @@ REFUSED_BY_A_STUDY = [
     (("linear-cost", "-p", "source=measured", "-p", "methods=adam"), "linear-cost: methods must be one of"),
     (("linear-cost", "-p", "source=."), "linear-cost: "),
     (("directions", "mnist-7x7", "-p", "n_elite=24", "-p", "population_size=24"), "n_elite=24 clashes"),
+    (("verdicts", "-p", "linear=1.1,0.9"), "verdicts: linear must be two numbers, the smaller one first, got (1.1"),
 ]
 
 

@@ -34,6 +34,10 @@ def check(section: Section, parameters: Mapping[str, Any]) -> None:
                 from leamvd.paper import studies
 
                 studies.images(studies_of(section, parameters)[0])
+            case "verdicts":
+                from leamvd.paper.rules import Margins
+
+                Margins.of(parameters)
     except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise refused(section, error) from None
 

@@ -7,6 +7,7 @@ level. A claim is reproduced in a view where all of its parts are met, partly wh
 is, and not testable where a part has too few runs.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -32,6 +33,17 @@ LOOKED_AT = (0, 1)
 
 TESTS = 47
 """Different tests of all claims together, whether or not they have been run: Holm's family."""
+
+OTHERS = {
+    "level": (0.025, 0.1),
+    "unchanged": (0.5, 2.0),
+    "little": (5.0, 20.0),
+    "factor": (1.5, 3.0),
+    "behind": (5.0, 20.0),
+    "linear": ((0.975, 1.025), (0.9, 1.1)),
+    "quadratic": ((1.9, 2.1), (1.6, 2.4)),
+}
+"""Half and twice of each of the registered margins."""
 
 COLUMNS = ["claim", "study", "view", "part", *Test._fields]
 """Of evidence, with `met`; "both" views where they are the same."""
@@ -235,6 +247,29 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
         own = rows[rows["claim"] == claim.claim]
         found[claim.claim] = [_answer(claim, own[own["view"].isin([view, "both"])]) for view in VIEWS]
     return pd.DataFrame.from_dict(found, orient="index", columns=list(VIEWS)).rename_axis("claim")
+
+
+def close(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the parts, from `evidence`, whose interval holds one of the bounds that the effect is to meet."""
+    holds = [rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper")]
+    return rows[holds[0] | holds[1]]
+
+
+def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
+    """Return the answers that would be others by one of `OTHERS` in the place of a margin.
+
+    Returns
+    -------
+    DataFrame
+        A row for each: claim, view, the answer, the margin that is replaced and its value, the other answer.
+    """
+    usual, rows = answers(evidence(tables, margins=margins)).stack(), []
+    for name, values in OTHERS.items():
+        for value in values:
+            changed = dataclasses.replace(margins, **{name: value})  # type: ignore[arg-type]
+            found = answers(evidence(tables, margins=changed)).stack()
+            rows += [(*at, usual[at], name, str(value), found[at]) for at in usual.index if usual[at] != found[at]]
+    return pd.DataFrame(rows, columns=["claim", "view", "answer", "margin", "value", "other answer"])
 
 
 def _answer(claim: Claim, rows: pd.DataFrame) -> str:

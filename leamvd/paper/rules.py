@@ -5,7 +5,8 @@ as many iterations. A part whose runs are missing has a test of no runs.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -82,9 +83,20 @@ class Margins:
         for name in ("unchanged", "little", "behind"):
             checks.real(name, getattr(self, name), above=0)
         for name in ("linear", "quadratic"):
-            low, high = getattr(self, name)
-            checks.real(f"the end of {name}", high, above=checks.real(f"the start of {name}", low))
-            object.__setattr__(self, name, (low, high))
+            bounds = tuple(getattr(self, name))
+            if len(bounds) != 2 or not bounds[0] < bounds[1]:
+                raise ValueError(f"{name} must be two numbers, the smaller one first, got {bounds!r}")
+            object.__setattr__(self, name, bounds)
+
+    @classmethod
+    def of(cls, namespace: Mapping[str, Any]) -> Self:
+        """Return the margins that a notebook's ``globals()`` hold: variables named as a field."""
+        return cls(**{field.name: namespace[field.name] for field in dataclasses.fields(cls)})
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The margins that are not the registered ones."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value != getattr(REGISTERED, name)}
 
 
 REGISTERED = Margins()
@@ -244,7 +256,7 @@ def _by_cell(table: pd.DataFrame) -> pd.DataFrame:
 
 def _cell(indexed: pd.DataFrame, *cell: str | int) -> pd.DataFrame:
     """Return the rows with these inputs, layer and method, by seed; none where they are missing."""
-    return indexed.loc[cell:cell].droplevel([0, 1, 2])  # type: ignore[misc]
+    return indexed.loc[cell:cell].droplevel([0, 1, 2])
 
 
 def _changes(

@@ -1,0 +1,70 @@
+"""The figure of the section on verdicts: the effect of every part of every claim, and the bounds that it is to meet."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from leamvd.paper.figures.style import new, plain
+
+LOOKS = {"met": ("C2", "o"), "not met": ("C3", "X"), "too few runs to tell": ("C7", "s")}
+"""Color and marker of a part, by what it shows."""
+
+LEAST: dict[str, tuple[float, ...]] = {"ratio": (0.5, 2.0), "%": (-1.0, 1.0), "slope": ()}
+"""Ends that every axis of a unit reaches at least."""
+
+
+def effects(rows: pd.DataFrame) -> Figure:
+    """Plot effects with their intervals, a panel for each claim and unit; shaded is where a part is met.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of `leamvd.paper.claims.evidence`, at least one row.
+    """
+    panels = list(rows.groupby(["claim", "unit"], sort=False))
+    heights = [len(panel) + 2.5 for _, panel in panels]
+    figure, axes = new(len(panels), 1, width=8.5, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
+    for ax, ((claim, unit), panel) in zip(axes[:, 0], panels, strict=True):
+        _panel(ax, panel.sort_values("view", kind="stable"), *_limits(panel, str(unit)))
+        ax.set_title(f"{claim}, {unit}", loc="left", fontsize="medium")
+        if unit == "ratio":
+            ax.set_xscale("log")
+            ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+            ax.xaxis.set_minor_formatter(NullFormatter())
+    handles = [Line2D([], [], color=color, marker=marker, label=name) for name, (color, marker) in LOOKS.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    return figure
+
+
+def _limits(panel: pd.DataFrame, unit: str) -> tuple[float, float]:
+    """Return the ends of an axis on which every finite number of a panel lies, with some room."""
+    values = panel[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
+    values = np.append(values[np.isfinite(values)], LEAST[unit])
+    if unit == "ratio":
+        low, high = np.log(values).min(), np.log(values).max()
+        return float(np.exp(1.05 * low - 0.05 * high)), float(np.exp(1.05 * high - 0.05 * low))
+    low, high = values.min(), values.max()
+    return float(1.05 * low - 0.05 * high), float(1.05 * high - 0.05 * low)
+
+
+def _panel(ax: Any, panel: pd.DataFrame, left: float, right: float) -> None:
+    names = panel["met"].map({True: "met", False: "not met"}).fillna("too few runs to tell")
+    labels = panel["part"].where(panel["view"] == "both", panel["view"] + ": " + panel["part"])
+    height = np.arange(len(panel))[::-1]
+    for y, name, row in zip(height, names, panel.to_dict("records"), strict=True):
+        color, marker = LOOKS[name]
+        met = np.clip([row["lower"], row["upper"]], left, right)
+        ax.plot(met, [y, y], color="C2", alpha=0.15, linewidth=9, solid_capstyle="butt")
+        bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
+        ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=9, color="black")
+        ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
+        ax.errorbar(row["effect"], y, xerr=ends, color=color, marker=marker, markersize=5, linewidth=1.5)
+    ax.set_xlim(left, right)
+    ax.set_ylim(-0.7, len(panel) - 0.3)
+    ax.set_yticks(height, [plain(label) for label in labels], fontsize="small")
+    ax.grid(axis="y", visible=False)
