@@ -1,6 +1,6 @@
 """Kill `leamvd reproduce` at random moments, start it again until it is done, and compare with a run left in peace.
 
-`make chaos` kills a hundred times and prints a table; a test does it five times. What is killed is a line of `TARGETS`.
+`make chaos` kills a hundred times and prints a table; a test, three times. What is killed is a line of `TARGETS`.
 """
 
 import os

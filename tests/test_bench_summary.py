@@ -218,6 +218,7 @@ def test_machine_says_what_it_was_measured_on():
     assert rows["processor"] == "invented for the tests, not measured, 2 cores, 24.0 GB"
     assert rows["versions"] == "leamvd 0.1.0, numpy 2.0.0"
     assert rows["run"] == "paper profile, 10.0 minutes, load 0.1 before"
+    assert rows["made by"] == "leamvd bench --profile paper"
     assert rows["not installed"] == "pypop7 CDE"
     assert summary.machine(tables(machine=MACHINE | {"left_out": []})).loc["not installed"].item() == "–"
 

@@ -8,6 +8,7 @@ import io
 import os
 import pkgutil
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -298,13 +299,20 @@ def test_an_image_of_any_kind_needs_alternative_text(kind: str, tmp_path: Path) 
     render.check(tmp_path / "one.ipynb")
 
 
-def test_a_warning_fails_the_build_and_keeps_the_earlier_book(tmp_path: Path) -> None:
-    notebook = executed(STEMS[0])
-    notebook.cells[0].source += "\n{numref}`nowhere-at-all` {py:func}`leamvd.nothing`\n"
+def test_a_warning_fails_the_build_and_keeps_the_earlier_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clone = tmp_path / "clone"  # of two pages
+    (clone / "book").mkdir(parents=True)
+    for name in ("_config.yml", "book/sphinx_extension.py", "book/references.bib"):
+        shutil.copy(ROOT / name, clone / name)
+    shutil.copytree(ROOT / "book" / "static", clone / "book" / "static")
+    (clone / "_toc.yml").write_text("{format: jb-book, root: book/index, chapters: [{file: book/other}]}")
+    (clone / "book" / "other.md").write_text("# Another page\n")
+    (clone / "book" / "index.md").write_text("# A page\n\n{numref}`nowhere-at-all` {py:func}`leamvd.nothing`\n")
+    monkeypatch.setattr(leamvd, "__file__", str(clone / "leamvd" / "__init__.py"))
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / ".buildinfo").touch()
     with pytest.raises(RuntimeError, match="undefined label: 'nowhere-at-all'") as caught:
-        render.render(published(tmp_path / "results", **{f"_{STEMS[0]}": notebook}), tmp_path / "book")
+        render.render(None, tmp_path / "book")
     assert "py:func reference target not found: leamvd.nothing" in str(
         caught.value
     )  # which is seen by nitpicking alone

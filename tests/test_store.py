@@ -412,7 +412,7 @@ def test_killed_at_random_a_study_completes_to_the_same_records(tmp_path: Path) 
     start = time.perf_counter()
     whole = run(study, tmp_path / "never killed")
     seconds = time.perf_counter() - start
-    for wait in np.random.default_rng(os.getpid()).uniform(0, seconds / 2, 5):
+    for wait in np.random.default_rng(os.getpid()).uniform(0, seconds / 2, 3):
         command = program(tmp_path / "killed", n_gen=60, n_images=1000)
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout

@@ -146,6 +146,7 @@ def machine(tables: Tables) -> pd.DataFrame:
         "versions": versions,
         "commit": found["commit"],
         "run": f"{found['profile']} profile, {found['seconds'] / 60:.1f} minutes, load {found['load']} before",
+        "made by": f"leamvd bench --profile {found['profile']}",
         "not installed": ", ".join(found["left_out"]) or "–",
     }
     return pd.DataFrame({"measured on": rows})

@@ -1,0 +1,71 @@
+"""Where what a page shows comes from: the command that makes it again, and what a recorded study was made with."""
+
+import json
+import shlex
+from collections.abc import Mapping
+
+import pandas as pd
+
+from leamvd.book import sections
+from leamvd.paper import records
+from leamvd.paper.recording import PROVENANCE
+
+
+def command(section: str, values: Mapping[str, object]) -> str:
+    """Return the command that makes a section's page again.
+
+    Parameters
+    ----------
+    section : str
+        Its name, as `leamvd list` shows it.
+    values : mapping
+        Of its parameters, by name: a notebook's ``globals()``, before a cell assigns to one of them, or the parameters
+        in a run's ``run.json``. Those that are the notebook's own, or are missing, are left out; other names are
+        ignored, and so is `output`.
+
+    Returns
+    -------
+    str
+        One line for a shell.
+
+    Raises
+    ------
+    leamvd.book.parameters.ParameterError
+        If there is no such section.
+    """
+    (found,) = sections.choose(sections.load(), [section])
+    words = ["leamvd", "reproduce", section]
+    for name, parameter in found.parameters.items():
+        value = values.get(name, parameter.default)
+        if name != "output" and value != parameter.default:
+            words += ["-p", f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"]
+    return shlex.join(words)
+
+
+def recorded(name: str) -> pd.DataFrame:
+    """Return what a recorded study was made with, and the commands that make it again and that rerun a sample.
+
+    Parameters
+    ----------
+    name : str
+        Of the folder in ``notebooks/recorded``; the record of a study, see `leamvd.paper.recording`.
+
+    Returns
+    -------
+    DataFrame
+        One column, "recorded", with a row for each property.
+    """
+    known = json.loads((records.recorded_folder(name) / PROVENANCE).read_text(encoding="utf-8"))
+    study, training = known["study"], known["study"]["training"]
+    seeds = study["seeds"]
+    rows = {
+        "study": f"{study['section']}: {', '.join(study['methods'])}",
+        "data": known["data"],
+        "runs": f"{len(seeds)} of each method, seeds {seeds[0]} to {seeds[-1]}",
+        "device": f"{training['backend']} on {training['device']} in {training['precision']}, {known['machine']}",
+        "versions": ", ".join(f"{package} {version}" for package, version in sorted(known["versions"].items())),
+        "commit": known["commit"] or "–",
+        "made by": command(known["section"], known["parameters"]),
+        "sample rerun by": shlex.join(["leamvd", "verify", name]),
+    }
+    return pd.DataFrame({"recorded": rows})
