@@ -101,6 +101,8 @@ def expected(
     source = section.path.read_text(encoding="utf-8")
     notebook = NOTEBOOK + FIGURE * source.count("save(draw")
     notebook += sum(_memory_table(study) for study in studies[:1] if "comparison.memory(" in source)
+    if section.name == "readings":
+        notebook += _functions(studies[0], parameters)
     if section.name == "esd":
         notebook += _tournaments(parameters)
     elif section.name == "directions":
@@ -174,6 +176,24 @@ def _generations(parameters: Mapping[str, Any]) -> float:
     tested = time.perf_counter() - traced
     runs = (1 + len(search_directions.RESETS)) * len(plan.seeds)
     return (traced - start) * runs * plan.n_gen / one.n_gen + tested * len(functions) * plan.n_populations
+
+
+def _functions(study: Study, parameters: Mapping[str, Any]) -> float:
+    """Return the seconds of a study's methods on functions, by a run of each number of variables that is timed."""
+    from leamvd.paper import functions, readings
+
+    planned = readings.plan(parameters["profile"], parameters["sizes"], parameters["budget"])
+    runs = len(functions.FUNCTIONS) * len(functions.applicable(study.methods)) * len(study.seeds)
+    took = 0.0
+    for n_var in planned["sizes"]:
+        for _ in range(2):  # the first one loads what is compiled
+            opt, objective = functions.search(study, "lea-mvd", "rastrigin", n_var, 0, planned["budget"])
+            start = time.perf_counter()
+            for _ in functions.generations(opt, objective, min(planned["budget"], 2000)):
+                pass
+            one = (time.perf_counter() - start) * planned["budget"] / opt.nfev
+        took += runs * one
+    return took
 
 
 def _bytes(count: float) -> str:

@@ -31,9 +31,12 @@ def check(section: Section, parameters: Mapping[str, Any]) -> None:
                 plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
                 next(plan.run(plan.seeds[0]))
             case name if name in STUDIED:
-                from leamvd.paper import studies
+                from leamvd.paper import alternatives, studies
 
-                studies.images(studies_of(section, parameters)[0])
+                study, *_ = studies_of(section, parameters)
+                if section.name == "readings" and not alternatives.pairs(study.methods):
+                    raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")
+                studies.images(study)
             case "verdicts":
                 from leamvd.paper.rules import Margins
 

@@ -1,5 +1,7 @@
 """Every alternative of the table of ambiguities, and what claims C11 and C12 compare, as methods of a study."""
 
+from collections.abc import Iterable
+
 ALTERNATIVES: dict[str, tuple[str, ...]] = {
     "R1": ("lea-mvd:convergence=unscaled",),
     "R2": ("lea-mvd:population_size=20",),
@@ -45,6 +47,10 @@ here.
 """
 
 
+OWN = "own"
+"""Item of an alternative that is not among `ALTERNATIVES`."""
+
+
 def default(method: str) -> str:
     """Return the method that an alternative is compared with."""
     return "lea-mvd:x0=none" if method.startswith("lea-mvd:x0=none+") else method.partition(":")[0]
@@ -54,3 +60,12 @@ def methods(items: tuple[str, ...] = tuple(ALTERNATIVES)) -> tuple[str, ...]:
     """Return the alternatives of some items, by default of all, and what they are compared with, each once."""
     every = [alternative for item in items for alternative in ALTERNATIVES[item]]
     return tuple(dict.fromkeys([*sorted(map(default, every), key=len), *every]))
+
+
+def pairs(methods: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the alternatives among some methods that are there with what they are compared with: item and method."""
+    there = list(methods)
+    named = [(item, method) for item, alternatives in ALTERNATIVES.items() for method in alternatives]
+    known = {method for _, method in named}
+    own = [(OWN, method) for method in there if method not in known and default(method) != method]
+    return [(item, method) for item, method in named + own if method in there and default(method) in there]

@@ -1,6 +1,7 @@
 """Which readings matter: the effect of each alternative on the final error, and what C_ani does in whole runs."""
 
 import argparse
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from leamvd.networks.dbn import layer_seed, train
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.paper import functions, records
-from leamvd.paper.alternatives import ALTERNATIVES, default
-from leamvd.paper.comparison import final, holm
+from leamvd.paper.alternatives import default, pairs
+from leamvd.paper.comparison import final, holm, six_digits
 from leamvd.paper.intervals import interval
 from leamvd.paper.search_directions import followed
 from leamvd.paper.studies import STUDIES, Study, images
@@ -32,8 +33,13 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 """What is run on functions, by profile, see `leamvd.paper.functions.run`; profiles without an entry run nothing."""
 
-RECORDED = "readings_functions"
-"""Name of what `record` writes."""
+QUOTED = ("shift=printed", "path=off", "descent=off", "path=off+descent=off", "descent=free")
+"""Alternatives that prose speaks of."""
+
+STUDY, RECORDED = "readings", "readings_functions"
+"""Names of what is recorded: of the study, and of what `record` writes."""
+
+_OWN = [key for key in STUDIES if key[0] == STUDY and key[1] != "quick"]
 
 
 # ---- effects
@@ -75,17 +81,16 @@ def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
     """
     errors = np.log(outcomes.pivot_table(index="seed", columns=["problem", "method"], values="error", sort=False))
     rows = []
-    for item, alternatives in ALTERNATIVES.items():
-        for method in alternatives:
-            for problem in outcomes["problem"].unique():
-                pair = (problem, method), (problem, default(method))
-                if any(run not in errors for run in pair):
-                    continue
-                x = (errors[pair[0]] - errors[pair[1]]).dropna().to_numpy()
-                same = not x.any()
-                p = np.nan if same or len(x) < 2 else float(stats.wilcoxon(x).pvalue)
-                low, ratio, high = np.exp(interval(x))
-                rows.append((item, method, problem, len(x), ratio, low, high, same, p))
+    for item, method in pairs(outcomes["method"].unique()):
+        for problem in outcomes["problem"].unique():
+            pair = (problem, method), (problem, default(method))
+            if any(run not in errors for run in pair):
+                continue
+            x = (errors[pair[0]] - errors[pair[1]]).dropna().to_numpy()
+            same = not x.any()
+            p = np.nan if same or len(x) < 2 else float(stats.wilcoxon(x).pvalue)
+            low, ratio, high = np.exp(interval(x))
+            rows.append((item, method, problem, len(x), ratio, low, high, same, p))
     columns = ["item", "method", "problem", "runs", "ratio", "low", "high", "same", "p"]
     result = pd.DataFrame(rows, columns=columns)
     result["p"] = holm(result["p"].to_numpy(dtype=float))
@@ -102,10 +107,106 @@ def counts(effects: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(index=order, columns=["same bits", "not shown", "lower", "higher"], fill_value=0)
 
 
-def effect(effects: pd.DataFrame, method: str, problem: str) -> pd.Series:
-    """Return the row of one alternative on one problem."""
-    row: pd.Series = effects[(effects["method"] == method) & (effects["problem"] == problem)].iloc[0]
-    return row
+def idle(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the alternatives that changed no bit on any problem, with the number of problems."""
+    groups = effects.groupby(["item", "method"], sort=False)["same"]
+    table = groups.agg(["all", "size"])
+    return table[table["all"]]["size"].rename("problems").reset_index()
+
+
+def effect(effects: pd.DataFrame, method: str, problem: str = FUNCTIONS) -> pd.Series:
+    """Return the row of one alternative on one problem; of NaN where it was not run."""
+    rows = effects[(effects["method"] == method) & (effects["problem"] == problem)]
+    return rows.reindex(rows.index if len(rows) else [0]).iloc[0]
+
+
+def quoted(effects: pd.DataFrame) -> dict[str, float]:
+    """Return what prose quotes of the functions, by the names under which notebooks glue it.
+
+    Returns
+    -------
+    dict of str to float
+        "readings-path-off-ratio", its interval's ends "-low" and "-high" and "-p", and so on for `QUOTED`;
+        "readings-tests" and "readings-runs" are how many tests the table has, and pairs a test has.
+    """
+    numbers = {
+        f"readings-{re.sub(r'[=+]', '-', own)}-{number}": six_digits(effect(effects, f"lea-mvd:{own}")[number])
+        for own in QUOTED
+        for number in ("ratio", "low", "high", "p")
+    }
+    return numbers | {"readings-tests": int(effects["p"].notna().sum()), "readings-runs": int(effects["runs"].max())}
+
+
+def drawn(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the effects that one figure holds: those on layers and on all functions together."""
+    chosen: pd.DataFrame = effects[effects["problem"].str.startswith("RBM") | (effects["problem"] == FUNCTIONS)]
+    return chosen
+
+
+def plan(profile: str, sizes: Sequence[int] | None = None, budget: int | None = None) -> dict[str, Any]:
+    """Return the profile's plan of `PLANS` but for what is given; without sizes nothing is run."""
+    given = {"sizes": sizes, "budget": budget}
+    base: dict[str, Any] = PLANS.get(profile, {"sizes": (), "budget": PLANS["paper"]["budget"]})
+    return base | {name: value for name, value in given.items() if value is not None}
+
+
+def on_functions(
+    study: Study, output: str | Path, profile: str, sizes: Sequence[int] | None = None, budget: int | None = None
+) -> pd.DataFrame:
+    """Run a study's methods on functions as the `plan` says; see `function_outcomes`."""
+    planned = plan(profile, sizes, budget)
+    if not planned["sizes"] or not functions.applicable(study.methods):
+        return pd.DataFrame(columns=["method", "seed", "problem", "error"])
+    return function_outcomes(functions.run(study, output, **planned))
+
+
+def recorded() -> pd.DataFrame | None:
+    """Return the outcomes of what is recorded, of the study and of the runs on functions; None where neither is."""
+    read = {STUDY: outcomes, RECORDED: function_outcomes}
+    parts = [took(records.recorded(name)) for name, took in read.items() if records.recorded_folder(name).is_dir()]
+    return pd.concat(parts, ignore_index=True) if parts else None
+
+
+def recorded_directions() -> pd.DataFrame | None:
+    """Return the `directions` of the recorded runs; None where there are none."""
+    return records.recorded(RECORDED, "directions") if records.recorded_folder(RECORDED).is_dir() else None
+
+
+# ---- other data (items E3, E4, E6, E7, E11)
+
+
+def on_data(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Compare LEA-MVD with contrastive divergence on several kinds of data.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Records by what the data are called; both methods are among their methods.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of data and layer: runs; geometric means of the mean-field errors' ratios to the constant
+        image's, of contrastive divergence, `cd`, and of LEA-MVD, `lea-mvd`, which errors on different data can be
+        compared by; and of LEA-MVD's error over that of contrastive divergence of the same seed, `ratio`, with its
+        95 % interval, `low` and `high`.
+    """
+    rows = []
+    for data, table in tables.items():
+        last = final(table[table["inputs"] == table["inputs"].iloc[0]])
+        for layer, group in last.groupby("layer"):
+            errors = np.log(group.pivot_table(index="seed", columns="method", values="mean_field_ratio"))
+            cd, lea = errors["cd"], errors["lea-mvd"]
+            low, ratio, high = np.exp(interval((lea - cd).to_numpy()))
+            rows.append((data, layer, len(errors), np.exp(cd.mean()), np.exp(lea.mean()), ratio, low, high))
+    return pd.DataFrame(rows, columns=["data", "layer", "runs", "cd", "lea-mvd", "ratio", "low", "high"])
+
+
+def recorded_data() -> dict[str, pd.DataFrame]:
+    """Return the records of those studies on other data that are there, by profile; the study itself as "paper"."""
+    names = {profile: STUDY if profile == "paper" else f"{STUDY}_{profile}" for _, profile in _OWN}
+    there = {profile: name for profile, name in names.items() if records.recorded_folder(name).is_dir()}
+    return {profile: records.recorded(name) for profile, name in there.items()}
 
 
 # ---- what C_ani does (C11)

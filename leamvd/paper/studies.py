@@ -391,9 +391,9 @@ STUDIES = {
     ),
     ("readings", "quick"): Study(
         section="readings",
-        n_images=200,
+        n_images=100,
         layers=(30, 30),
-        methods=alternatives.methods(("R5", "R9", "R13", "R16", "R18", "C11")),
+        methods=("cd", *alternatives.methods(("R1", "R5", "R13", "R16", "C11"))),
         inputs=("shared",),
         seeds=(0, 1, 2),
         training=Training(dtype="float64"),

@@ -1,0 +1,67 @@
+"""Figures of the section on readings: the effect of every alternative."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from leamvd.paper.figures.style import new, plain
+
+_ROW = 0.27
+"""Inches."""
+
+
+def forest(effects: pd.DataFrame, title: str) -> Figure:
+    """Plot the effects of all alternatives, a row for each, a color for each problem.
+
+    Filled markers are significant after correction, hollow ones are not; a cross marks results that are the same to the
+    last bit. Left of 1 the alternative ends lower than the default. An interval that is not there is not drawn.
+
+    Parameters
+    ----------
+    effects : DataFrame
+        Of `leamvd.paper.readings.effects`, of the problems that are to be shown.
+    title : str
+        Names the data.
+    """
+    rows = effects[["item", "method"]].drop_duplicates().reset_index(drop=True)
+    problems = list(effects["problem"].unique())
+    place = {method: i for i, method in enumerate(rows["method"])}
+    figure, axes = new(height=1.6 + _ROW * len(rows))
+    ax = axes[0, 0]
+    for j, (_, group) in enumerate(rows.groupby("item", sort=False)):
+        if j % 2:
+            ax.axhspan(group.index[0] - 0.5, group.index[-1] + 0.5, color="0.95", zorder=0)
+    ax.axvline(1.0, color="black", linewidth=0.8)
+    for j, problem in enumerate(problems):
+        own = effects[effects["problem"] == problem]
+        offset = 0.6 * ((j + 0.5) / len(problems) - 0.5)
+        for kind, face, marker in (("same", "none", "x"), ("different", f"C{j}", "o"), ("not shown", "none", "o")):
+            chosen = own[_kind(own) == kind]
+            y = chosen["method"].map(place).to_numpy(dtype=float) + offset
+            for at, row in zip(y, chosen.itertuples(), strict=True):
+                if not row.same and np.isfinite(row.low):
+                    ax.plot([row.low, row.high], [at, at], color=f"C{j}", linewidth=1.2)
+            ax.plot(chosen["ratio"], y, marker, color=f"C{j}", markerfacecolor=face, markersize=4)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    names = [f"{item}   {plain(method.removeprefix('lea-mvd:'))}" for item, method in rows.itertuples(index=False)]
+    ax.set_yticks(range(len(rows)), names, fontsize="small")
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="final error over the default's")
+    ax.set_title(title, fontsize="medium")
+    handles = [Line2D([], [], color=f"C{j}", marker="o", label=problem) for j, problem in enumerate(problems)]
+    looks = {"significant": ("o", "0.3"), "not significant": ("o", "none"), "same bits": ("x", "none")}
+    handles += [
+        Line2D([], [], color="0.3", linestyle="", marker=marker, markerfacecolor=face, markersize=4, label=name)
+        for name, (marker, face) in looks.items()
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+    return figure
+
+
+def _kind(effects: pd.DataFrame) -> pd.Series:
+    kinds = np.select([effects["same"], effects["different"]], ["same", "different"], "not shown")
+    return pd.Series(kinds, index=effects.index)
