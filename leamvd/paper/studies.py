@@ -221,7 +221,7 @@ class Classification(Study):
     inputs: tuple[str, ...] = ("own",)
     scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)
     epochs: int = 50
-    tuning_rate: float = 0.1
+    tuning_rate: float = 0.2
     n_chains: int = 100
     n_temperatures: int = 5000
 
@@ -286,7 +286,7 @@ STUDIES = {
         seeds=(0, 1, 2),
         training=Training(dtype="float64"),
         reading=Reading(n_gen=20),
-        epochs=20,
+        epochs=40,
         n_chains=20,
         n_temperatures=100,
     ),
