@@ -32,21 +32,27 @@ def run(study: Classification, output: str | Path, *, progress: bool = False) ->
     return measured(study, records.pieces(study, output, progress=progress))
 
 
-def measured(study: Classification, found: Mapping[Piece, pd.DataFrame]) -> Measured:
+def measured(
+    study: Classification, found: Mapping[Piece, pd.DataFrame] | Mapping[Measurement, pd.DataFrame]
+) -> Measured:
     """Return a study's measurements, given the stored tables of its pieces."""
-    own = {piece: table for piece, table in found.items() if isinstance(piece, Measurement)}
-    kinds = [_joined(study, own, what) for what in ("fine-tuning", "probe", "likelihood")]
-    return Measured(kinds[0].rename(columns={"iteration": "epoch"}), kinds[1].drop(columns="iteration"), kinds[2])
+    own = {piece: one for piece, one in found.items() if isinstance(piece, Measurement)}
+    return Measured(*(table(study, own, what) for what in ("fine-tuning", "probe", "likelihood")))
 
 
-def _joined(study: Classification, found: Mapping[Measurement, pd.DataFrame], what: str) -> pd.DataFrame:
+def table(study: Classification, found: Mapping[Measurement, pd.DataFrame], what: str) -> pd.DataFrame:
+    """Return the measurements of a kind as one of the tables of `Measured`."""
     name = f"mnist-{study.side}x{study.side}"
     tables = [
-        table.assign(**dict(zip(KEY, (name, piece.method, piece.seed), strict=True)))
-        for piece, table in found.items()
+        one.assign(**dict(zip(KEY, (name, piece.method, piece.seed), strict=True)))
+        for piece, one in found.items()
         if piece.what == what
     ]
     joined = pd.concat(tables, ignore_index=True)
+    if what == "probe":
+        joined = joined.drop(columns="iteration")
+    elif what == "fine-tuning":
+        joined = joined.rename(columns={"iteration": "epoch"})
     joined = joined[[*KEY, *joined.columns.difference(KEY, sort=False)]]
     starts = [piece.method for piece in study.measurements()]
     order = {method: i for i, method in enumerate(dict.fromkeys(starts))}

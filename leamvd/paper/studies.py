@@ -242,6 +242,11 @@ class Classification(Study):
             raise ValueError(f"n_chains must be a multiple of {BATCHES}, got {self.n_chains}")
         checks.integer("n_temperatures", self.n_temperatures, at_least=1)
 
+    @property
+    def stacks(self) -> Study:
+        """The study that trains the stacks, and measures nothing of them."""
+        return Study(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Study)})
+
     def measurements(self) -> list[Measurement]:
         """Return a log-likelihood, a probe and a fine-tuning for each stack, and for random weights of each seed."""
         return [
