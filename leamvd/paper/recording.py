@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from leamvd.paper import pictures, records, reruns
-from leamvd.paper.store import Store
-from leamvd.paper.studies import images
+from leamvd.paper import pictures, pretraining, records, reruns
+from leamvd.paper.store import RECORDS, Store
+from leamvd.paper.studies import Classification, images
+from leamvd.paper.units import read_table
 
 RUNS, PICTURES, PROVENANCE = "runs.csv.xz", "pictures.npz", "provenance.json"
 """Files of a recorded study."""
@@ -28,7 +30,8 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
     """Write what a section's study found to ``notebooks/recorded/NAME``.
 
     These are its records, compressed; small pictures in the place of its weights; and its provenance, which is enough
-    to run it again. The same study gives the same bytes.
+    to run it again. A study that measures stacks leaves the tables of `leamvd.paper.pretraining.Measured` in the place
+    of these. The same study gives the same bytes.
 
     Parameters
     ----------
@@ -74,9 +77,11 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
         addresses = {unit.name: at.name for unit, at in records.addresses(study, data).items()}
         if addresses != known["units"]:
             raise ValueError(f"{folder} must be run again (--from): other code, versions or data computed it")
-        shown = _packed(pictures.pictures(study, store.folder.parent, data))
-    table = reruns.table(known, stored).to_csv(index=False)
-    content = {RUNS: lzma.compress(table.encode(), preset=9), PICTURES: shown}
+        if isinstance(study, Classification):
+            content = _measured(study, known["units"], store)
+        else:
+            shown = _packed(pictures.pictures(study, store.folder.parent, data))
+            content = {RUNS: _compressed(reruns.table(known, stored)), PICTURES: shown}
     given = {name: about[name] for name in ("section", "parameters", "readings")}
     known = given | {name: value for name, value in known.items() if name != "units"}
     known |= {"sha256": {name: hashlib.sha256(file).hexdigest() for name, file in content.items()}}
@@ -84,6 +89,18 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
     _check_size(place, content)
     _write(place, content)
     return place
+
+
+def _compressed(table: pd.DataFrame) -> bytes:
+    return lzma.compress(table.to_csv(index=False).encode(), preset=9)
+
+
+def _measured(study: Classification, names: Mapping[str, str], store: Store) -> dict[str, bytes]:
+    """Return the tables of what was measured, by the names of their files."""
+    files = {piece: reruns.checked(store, names[piece.name])[RECORDS] for piece in study.measurements()}
+    tables = {piece: read_table(io.BytesIO(content)) for piece, content in files.items()}
+    measured = pretraining.measured(study, tables)._asdict()
+    return {f"{name}.csv.xz": _compressed(table) for name, table in measured.items()}
 
 
 def _packed(arrays: Mapping[str, NDArray[np.uint8]]) -> bytes:

@@ -79,10 +79,10 @@ def units(known: Mapping[str, Any], store: Store) -> dict[Unit, bytes]:
         for inputs in studies.INPUTS
         for layer in layers
     ]
-    return {unit: _checked(store, known["units"][unit.name])[RECORDS] for unit in every if unit.name in known["units"]}
+    return {unit: checked(store, known["units"][unit.name])[RECORDS] for unit in every if unit.name in known["units"]}
 
 
-def _checked(store: Store, name: str) -> dict[str, bytes]:
+def checked(store: Store, name: str) -> dict[str, bytes]:
     """Return a unit's files by its address's name alone, which is a digest of what the manifest must say."""
     try:
         depends_on = json.loads((store.folder / name / MANIFEST).read_bytes())["depends_on"]

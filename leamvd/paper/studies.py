@@ -284,7 +284,7 @@ class Classification(Study):
     inputs: tuple[str, ...] = ("own",)
     scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)
     epochs: int = 50
-    tuning_rate: float = 0.1
+    tuning_rate: float = 0.2
     n_chains: int = 100
     n_temperatures: int = 5000
 
@@ -304,6 +304,11 @@ class Classification(Study):
         if checks.integer("n_chains", self.n_chains, at_least=BATCHES) % BATCHES:
             raise ValueError(f"n_chains must be a multiple of {BATCHES}, got {self.n_chains}")
         checks.integer("n_temperatures", self.n_temperatures, at_least=1)
+
+    @property
+    def stacks(self) -> Study:
+        """The study that trains the stacks, and measures nothing of them."""
+        return Study(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Study)})
 
     def measurements(self) -> list[Measurement]:
         """Return a log-likelihood, a probe and a fine-tuning for each stack, and for random weights of each seed."""
@@ -410,7 +415,7 @@ STUDIES = {
         seeds=(0, 1, 2),
         training=Training(dtype="float64"),
         reading=Reading(n_gen=20),
-        epochs=20,
+        epochs=40,
         n_chains=20,
         n_temperatures=100,
     ),

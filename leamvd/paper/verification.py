@@ -2,9 +2,11 @@
 
 import dataclasses
 import hashlib
+import io
 import json
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +14,22 @@ import pandas as pd
 from scipy import stats
 
 from leamvd._support import checks
-from leamvd.paper import records, reruns
+from leamvd.paper import pretraining, records, reruns, tasks
 from leamvd.paper.comparison import MEASURES, final
+from leamvd.paper.datasets import Dataset
 from leamvd.paper.recording import PROVENANCE
-from leamvd.paper.store import DamageError
-from leamvd.paper.studies import Study, images
+from leamvd.paper.store import WEIGHTS, DamageError
+from leamvd.paper.studies import MEASUREMENTS, Classification, Measurement, Study, images
+from leamvd.paper.units import read_table
 
 SIX_DIGITS = 1e-6
 """Relative difference up to which numbers are the same where the same versions run on the same kind of processor."""
 
 COLUMNS = ["method", "inputs", "layer", "seed", "number", "recorded", "rerun", "difference", "allowed", "drifts"]
-"""Of a verification: which of a unit's numbers differs most, from what to what, by how much, and by how much it may."""
+"""Of a verification: which of a unit's numbers differs most, from what to what, by how much, and by how much it may.
+
+Of what is measured of a stack, `inputs` says what it is, and `layer` how many layers of the stack it needs.
+"""
 
 NOT_RERUN = {
     "backend_agreement": "it is rerun as a whole, by leamvd.paper.backend_agreement.record, with MNIST and PyTorch",
@@ -79,7 +86,6 @@ def verify(name: str, *, units: int = 3, seed: int = 0) -> Verification:
     checks.integer("units", units, at_least=1)
     checks.integer("seed", seed, at_least=0)
     known = _provenance(name)
-    table = records.recorded(name)
     with reruns.in_place(known["readings"]), tempfile.TemporaryDirectory(prefix="leamvd-verify-") as folder:
         try:
             study = reruns.section_study(known)
@@ -89,12 +95,12 @@ def verify(name: str, *, units: int = 3, seed: int = 0) -> Verification:
         if data.checksum != known["checksum"]:
             raise NotRerunError(f"{name}: it rests on {known['data']}, and what is here under this name is another")
         changed = _changed(known, records.provenance(study, data))
-        compared = _scattered if changed else _same
         if changed and len(study.seeds) < 2:
             raise NotRerunError(f"{name}: one seed has no scatter to compare with, and {changed[0]}")
-        rows = []
-        for unit in _sample(table, units, seed):
-            rows.append((*unit, *compared(table, unit, _rerun(study, unit, folder))))
+        if isinstance(study, Classification):
+            rows = _measurements(name, study, data, units, seed, bool(changed), folder)
+        else:
+            rows = _layers(records.recorded(name), study, units, seed, bool(changed), folder)
     return Verification(changed, pd.DataFrame(rows, columns=COLUMNS))
 
 
@@ -129,6 +135,20 @@ def _changed(known: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _layers(
+    table: pd.DataFrame, study: Study, units: int, seed: int, elsewhere: bool, folder: str
+) -> list[tuple[Any, ...]]:
+    """Rerun layers, and compare each with its record."""
+    rows = []
+    for unit in _sample(table, units, seed):
+        recorded, again = _rows(table, unit), _rerun(study, unit, folder)
+        last = final(table)
+        cell = last[(last[_CELL] == list(unit[:3])).all(axis=1)].set_index("seed")[list(MEASURES)]
+        found = _scattered(cell, unit[3], again, np.log) if elsewhere else _same(recorded, again)
+        rows.append((*unit, *found))
+    return rows
+
+
 def _sample(table: pd.DataFrame, units: int, seed: int) -> list[tuple[str, str, int, int]]:
     """Return method, inputs, layer and seed of what is rerun."""
     last = final(table)
@@ -154,26 +174,71 @@ def _rows(table: pd.DataFrame, unit: tuple[str, str, int, int]) -> pd.DataFrame:
     return own.drop(columns=[*_LABELS]).set_index("iteration")
 
 
-def _same(table: pd.DataFrame, unit: tuple[str, str, int, int], again: pd.DataFrame) -> tuple[Any, ...]:
+def _same(recorded: pd.DataFrame, again: pd.DataFrame) -> tuple[Any, ...]:
     """Compare all numbers of a unit, to six digits."""
-    recorded, rerun = (rows.sort_index(ascending=False) for rows in _rows(table, unit).align(again))
+    recorded, rerun = (rows.sort_index(ascending=False) for rows in recorded.align(again))
     difference = (rerun - recorded).abs() / recorded.abs().where(recorded != 0, 1)
     values = difference.fillna(np.inf).to_numpy()  # NaN: not there
     i, j = divmod(int(values.argmax()), values.shape[1])  # among equals, of the last iteration
-    place = f"{recorded.columns[j]}, iteration {recorded.index[i]}"
+    place = f"{recorded.columns[j]}, {recorded.index.name} {recorded.index[i]}"
     found = float(values[i, j])
     return place, recorded.iloc[i, j], rerun.iloc[i, j], found, SIX_DIGITS, found > SIX_DIGITS
 
 
-def _scattered(table: pd.DataFrame, unit: tuple[str, str, int, int], again: pd.DataFrame) -> tuple[Any, ...]:
-    """Compare the final errors of a unit with those of the same seed, in units of what seeds scatter by."""
-    last = final(table)
-    cell = last[(last[_CELL] == list(unit[:3])).all(axis=1)]
+def _scattered(
+    cell: pd.DataFrame, seed: int, again: pd.DataFrame, scale: Callable[[Any], Any] = lambda value: value
+) -> tuple[Any, ...]:
+    """Compare a unit's final numbers with those of its record, on a scale, by what seeds scatter by there."""
     found = []
-    for name in MEASURES:
-        recorded, rerun = cell.loc[cell["seed"] == unit[3], name].item(), again[name].iloc[-1]
-        scatter = float(np.log(cell[name]).std())
+    for name in cell:
+        recorded, rerun = cell.loc[seed, name], again[name].iloc[-1]
+        scatter = float(scale(cell[name]).std())
         allowed = max(SIX_DIGITS, float(stats.t.ppf(0.9995, len(cell) - 1)) * np.sqrt(2) * scatter)
-        difference = abs(float(np.log(rerun / recorded)))
+        difference = abs(float(scale(rerun) - scale(recorded)))
         found.append((name, recorded, rerun, difference, allowed, not difference <= allowed))
     return max(found, key=lambda row: row[3] / row[4])
+
+
+# ---- measurements of stacks
+
+_INDEX = {"fine-tuning": "epoch", "probe": "layer", "likelihood": "iteration"}
+_FINAL = {"fine-tuning": "test_error", "probe": "test_error", "likelihood": "log_likelihood"}
+
+
+def _measurements(
+    name: str, study: Classification, data: Dataset, units: int, seed: int, elsewhere: bool, folder: str
+) -> list[tuple[Any, ...]]:
+    """Measure stacks again, those of random weights first, and compare with the record."""
+    tables = [records.recorded(name, table) for table in pretraining.Measured._fields]
+    pieces, turns, order = study.measurements(), Counter[tuple[str, str]](), {}
+    for i in np.random.default_rng(seed).permutation(len(pieces)):
+        piece = pieces[i]
+        turns[piece.what, piece.method] += 1
+        turn = turns[piece.what, piece.method]
+        order[piece] = (turn, piece.scale is None, MEASUREMENTS.index(piece.what), piece.method)  # by cost
+    rows = []
+    for piece in sorted(order, key=order.__getitem__)[:units]:
+        again = {piece: _measured_again(study, piece, data, folder)}
+        place = list(_INDEX).index(piece.what)
+        then, now = (
+            table[table["method"] == piece.method].drop(columns=[*pretraining.KEY[:2], "seconds"])
+            for table in (tables[place], pretraining.table(study, again, piece.what))
+        )
+        index, number = _INDEX[piece.what], _FINAL[piece.what]
+        own, now = (each[each["seed"] == piece.seed].set_index(index).drop(columns="seed") for each in (then, now))
+        last = then[then[index] == then[index].max()].set_index("seed")[[number]]
+        found = _scattered(last, piece.seed, now) if elsewhere else _same(own, now)
+        rows.append((piece.method, piece.what, piece.layers, piece.seed, *found))
+    return rows
+
+
+def _measured_again(study: Classification, piece: Measurement, data: Dataset, folder: str) -> pd.DataFrame:
+    below = []
+    if piece.below:
+        own = {"methods": (piece.method,), "seeds": (piece.seed,), "layers": study.layers[: piece.layers]}
+        stacks = dataclasses.replace(study.stacks, **own)
+        records.run(stacks, folder, progress=True)
+        at, store = records.addresses(stacks, data), records.store(folder)
+        below = [store.read(at[unit])[WEIGHTS] for unit in piece.below]
+    part = tasks.advance(records.task(study, piece), data, below)
+    return read_table(io.BytesIO(part.records))
