@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from leamvd.optimizers.reading import Reading
-from leamvd.paper.comparison import final
+from leamvd.paper.comparison import final, six_digits
 from leamvd.paper.studies import Study
 from leamvd.paper.verdicts import PRINTED
 
@@ -135,6 +135,24 @@ def effects(rows: pd.DataFrame) -> pd.DataFrame:
         for level, group in rows.groupby(choice, sort=False)
     ]
     return pd.DataFrame(found, columns=["choice", "", *NUMBERS, FACTOR]).set_index(["choice", ""])
+
+
+def quoted(rows: pd.DataFrame) -> dict[str, str | float]:
+    """Return what prose quotes of `distances`.
+
+    Returns
+    -------
+    dict
+        How many combinations were "tried", by how many "searches", counted in how many ways ("counted"); of the nearest
+        one its `FACTOR`, `SETTINGS`, `COUNTED` and, as "number-1" and so on, `NUMBERS`; missing if none was tried.
+    """
+    searches = rows[["method", "inputs"]].drop_duplicates()
+    tried = rows[[*SETTINGS, "baseline"]].drop_duplicates()
+    found: dict[str, str | float] = {"tried": len(tried), "searches": len(searches), "counted": len(rows)}
+    for _, first in nearest(rows, 1).iterrows():
+        found |= {name: str(first[name]) for name in (*SETTINGS, *COUNTED)} | {FACTOR: six_digits(first[FACTOR])}
+        found |= {f"number-{i}": six_digits(first[name]) for i, name in enumerate(NUMBERS, start=1)}
+    return found
 
 
 def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """What the error measures: controls that lie beside the paper's comparison, and weights that win by it for nothing."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,13 +11,52 @@ from scipy.special import logit
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBM
-from leamvd.paper.comparison import final
+from leamvd.paper import records
+from leamvd.paper.comparison import final, six_digits
 from leamvd.paper.datasets import Dataset
 
-COSTS = ("iteration", "passes", "products", "seconds")
-"""What two methods can have spent as much of: columns of records, and the bench's seconds."""
+COSTS = {"iteration": "iterations", "passes": "passes", "products": "products", "seconds": "seconds"}
+"""What methods can have spent as much of: columns of records and of `seconds`, and what they are called."""
 
 _GROUP = ["inputs", "layer", "method"]
+
+
+# ---- what is shown
+
+
+def lead(
+    names: Mapping[str, str], own: pd.DataFrame, data: str
+) -> tuple[dict[str, pd.DataFrame], dict[str, str], pd.DataFrame]:
+    """Return the recorded runs that lead a page, or a run of one's own in the place of those not recorded yet.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        What each recorded study is called on the page, and in ``notebooks/recorded``.
+    own : DataFrame
+        Records of the run of one's own.
+    data : str
+        Its data set.
+
+    Returns
+    -------
+    tables, titles : dict
+        Records by what they are called, and the line that stands above their figures.
+    overview : DataFrame
+        A row for each: the name of the record, or that there is none; its data set, images, pixels and runs.
+    """
+    tables, titles, rows = {}, {}, []
+    for called, name in names.items():
+        recorded = records.recorded_folder(name).is_dir()
+        table = records.recorded(name) if recorded else own
+        first = table.query("layer == 1").iloc[0]
+        side, runs, images = math.isqrt(first["n_visible"]), table["seed"].nunique(), f"{first['n_images']:,}"
+        source = ("MNIST", f"recorded as {name}") if recorded else (data, f"{name} is not recorded yet: this run")
+        titles[called] = f"{source[0]}, {images} images of {side} x {side}, {runs} run{'s'[: runs > 1]}"
+        tables[called] = table
+        rows.append((called, source[1], source[0], images, f"{side} x {side}", runs))
+    overview = pd.DataFrame(rows, columns=["", "shown", "data set", "images", "pixels", "runs"]).set_index("")
+    return tables, titles, overview
 
 
 # ---- controls, from records
@@ -111,6 +151,45 @@ def at_equal(table: pd.DataFrame, cost: str) -> pd.DataFrame:
     rows[["iteration", "mean_field_ratio"]] = rows[["iteration", "mean_field_ratio"]].where(rows["budget"].notna())
     columns = ["budget", "iteration", "mean_field_ratio"]
     return rows.groupby(_GROUP, sort=False)[columns].mean().reset_index()
+
+
+def equal_costs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `at_equal` for all `COSTS` side by side: mean-field errors over the constant image's, and iterations.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of inputs, layer and method; for each cost two columns, named after it.
+    """
+    columns = {}
+    for cost, called in COSTS.items():
+        rows = at_equal(table, cost).set_index(_GROUP)
+        columns |= {f"equal {called}": rows["mean_field_ratio"], f"after ({called})": rows["iteration"]}
+    return pd.DataFrame(columns).reset_index()
+
+
+def quoted(table: pd.DataFrame) -> dict[str, float]:
+    """Return the means of RBM 3 that prose quotes, NaN for what was not run.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-own-error", "lea-mvd-shared-explained" and so on: of contrastive divergence and of LEA-MVD without the start
+        solution in its population, the columns of `explained`; "cd-own-passes" is the ratio to the constant image's
+        error at equal passes.
+    """
+    rows = explained(table).set_index(_GROUP)
+    rows["passes"] = at_equal(table, "passes").set_index(_GROUP)["mean_field_ratio"]
+    names = {"cd": "cd", "lea-mvd": "lea-mvd:x0-excluded"}
+    columns = {"error": "error", "constant": "constant", "std": "input_std", "passes": "passes"}
+    columns |= {"explained": "% explained", "sampled": "% explained, sampled"}
+    rows = rows.reindex(pd.MultiIndex.from_product([("own", "shared"), (3,), names.values()], names=_GROUP))
+    return {
+        f"{name}-{inputs}-{key}": six_digits(float(rows.loc[(inputs, 3, method), column]))
+        for name, method in names.items()
+        for inputs in ("own", "shared")
+        for key, column in columns.items()
+    }
 
 
 # ---- weights that win
