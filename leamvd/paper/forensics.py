@@ -137,24 +137,6 @@ def effects(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["choice", "", *NUMBERS, FACTOR]).set_index(["choice", ""])
 
 
-def quoted(rows: pd.DataFrame) -> dict[str, str | float]:
-    """Return what prose quotes of `distances`.
-
-    Returns
-    -------
-    dict
-        How many combinations were "tried", by how many "searches", counted in how many ways ("counted"); of the nearest
-        one its `FACTOR`, `SETTINGS`, `COUNTED` and, as "number-1" and so on, `NUMBERS`; missing if none was tried.
-    """
-    searches = rows[["method", "inputs"]].drop_duplicates()
-    tried = rows[[*SETTINGS, "baseline"]].drop_duplicates()
-    found: dict[str, str | float] = {"tried": len(tried), "searches": len(searches), "counted": len(rows)}
-    for _, first in nearest(rows, 1).iterrows():
-        found |= {name: str(first[name]) for name in (*SETTINGS, *COUNTED)} | {FACTOR: six_digits(first[FACTOR])}
-        found |= {f"number-{i}": six_digits(first[name]) for i, name in enumerate(NUMBERS, start=1)}
-    return found
-
-
 def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """Return what random weights make of the images: no training, so that any error of their features is luck.
 
@@ -173,3 +155,23 @@ def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     constant = 1e4 * rows["mean_field"] / rows["mean_field_ratio"] / rows["n_images"]
     columns = {"weights": rows["method"].map(names), "input std": rows["input_std"], "constant per 10,000": constant}
     return rows[["layer"]].assign(**columns).groupby(["layer", "weights"], sort=False).mean()
+
+
+def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, str | float]:
+    """Return what prose quotes of `distances` and of `untrained`.
+
+    Returns
+    -------
+    dict
+        How many combinations were "tried", by how many "searches", in how many ways together ("counted"); of the
+        nearest one its `FACTOR`, `SETTINGS`, `COUNTED` and, as "number-1" and so on, `NUMBERS`, missing if none was
+        tried; of features by U(-0.1, 0.1), "untrained-2" and "untrained-3": the constant's error per 10,000 images.
+    """
+    searches = rows[["method", "inputs"]].drop_duplicates()
+    tried = rows[[*SETTINGS, "baseline"]].drop_duplicates()
+    found: dict[str, str | float] = {"tried": len(tried), "searches": len(searches), "counted": len(rows)}
+    for _, first in nearest(rows, 1).iterrows():
+        found |= {name: str(first[name]) for name in (*SETTINGS, *COUNTED)} | {FACTOR: six_digits(first[FACTOR])}
+        found |= {f"number-{i}": six_digits(first[name]) for i, name in enumerate(NUMBERS, start=1)}
+    constants = features["constant per 10,000"]
+    return found | {f"untrained-{n}": six_digits(constants.get((n, "U(±0.1)"), np.nan)) for n in (2, 3)}
