@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from leamvd.optimizers.reading import Reading
+from leamvd.paper import studies
 from leamvd.paper.comparison import final, six_digits
 from leamvd.paper.studies import Study
 from leamvd.paper.verdicts import PRINTED
@@ -93,19 +94,17 @@ def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """
     last = final(table)
     rows = combinations(study).merge(pd.DataFrame(product(MEASURES, IMAGES), columns=COUNTED), how="cross")
-    errors = {
-        name: np.log(last[name] / last["n_images"]).groupby([last[key] for key in ("method", "inputs", "layer")]).mean()
-        for name in ("mean_field", "sampled")
-    }
+    logs = np.log(last[["mean_field", "sampled"]].div(last["n_images"], axis=0))
+    errors = np.exp(logs.groupby([last[key] for key in ("method", "inputs", "layer")]).mean())
     for name, (trainer, layer) in zip(NUMBERS, PRINTED, strict=True):
         who = rows["baseline" if trainer == "cd" else "method"]
         keys = zip(rows["measure"], who, rows["inputs"], rows["images"], strict=True)
         rows[name] = [
-            images * np.exp(errors[MEASURES[measure][trainer]][method, inputs, layer])
+            images * errors.loc[(method, inputs, layer), MEASURES[measure][trainer]]
             for measure, method, inputs, images in keys
         ]
-    logs = np.log(rows[list(NUMBERS)].to_numpy(dtype=float) / list(NUMBERS.values()))
-    rows[FACTOR] = np.exp(np.sqrt((logs**2).mean(axis=1)))
+    missed = np.log(rows[list(NUMBERS)].to_numpy(dtype=float) / list(NUMBERS.values()))
+    rows[FACTOR] = np.exp(np.sqrt((missed**2).mean(axis=1)))
     return rows[[*SETTINGS, *COUNTED, *NUMBERS, FACTOR, "method", "baseline"]]
 
 
@@ -118,6 +117,12 @@ def nearest(rows: pd.DataFrame, count: int) -> pd.DataFrame:
 def methods(rows: pd.DataFrame) -> tuple[str, ...]:
     """Return the methods that a study must have to confirm these combinations: baselines first, each once."""
     return tuple(dict.fromkeys([*rows["baseline"], *rows["method"]]))
+
+
+def recorded_study(profile: str, table: pd.DataFrame) -> Study:
+    """Return the study of the section's profile with what is recorded of it: its methods and kinds of inputs."""
+    known = {name: tuple(table[column].unique()) for name, column in (("methods", "method"), ("inputs", "inputs"))}
+    return studies.study("error-measures", profile, **known)
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
@@ -154,7 +159,8 @@ def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     rows = table[table["method"].isin(names) & (table["inputs"] == table["inputs"].iloc[0]) & (table["iteration"] == 0)]
     constant = 1e4 * rows["mean_field"] / rows["mean_field_ratio"] / rows["n_images"]
     columns = {"weights": rows["method"].map(names), "input std": rows["input_std"], "constant per 10,000": constant}
-    return rows[["layer"]].assign(**columns).groupby(["layer", "weights"], sort=False).mean()
+    means: pd.DataFrame = rows[["layer"]].assign(**columns).groupby(["layer", "weights"], sort=False).mean()
+    return means
 
 
 def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, str | float]:

@@ -294,7 +294,7 @@ def collapse(data: Dataset, first: RBM, scales: Sequence[float], n_hidden: int, 
                 "ratio": own.mean_field_ratio,
                 "cd ratio": trained.mean_field_ratio,
                 "accuracy": accuracy(H, T, data),
-                "accuracy above": accuracy(*above, data),
+                "accuracy above": accuracy(above[0], above[1], data),
             }
         )
     return pd.DataFrame(rows)
