@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from leamvd.optimizers.reading import Reading
-from leamvd.paper.comparison import final
+from leamvd.paper import studies
+from leamvd.paper.comparison import final, six_digits
 from leamvd.paper.studies import Study
 from leamvd.paper.verdicts import PRINTED
 
@@ -93,19 +94,17 @@ def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """
     last = final(table)
     rows = combinations(study).merge(pd.DataFrame(product(MEASURES, IMAGES), columns=COUNTED), how="cross")
-    errors = {
-        name: np.log(last[name] / last["n_images"]).groupby([last[key] for key in ("method", "inputs", "layer")]).mean()
-        for name in ("mean_field", "sampled")
-    }
+    logs = np.log(last[["mean_field", "sampled"]].div(last["n_images"], axis=0))
+    errors = np.exp(logs.groupby([last[key] for key in ("method", "inputs", "layer")]).mean())
     for name, (trainer, layer) in zip(NUMBERS, PRINTED, strict=True):
         who = rows["baseline" if trainer == "cd" else "method"]
         keys = zip(rows["measure"], who, rows["inputs"], rows["images"], strict=True)
         rows[name] = [
-            images * np.exp(errors[MEASURES[measure][trainer]][method, inputs, layer])
+            images * errors.loc[(method, inputs, layer), MEASURES[measure][trainer]]
             for measure, method, inputs, images in keys
         ]
-    logs = np.log(rows[list(NUMBERS)].to_numpy(dtype=float) / list(NUMBERS.values()))
-    rows[FACTOR] = np.exp(np.sqrt((logs**2).mean(axis=1)))
+    missed = np.log(rows[list(NUMBERS)].to_numpy(dtype=float) / list(NUMBERS.values()))
+    rows[FACTOR] = np.exp(np.sqrt((missed**2).mean(axis=1)))
     return rows[[*SETTINGS, *COUNTED, *NUMBERS, FACTOR, "method", "baseline"]]
 
 
@@ -118,6 +117,12 @@ def nearest(rows: pd.DataFrame, count: int) -> pd.DataFrame:
 def methods(rows: pd.DataFrame) -> tuple[str, ...]:
     """Return the methods that a study must have to confirm these combinations: baselines first, each once."""
     return tuple(dict.fromkeys([*rows["baseline"], *rows["method"]]))
+
+
+def recorded_study(profile: str, table: pd.DataFrame) -> Study:
+    """Return the study of the section's profile with what is recorded of it: its methods and kinds of inputs."""
+    known = {name: tuple(table[column].unique()) for name, column in (("methods", "method"), ("inputs", "inputs"))}
+    return studies.study("error-measures", profile, **known)
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
@@ -154,4 +159,25 @@ def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     rows = table[table["method"].isin(names) & (table["inputs"] == table["inputs"].iloc[0]) & (table["iteration"] == 0)]
     constant = 1e4 * rows["mean_field"] / rows["mean_field_ratio"] / rows["n_images"]
     columns = {"weights": rows["method"].map(names), "input std": rows["input_std"], "constant per 10,000": constant}
-    return rows[["layer"]].assign(**columns).groupby(["layer", "weights"], sort=False).mean()
+    means: pd.DataFrame = rows[["layer"]].assign(**columns).groupby(["layer", "weights"], sort=False).mean()
+    return means
+
+
+def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, str | float]:
+    """Return what prose quotes of `distances` and of `untrained`.
+
+    Returns
+    -------
+    dict
+        How many combinations were "tried", by how many "searches", in how many ways together ("counted"); of the
+        nearest one its `FACTOR`, `SETTINGS`, `COUNTED` and, as "number-1" and so on, `NUMBERS`, missing if none was
+        tried; of features by U(-0.1, 0.1), "untrained-2" and "untrained-3": the constant's error per 10,000 images.
+    """
+    searches = rows[["method", "inputs"]].drop_duplicates()
+    tried = rows[[*SETTINGS, "baseline"]].drop_duplicates()
+    found: dict[str, str | float] = {"tried": len(tried), "searches": len(searches), "counted": len(rows)}
+    for _, first in nearest(rows, 1).iterrows():
+        found |= {name: str(first[name]) for name in (*SETTINGS, *COUNTED)} | {FACTOR: six_digits(first[FACTOR])}
+        found |= {f"number-{i}": six_digits(first[name]) for i, name in enumerate(NUMBERS, start=1)}
+    constants = features["constant per 10,000"]
+    return found | {f"untrained-{n}": six_digits(constants.get((n, "U(±0.1)"), np.nan)) for n in (2, 3)}

@@ -1,6 +1,7 @@
 """What the error measures: controls that lie beside the paper's comparison, and weights that win by it for nothing."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,15 +9,55 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import reconstruct
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBM
-from leamvd.paper.comparison import final
+from leamvd.paper import records
+from leamvd.paper.comparison import final, six_digits
 from leamvd.paper.datasets import Dataset
 
-COSTS = ("iteration", "passes", "products", "seconds")
-"""What two methods can have spent as much of: columns of records, and the bench's seconds."""
+COSTS = {"iteration": "iterations", "passes": "passes", "products": "products", "seconds": "seconds"}
+"""What methods can have spent as much of: columns of records and of `seconds`, and what they are called."""
 
 _GROUP = ["inputs", "layer", "method"]
+
+
+# ---- what is shown
+
+
+def lead(
+    names: dict[str, str], own: pd.DataFrame, data: str
+) -> tuple[dict[str, pd.DataFrame], dict[str, str], pd.DataFrame]:
+    """Return the recorded runs that lead a page, or a run of one's own in the place of those not recorded yet.
+
+    Parameters
+    ----------
+    names : dict of str to str
+        What each recorded study is called on the page, and in ``notebooks/recorded``.
+    own : DataFrame
+        Records of the run of one's own.
+    data : str
+        Its data set.
+
+    Returns
+    -------
+    tables, titles : dict
+        Records by what they are called, and the line that stands above their figures; "this run" is `own`.
+    overview : DataFrame
+        A row for each: the name of the record, or that there is none; its data set, images, pixels and runs.
+    """
+    tables, titles, rows = {}, {}, []
+    for called, name in (names | {"this run": ""}).items():
+        recorded = bool(name) and records.recorded_folder(name).is_dir()
+        table, dataset = (records.recorded(name), "MNIST") if recorded else (own, data)
+        first = table.query("layer == 1").iloc[0]
+        side, runs, images = math.isqrt(first["n_visible"]), table["seed"].nunique(), f"{first['n_images']:,}"
+        titles[called] = f"{dataset}, {images} images of {side} x {side}, {runs} run{'s'[: runs > 1]}"
+        tables[called] = table
+        source = f"recorded as {name}" if recorded else f"{name} is not recorded yet: this run" if name else "this run"
+        rows.append((called, source, dataset, images, f"{side} x {side}", runs))
+    overview = pd.DataFrame(rows, columns=["", "shown", "data set", "images", "pixels", "runs"]).set_index("")
+    return tables, titles, overview
 
 
 # ---- controls, from records
@@ -113,6 +154,77 @@ def at_equal(table: pd.DataFrame, cost: str) -> pd.DataFrame:
     return rows.groupby(_GROUP, sort=False)[columns].mean().reset_index()
 
 
+def equal_costs(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame) -> pd.DataFrame:
+    """Return `at_equal` for all `COSTS` side by side, with the last kind of inputs: shared ones, where there are any.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    objectives, training : DataFrame
+        Of the bench, see `seconds`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each layer and method; for each cost the mean-field error over the constant image's, and in "after"
+        the iteration that it was reached in.
+    """
+    rows = table[table["inputs"] == table["inputs"].iloc[-1]]
+    rows = rows.assign(seconds=seconds(rows, objectives, training))
+    columns = {}
+    for cost, called in COSTS.items():
+        reached = at_equal(rows, cost).set_index(_GROUP)
+        columns |= {f"equal {called}": reached["mean_field_ratio"], f"after ({called})": reached["iteration"]}
+    return pd.DataFrame(columns).reset_index()
+
+
+def generation_in_epochs(objectives: pd.DataFrame, training: pd.DataFrame) -> float:
+    """Return how many epochs of contrastive divergence take as long as a later generation of LEA-MVD's defaults.
+
+    In RBM 1 of 28 x 28 pixels, by the bench's tables.
+    """
+    shape = pd.DataFrame({"n_visible": 784, "n_hidden": 500, "n_images": 1, "evaluations": [20, 0], "passes": [20, 1]})
+    generation, epoch = seconds(shape, objectives, training)
+    return six_digits(generation / epoch)
+
+
+def quoted(table: pd.DataFrame, won: pd.DataFrame) -> dict[str, float]:
+    """Return what prose quotes: means of RBM 3, and what the weights that win win; NaN for what was not run.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    won : DataFrame
+        Of `collapse`, the largest scale first.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-own-error", "lea-mvd-shared-explained" and so on: of contrastive divergence and of LEA-MVD without the start
+        solution in its population, the columns of `explained`; "cd-own-passes" is the ratio to the constant image's
+        error at equal passes. "won-error" is that of the smallest weights, "won-cd" that of contrastive divergence with
+        the largest; "won-accuracy" and "won-above" are accuracies with the smallest weights, in percent.
+    """
+    rows = explained(table).set_index(_GROUP)
+    rows["passes"] = at_equal(table, "passes").set_index(_GROUP)["mean_field_ratio"]
+    names = {"cd": "cd", "lea-mvd": "lea-mvd:x0-excluded"}
+    columns = {"error": "error", "constant": "constant", "std": "input_std", "passes": "passes"}
+    columns |= {"explained": "% explained", "sampled": "% explained, sampled"}
+    rows = rows.reindex(pd.MultiIndex.from_product([("own", "shared"), (3,), names.values()], names=_GROUP))
+    found = {
+        f"{name}-{inputs}-{key}": float(rows.loc[(inputs, 3, method), column])
+        for name, method in names.items()
+        for inputs in ("own", "shared")
+        for key, column in columns.items()
+    }
+    last = won.iloc[-1]
+    found |= {"won-error": last["error"], "won-cd": won["cd error"].iloc[0]}
+    found |= {"won-accuracy": 100 * last["accuracy"], "won-above": 100 * last["accuracy above"]}
+    return {name: six_digits(value) for name, value in found.items()}
+
+
 # ---- weights that win
 
 
@@ -182,7 +294,7 @@ def collapse(data: Dataset, first: RBM, scales: Sequence[float], n_hidden: int, 
                 "ratio": own.mean_field_ratio,
                 "cd ratio": trained.mean_field_ratio,
                 "accuracy": accuracy(H, T, data),
-                "accuracy above": accuracy(*above, data),
+                "accuracy above": accuracy(above[0], above[1], data),
             }
         )
     return pd.DataFrame(rows)
@@ -196,3 +308,11 @@ def accuracy(train: NDArray[np.float64], test: NDArray[np.float64], data: Datase
 
     classifier = make_pipeline(StandardScaler(), RidgeClassifier()).fit(train, data.train_labels)
     return float(classifier.score(test, data.test_labels))
+
+
+def reconstructions(data: Dataset, stacks: Mapping[str, Sequence[RBM]]) -> dict[str, NDArray[np.float64]]:
+    """Return test images, one of each class, and what stacks leave of them, shape (classes, side, side)."""
+    chosen = np.unique(data.test_labels, return_index=True)[1]
+    rows = {"original": data.test[chosen]}
+    rows |= {name: reconstruct(stack, rows["original"]) for name, stack in stacks.items()}
+    return {name: V.reshape(-1, data.side, data.side) for name, V in rows.items()}

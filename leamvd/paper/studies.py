@@ -334,7 +334,7 @@ def _crossed() -> tuple[str, ...]:
         *product(("x0=none",), ("", letter)),
     ]
     untrained = product(("learning_rate=0+n_gen=1",), weights)
-    named = [("cd", (own,)) for own in weights] + [("cd", own) for own in untrained]
+    named: list[tuple[str, tuple[str, ...]]] = [("cd", (own,)) for own in weights] + [("cd", own) for own in untrained]
     named += [("lea-mvd", own) for own in searches]
     return tuple(":".join(filter(None, (name, "+".join(filter(None, own))))) for name, own in named)
 

@@ -83,18 +83,18 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
 
 
 def input_std(table: pd.DataFrame, title: str) -> Figure:
-    """Plot the standard deviation of the inputs from layer to layer, a line a method.
+    """Plot the standard deviation of the inputs from layer to layer, a line a method, with the first kind of inputs.
 
     Parameters
     ----------
     table : DataFrame
-        Of `leamvd.paper.measures.explained`, one kind of inputs.
+        Of `leamvd.paper.measures.explained`.
     title : str
         Names the data set.
     """
     figure, axes = new(width=6.0, height=4.2)
     ax = axes[0, 0]
-    for method, rows in table.groupby("method", sort=False):
+    for method, rows in table[table["inputs"] == table["inputs"].iloc[0]].groupby("method", sort=False):
         color, style = look(str(method))
         ax.plot(
             rows["layer"], rows["input_std"], style, color=color, marker="o", markersize=4, label=plain(str(method))
