@@ -27,23 +27,95 @@ def bands(kinds=("own", "shared"), layers=(1, 2), methods=("cd", "lea-mvd", "lea
     return pd.DataFrame(rows, columns=columns)
 
 
-@pytest.mark.parametrize("x", ["iteration", "passes", "seconds"])
-def test_errors_plot_the_records(x):
+def runs(table):
+    """Two runs around each of the bands' means."""
+    named = table[["inputs", "layer", "method", "iteration"]]
+    return pd.concat([named.assign(seed=seed, value=table["mean"] + shift) for seed, shift in ((0, -0.1), (5, 0.1))])
+
+
+def test_errors_plot_the_records():
     table = bands()
-    figure = comparison.errors(table, "some digits", "error", x=x)
+    figure = comparison.errors(table, "some digits", "error")
     panels = plotted(figure)
     titles = ["RBM 1, own inputs", "RBM 2, own inputs", "RBM 1, shared inputs", "RBM 2, shared inputs"]
     assert [panel["title"] for panel in panels] == titles
     assert {panel["scales"][1] for panel in panels} == {"log"}
-    cells = table.groupby(["inputs", "layer"], sort=False)
+    cells = table[table["iteration"] > 0].groupby(["inputs", "layer"], sort=False)
     for panel, axes, (_, cell) in zip(panels, figure.axes, cells, strict=True):
         methods = cell.groupby("method", sort=False)
         for line, area, (_, rows) in zip(panel["arrays"], axes.collections, methods, strict=False):
-            assert np.allclose(line, rows[[x, "mean"]], rtol=1e-7)
+            assert np.allclose(line, rows[["iteration", "mean"]], rtol=1e-7)
             heights = {round(float(y), 12) for y in area.get_paths()[0].vertices[:, 1]}
             assert heights == {round(y, 12) for y in [*rows["low"], *rows["high"]]}
     assert figure.get_suptitle() == "some digits"
     assert figure.get_supylabel() == "error"
+
+
+def test_runs_are_drawn_thin_behind_their_means():
+    table = bands(kinds=("own",), layers=(1,), methods=("cd", "lea-mvd"))
+    (axes,) = comparison.errors(table, "", "", runs=runs(table)).axes
+    *thin, cd, lea = axes.lines
+    assert [line.get_color() for line in thin] == ["C0", "C1", "C0", "C1"]
+    assert max(line.get_linewidth() for line in thin) < min(cd.get_linewidth(), lea.get_linewidth())
+    later = table[(table["method"] == "cd") & (table["iteration"] > 0)]
+    assert np.allclose(thin[0].get_ydata(), later["mean"] - 0.1)
+    assert np.allclose(thin[2].get_ydata(), later["mean"] + 0.1)
+
+
+def test_printed_numbers_are_labeled_lines_in_the_layer_and_on_the_inputs_of_the_paper():
+    printed = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0, ("cma-es", 1): 1.0}
+    figure = comparison.errors(bands(methods=("cd", "lea-mvd")), "", "", printed=printed)
+    texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert texts == [[], ["paper, cd: 50,000", "paper, lea-mvd: 5,000"], [], []], "cma-es was not run"
+    drawn = figure.axes[1].lines[2:]
+    assert [(line.get_color(), *line.get_ydata()) for line in drawn] == [("C0", 5e4, 5e4), ("C1", 5e3, 5e3)]
+
+
+def test_work_is_counted_in_three_ways():
+    table = bands(kinds=("shared",))
+    figure = comparison.work(table, "some digits", "error")
+    labels = ["epoch or generation", "passes over the images", "seconds"]
+    assert [axes.get_xlabel() for axes in figure.axes[3:]] == labels
+    assert [panel["scales"] for panel in plotted(figure)[:3]] == [["linear", "log"], ["log", "log"], ["log", "log"]]
+    line = table.query("layer == 2 and method == 'cd' and iteration > 0")
+    for axes, x in zip(figure.axes[3:], ("iteration", "passes", "seconds"), strict=True):
+        assert np.allclose(axes.lines[0].get_xydata(), line[[x, "mean"]])
+
+
+def test_ends_show_runs_means_and_intervals_of_each_measure():
+    rows = [
+        (measure, inputs, layer, method, 2, low, mean, high)
+        for measure, factor in (("mean_field", 1.0), ("test_mean_field", 2.0))
+        for inputs in ("own", "shared") for layer in (1, 2)
+        for method, low, mean, high in (("cd", 1 * factor, 2 * factor, 4 * factor), ("lea-mvd:printed", 3.0, 5.0, 6.0))
+    ]  # fmt: skip
+    errors = pd.DataFrame(rows, columns=["measure", "inputs", "layer", "method", "runs", "low", "mean", "high"])
+    dots = errors[errors["measure"] == "mean_field"].assign(value=lambda rows: rows["mean"] + rows["layer"])
+    figure = comparison.ends(errors, {"mean_field": dots, "test_mean_field": dots}, "t", "error")
+    panels = plotted(figure)
+    assert panels[0]["ticks"] == [["cd", "lea-mvd:printed"]]
+    assert {panel["scales"][0] for panel in panels} == {"log"}
+    behind, *points = figure.axes[1].lines
+    assert behind.get_xydata()[:, 0].tolist() == [4.0, 7.0], "of layer 2"
+    means = [line for line in points if line.get_marker() == "o"]
+    assert [tuple(line.get_xdata()) for line in means] == [(2.0,), (5.0,), (4.0,), (5.0,)]
+    assert [line.get_markerfacecolor() for line in means] == ["C0", "C1", "white", "white"]
+    places = [line.get_ydata()[0] for line in means]
+    assert places == pytest.approx([-0.15, 0.85, 0.15, 1.15])
+    (interval,) = figure.axes[1].collections[0].get_segments()
+    assert interval[:, 0].tolist() == [1.0, 4.0]
+
+
+def test_input_std_is_a_line_for_each_method():
+    rows = [
+        (method, layer, *([x, x, x] if layer == 1 else [x - 0.1, x, x + 0.2]))
+        for method, x in (("cd", 0.5), ("lea-mvd:printed", 0.3)) for layer in (1, 2)
+    ]  # fmt: skip
+    (axes,) = comparison.input_std(pd.DataFrame(rows, columns=["method", "layer", "low", "mean", "high"]), "t").axes
+    assert [(line.get_color(), line.get_linestyle()) for line in axes.lines[:2]] == [("C0", "-"), ("C1", ":")]
+    assert axes.lines[1].get_xydata().tolist() == [[1, 0.3], [2, 0.3]]
+    assert axes.get_ylim()[0] == 0
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["RBM 1", "RBM 2"]
 
 
 def test_a_method_has_one_color_and_its_readings_differ_by_style():
@@ -67,7 +139,8 @@ def test_a_line_and_its_band_have_the_color_that_the_legend_gives_the_method():
     legend = figure.legends[0]
     assert [text.get_text() for text in legend.get_texts()] == ["cma-es", "cd", "lea-mvd"]
     assert [handle.get_color() for handle in legend.legend_handles] == ["C2", "C0", "C1"]
-    for axes, (_, cell) in zip(figure.axes, table.groupby(["inputs", "layer"], sort=False), strict=True):
+    drawn = table[table["iteration"] > 0]
+    for axes, (_, cell) in zip(figure.axes, drawn.groupby(["inputs", "layer"], sort=False), strict=True):
         for line, area in zip(axes.lines, axes.collections, strict=True):
             rows = cell[cell["method"] == line.get_label()]
             assert np.array_equal(line.get_ydata(), rows["mean"])
@@ -90,26 +163,30 @@ def test_a_title_stays_within_a_figure_of_one_layer():
     assert paper.x0 < text.x0 < text.x1 < paper.x1
 
 
-@pytest.mark.parametrize(("x", "label"), [("passes", "passes over the images"), ("seconds", "seconds")])
-def test_the_horizontal_axis_says_what_it_counts(x, label):
-    assert comparison.errors(bands(), "t", "y", x=x).axes[-1].get_xlabel() == label
-
-
-def test_pictures_show_each_image_in_its_row():
-    rows = {"original": np.random.default_rng(1).random((3, 4, 4)), "cd, RBM 1": np.zeros((3, 4, 4))}
-    figure = comparison.pictures(rows, "some digits")
-    images = [axes.images[0] for axes in figure.axes]
-    expected = [image for pictures in rows.values() for image in pictures]
-    assert all(np.array_equal(a.get_array(), b) for a, b in zip(images, expected, strict=True))
-    assert {image.get_clim() for image in images} == {(0, 1)}
+def test_pictures_show_each_run_in_its_column():
+    rows = {
+        "original": np.arange(3 * 4 * 4).reshape(1, 3, 4, 4),
+        "cd, RBM 1": np.random.default_rng(1).integers(0, 256, (2, 3, 4, 4)),
+    }
+    figure = comparison.pictures(rows, "some digits", ["seed 0", "seed 7"])
+    shown = [axes.images[0] for axes in figure.axes]
+    strips = [rows["original"][0], rows["original"][0], *rows["cd, RBM 1"]]
+    for image, strip in zip(shown, strips, strict=True):
+        values = image.get_array()
+        assert values.shape == (4, 15)
+        for i, picture in enumerate(strip):
+            assert np.array_equal(values[:, 5 * i : 5 * i + 4], picture)
+            assert np.ma.getmaskarray(values)[:, 5 * i + 4].all(), "nothing between two images"
+    assert {image.get_clim() for image in shown} == {(0, 255)}
     assert [text.get_text() for axes in figure.axes for text in axes.texts] == list(rows)
+    assert [axes.get_title() for axes in figure.axes] == ["seed 0", "seed 7", "", ""]
 
 
-def test_signed_pictures_are_white_at_zero():
-    figure = comparison.pictures({"cd": np.linspace(-1, 1, 8).reshape(2, 2, 2)}, "t", signed=True)
+def test_signed_pictures_are_white_in_the_middle():
+    figure = comparison.pictures({"cd": np.linspace(0, 255, 8).reshape(1, 2, 2, 2)}, "t", signed=True)
     image = figure.axes[0].images[0]
-    assert image.get_clim() == (-1, 1)
-    assert np.allclose(image.cmap(image.norm(0.0))[:3], 0.97, atol=0.02)
+    assert image.get_clim() == (0, 255)
+    assert np.allclose(image.cmap(image.norm(127.5))[:3], 0.97, atol=0.02)
     assert image.get_cmap().name == "RdBu_r"
 
 
@@ -117,7 +194,7 @@ def test_signed_pictures_are_white_at_zero():
 def test_names_of_readings_are_shown_as_they_are(name):
     method = f"lea-mvd:{name}.json"
     errors = comparison.errors(bands(methods=(method,)), "", "")
-    pictures = comparison.pictures({method: np.zeros((2, 4, 4))}, "")
+    pictures = comparison.pictures({method: np.zeros((1, 2, 4, 4))}, "")
     texts = [*errors.legends[0].get_texts(), *(text for axes in pictures.axes for text in axes.texts)]
     for figure in (errors, pictures):
         figure.canvas.draw()

@@ -4,6 +4,7 @@ import pytest
 from scipy import stats
 
 from leamvd.paper import intervals
+from leamvd.paper.comparison import number
 
 
 def records(errors: dict[str, dict[int, float]], n_images: int = 10, last: int = 3) -> pd.DataFrame:
@@ -19,17 +20,41 @@ def records(errors: dict[str, dict[int, float]], n_images: int = 10, last: int =
     )
 
 
-def test_errors_are_those_of_the_last_iteration_per_image_with_students_interval() -> None:
+def test_errors_are_those_of_the_last_iteration_per_10000_images_with_students_interval() -> None:
     values = [1.0, 1.5, 4.0]
     table = intervals.errors(records({"cd": dict(enumerate(values)), "lea-mvd": {7: 2.0}}))
     assert table["measure"].tolist() == ["mean_field"] * 2 + ["sampled"] * 2
     cd, alone = table.iloc[0], table.iloc[1]
     assert (cd["inputs"], cd["layer"], cd["method"], cd["runs"]) == ("own", 1, "cd", 3)
     low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert [cd["low"], cd["mean"], cd["high"]] == pytest.approx([low, np.mean(values), high])
-    assert (alone["mean"], alone["runs"]) == (2.0, 1)
+    assert [cd["low"], cd["mean"], cd["high"]] == pytest.approx(1e4 * np.array([low, np.mean(values), high]))
+    assert (alone["mean"], alone["runs"]) == (20_000.0, 1)
     assert np.isnan([alone["low"], alone["high"]]).all(), "one seed says nothing of others"
-    assert table.iloc[3]["mean"] == 4.0
+    assert table.iloc[3]["mean"] == 40_000.0
+
+
+def test_bands_are_means_with_students_interval_at_every_iteration() -> None:
+    values = [1.0, 1.5, 4.0]
+    table = records({"cd": dict(enumerate(values)), "lea-mvd": {7: 2.0}}, last=1)
+    table = table.assign(passes=2 * table["iteration"], seconds=table["iteration"] + table["seed"])
+    bands = intervals.bands(table, "mean_field")
+    assert list(zip(bands["method"], bands["iteration"], strict=True)) == [
+        ("cd", 0), ("cd", 1), ("lea-mvd", 0), ("lea-mvd", 1)
+    ]  # fmt: skip
+    for row, factor in zip(bands.head(2).to_dict("records"), (2e4, 1e4), strict=True):
+        low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+        found = [row["low"], row["mean"], row["high"]]
+        assert found == pytest.approx(factor * np.array([low, np.mean(values), high]))
+    assert bands["passes"].tolist() == [0, 2, 0, 2]
+    assert bands["seconds"].tolist() == [1, 2, 7, 8]
+    alone = bands.iloc[3]
+    assert (alone["low"], alone["mean"], alone["high"]) == (2e4, 2e4, 2e4)
+
+
+def test_any_column_has_its_interval() -> None:
+    table = records({"cd": {0: 1.0, 1: 3.0}}).assign(input_std=[0.1] * 4 + [0.3] * 4)
+    row = intervals.errors(table, ["input_std"]).iloc[0]
+    assert (row["measure"], row["mean"]) == ("input_std", pytest.approx(0.2)), "not an error: as it is"
 
 
 def test_interval_covers_the_mean_nineteen_times_in_twenty() -> None:
@@ -73,6 +98,6 @@ def test_side_by_side_has_a_row_for_each_cell_of_either() -> None:
     }
     shown = intervals.side_by_side(tables, "mean_field")
     assert shown.index.to_list() == [("own", 1, "cd"), ("own", 1, "lea-mvd")]
-    assert shown.loc[("own", 1, "lea-mvd")].to_list() == ["–", "2"]
-    low, mean, high = intervals.interval(np.array([1.0, 3.0]))
-    assert shown["A"].iloc[0] == f"{mean:.3g} [{low:.3g}, {high:.3g}]"
+    assert shown.loc[("own", 1, "lea-mvd")].to_list() == ["–", "20,000"]
+    low, mean, high = map(number, intervals.interval(np.array([1e4, 3e4])))
+    assert shown["A"].iloc[0] == f"{mean} [{low}, {high}]"

@@ -183,14 +183,15 @@ def quoted(table: pd.DataFrame) -> dict[str, float]:
         "cd-3-error" is the mean-field error per 10,000 training images of contrastive divergence in RBM 3 on the first
         kind of inputs, "cd-3-test" that on test images, "cd-3-sampled" the sampled error, "cd-3-ratio" and
         "cd-3-sampled-ratio" the ratios to the constant image, "cd-3-std" the standard deviation of its inputs; likewise
-        other methods and layers, and "shared-cd-3-error" and so on, on shared inputs.
+        other methods and layers, "shared-cd-3-error" and so on, on shared inputs, and "start-cd-3-error" and so on, at
+        iteration 0.
     """
-    last = final(table)
     found = {}
-    for (inputs, layer, method), rows in last.groupby(_GROUP, sort=False):
-        prefix = "" if inputs == last["inputs"].iloc[0] else f"{inputs}-"
-        for name, column in _NAMES.items():
-            found[f"{prefix}{method}-{layer}-{name}"] = six_digits(scaled(rows, column).mean())
+    for begin, rows in (("", final(table)), ("start-", table[table["iteration"] == 0])):
+        for (inputs, layer, method), cell in rows.groupby(_GROUP, sort=False):
+            kind = "" if inputs == table["inputs"].iloc[0] else f"{inputs}-"
+            for name, column in _NAMES.items():
+                found[f"{begin}{kind}{method}-{layer}-{name}"] = six_digits(scaled(cell, column).mean())
     return found
 
 
