@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, logarithmic, look, new, plain
+from leamvd.paper.figures.style import COLORS, line_style, logarithmic, new, plain
 
 LABELS = {
     "iteration": "epoch or generation",
@@ -170,7 +170,7 @@ def _since_first(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _thin(ax: Any, runs: pd.DataFrame) -> None:
     for (method, _), run in runs.groupby(["method", "seed"], sort=False):
-        ax.plot(run["iteration"], run["value"], color=look(str(method))[0], linewidth=0.4, alpha=0.3)
+        ax.plot(run["iteration"], run["value"], color=line_style(str(method))[0], linewidth=0.4, alpha=0.3)
 
 
 def _printed(ax: Any, method: str, value: float) -> None:
@@ -182,13 +182,13 @@ def _printed(ax: Any, method: str, value: float) -> None:
 def _points(ax: Any, points: pd.DataFrame, places: Any, *, filled: bool) -> None:
     """Draw means with their intervals lying down; what is not `filled` is hollow."""
     for place, point in zip(places, points.to_dict("records"), strict=True):
-        color, ends = look(point["method"])[0], [[point["mean"] - point["low"]], [point["high"] - point["mean"]]]
+        color, ends = line_style(point["method"])[0], [[point["mean"] - point["low"]], [point["high"] - point["mean"]]]
         face = color if filled else "white"
         ax.errorbar([point["mean"]], [place], xerr=ends, fmt="o", color=color, markerfacecolor=face, markersize=4)
 
 
 def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
-    color, style = look(method)
+    color, style = line_style(method)
     ax.plot(line[x], line["mean"], style, color=color, label=plain(method), linewidth=1.5)
     ax.fill_between(line[x], line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
 
@@ -224,7 +224,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
 
 
 def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
-    color, style = look(method)
+    color, style = line_style(method)
     ends = np.abs(points[["low", "high"]].sub(points["mean"], axis=0).fillna(0.0).to_numpy().T)
     drawn = {"color": color, "linestyle": style, "linewidth": 1.0, "marker": "o"}
     ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **drawn)

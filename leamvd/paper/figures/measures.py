@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.paper.figures.style import COLORS, logarithmic, look, new, plain
+from leamvd.paper.figures.style import COLORS, line_style, logarithmic, new, plain
 
 STARTS = {"epochs": "C0", "batch": "C1", "none": "C2"}
 """Colors of start solutions."""
@@ -30,7 +30,7 @@ def paths(table: pd.DataFrame, title: str) -> Figure:
     for (kind, layer), cell in table.groupby(["inputs", "layer"], sort=False):
         ax = axes[kinds.index(str(kind)), layers.index(layer)]
         for method, line in cell.groupby("method", sort=False):
-            color, style = look(str(method))
+            color, style = line_style(str(method))
             x, y = line["mean_field_ratio"].to_numpy(), line["sampled_ratio"].to_numpy()
             ax.plot(x, y, style, color=color, linewidth=1.5, label=plain(str(method)))
             ax.plot(x[:1], y[:1], "o", color=color, fillstyle="none", markersize=5)
@@ -68,7 +68,7 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
             y = rows["method"].map(methods.index) + 0.36 * (kinds.index(str(kind)) - 0.5 * (len(kinds) - 1))
             look: dict[str, Any] = {"fillstyle": "full" if kind == "own" else "none", "markersize": 5}
             for place, (_, row) in zip(y, rows.iterrows(), strict=True):
-                color = look(row["method"])[0]
+                color = line_style(row["method"])[0]
                 ax.plot([row["error"], row["constant"]], [place, place], "-", color=color, linewidth=1.0)
                 ax.plot(row["constant"], place, "|", color="black", markersize=9, label="constant image")
                 ax.plot(row["error"], place, "o", color=color, label=f"{kind} inputs", **look)
@@ -95,7 +95,7 @@ def input_std(table: pd.DataFrame, title: str) -> Figure:
     figure, axes = new(width=6.0, height=4.2)
     ax = axes[0, 0]
     for method, rows in table[table["inputs"] == table["inputs"].iloc[0]].groupby("method", sort=False):
-        color, style = look(str(method))
+        color, style = line_style(str(method))
         ax.plot(
             rows["layer"], rows["input_std"], style, color=color, marker="o", markersize=4, label=plain(str(method))
         )

@@ -39,7 +39,7 @@ STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 """Line styles of readings; a reading from a file is dash-dotted."""
 
 
-def look(method: str) -> tuple[str, str]:
+def line_style(method: str) -> tuple[str, str]:
     """Return color and line style of a method, whose reading stands behind a colon."""
     name, _, reading = method.partition(":")
     return COLORS[name], STYLES.get(reading, "-.")
