@@ -114,12 +114,12 @@ def test_a_figure_has_a_marker_for_each_effect_filled_where_it_is_significant() 
     found = readings.effects(made_up())
     figure = drawn.forest(found, "made up")
     shown = plotted(figure)[0]
-    assert shown["ticks"][1] == ["R5   shift=printed", "R18   ties=newest", "C11   path=off"]
+    assert shown["ticks"][0] == ["R5   shift=printed", "R18   ties=newest", "C11   path=off"]
     points = {look: np.array(a) for look, a in zip(shown["looks"], shown["arrays"], strict=False) if " None " in look}
     for at, marker, filled in ((0, "o", True), (1, "x", False), (2, "o", False)):
-        (x,) = (a for look, a in points.items() if f" {marker} " in look and ("none" in look) is not filled)
+        (x,) = (a for look, a in points.items() if f" {marker} " in look and look.endswith(" #000000") is not filled)
         np.testing.assert_allclose(x, [[found["ratio"][at], at]])
-    bars = [a for a in shown["arrays"] if np.allclose(np.array(a)[:, 1], 0) and np.shape(a) == (2, 2)]
+    bars = [a for a in shown["arrays"] if np.shape(a) == (2, 2) and np.allclose(np.array(a)[:, 1], 0)]
     np.testing.assert_allclose(bars[0], [[found["low"][0], 0], [found["high"][0], 0]])
     plt.close(figure)
 
