@@ -232,6 +232,7 @@ def test_mistakes_are_refused_before_anything_runs(
 
 REFUSED_BY_A_STUDY = [
     (("mnist-7x7", "-p", "methods=cd,adam"), "mnist-7x7: methods must be one of 'cd', 'lea-mvd'"),
+    (("readings", "-p", "methods=cd,lea-mvd"), "methods must hold an alternative and its default, got"),
     (("mnist-28x28", "-p", "methods=lea-mvd:no.json"), "reading must be 'default', 'printed', 'x0-excluded' or a JSON"),
     (("mnist-7x7", "-p", "methods=lea-mvd:../a.json"), "methods must name a reading in this folder"),
     (("mnist-7x7", "-p", "n_elite=24"), "n_elite=24 clashes with population_size=24"),
