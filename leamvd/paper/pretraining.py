@@ -133,7 +133,7 @@ def summary(found: Measured) -> pd.DataFrame:
     return pd.DataFrame({"runs": runs} | texts)
 
 
-def quoted(found: Measured) -> dict[str, float | int]:
+def quoted(found: Measured) -> dict[str, float | int | str]:
     """Return the numbers that the section quotes, of the study that was measured last; errors in percent."""
     study = found.runs["study"].iloc[-1]
     runs, probes, likelihoods = (table[table["study"] == study] for table in found)
@@ -145,7 +145,8 @@ def quoted(found: Measured) -> dict[str, float | int]:
         "probe": 100 * top.groupby("method")["test_error"].mean(),
         "likelihood": chains.groupby("method")["log_likelihood"].mean(),
     }
-    numbers = {f"{name}-{method}": float(value) for name, group in groups.items() for method, value in group.items()}
+    numbers: dict[str, float | int | str] = {"study": str(study)}
+    numbers |= {f"{name}-{method}": float(value) for name, group in groups.items() for method, value in group.items()}
     for name in ("error", "probe"):
         numbers[f"{name}-random"] = float(groups[name].filter(regex=f"^{RANDOM}").min())
     pairs = paired(last, "test_error").set_index("method").reindex(["lea-mvd"])
