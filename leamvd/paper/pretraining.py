@@ -44,7 +44,7 @@ def table(study: Classification, found: Mapping[Measurement, pd.DataFrame], what
     """Return the measurements of a kind as one of the tables of `Measured`."""
     name = f"mnist-{study.side}x{study.side}"
     tables = [
-        one.assign(**dict(zip(KEY, (name, piece.method, piece.seed), strict=True)))
+        one.assign(study=name, method=piece.method, seed=piece.seed)
         for piece, one in found.items()
         if piece.what == what
     ]
@@ -124,8 +124,12 @@ def summary(found: Measured) -> pd.DataFrame:
         "log-likelihood": means(final(found.likelihoods, "iteration"), "log_likelihood"),
     }
     texts = {
-        name: table.set_index(["study", "method"])[["mean", "low", "high"]].apply(
-            lambda row: intervals.text(*row, show="{:.2f}".format), axis=1
+        name: pd.Series(
+            [
+                intervals.text(*values, "{:.2f}".format)
+                for values in zip(table["mean"], table["low"], table["high"], strict=True)
+            ],
+            index=pd.MultiIndex.from_frame(table[["study", "method"]]),
         )
         for name, table in columns.items()
     }
