@@ -78,6 +78,11 @@ def evidence(small: pd.DataFrame, large: pd.DataFrame, *, without: Sequence[int]
         [c3(small), c4(small), c5(small), c6(large), c7(large), c8(large), c9(small, large), c10(small)],
         ignore_index=True,
     )
+    return corrected(rows)
+
+
+def corrected(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return tests with `p` corrected by Holm, and whether the part is `met`."""
     p = holm(rows["p"].to_numpy(dtype=float))
     met = pd.Series(p < LEVEL, dtype="boolean").mask(0.5 ** rows["runs"] * len(rows) >= LEVEL)
     return rows.assign(p=p, met=met)
