@@ -62,6 +62,11 @@ class Shown(NamedTuple):
         last = comparison.final(self.table)
         return intervals.errors(last, ENDS), {measure: comparison.runs(last, measure) for measure in ENDS}
 
+    @property
+    def printed(self) -> Mapping[tuple[str, int], float]:
+        """Errors that the paper prints for this experiment, by method and layer."""
+        return verdicts.PRINTED if self.study.section == "mnist-28x28" else {}
+
     def rows(self, kind: str) -> dict[str, NDArray[np.uint8]]:
         """Return the pictures of a kind, "reconstructions" or "filters", of the same methods as `curves`, by name."""
         named = {name.partition("/")[2]: rows for name, rows in self.pictures.items() if name.startswith(f"{kind}/")}
@@ -102,6 +107,13 @@ def lead(study: Study, table: pd.DataFrame, output: str | Path) -> Shown:
     """Return what a section leads with: a recorded study if `study`, whose records are given, is the quick one."""
     quick = study == studies.STUDIES[study.section, "quick"]
     return (shipped(study.section) if quick else None) or own(study, table, output)
+
+
+def by_images(lead: Shown) -> pd.DataFrame:
+    """Return test errors with their intervals, a column for each number of training images that is recorded (E11)."""
+    there = [recorded(name) for name in LEADING[lead.study.section] if records.recorded_folder(name).is_dir()] or [lead]
+    tables = {f"{own.table['n_images'].iloc[0]:,} training images": intervals.errors(own.table, ENDS) for own in there}
+    return intervals.side_by_side(tables, "test_mean_field")
 
 
 def quoted(lead: Shown) -> dict[str, float | str]:
