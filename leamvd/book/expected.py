@@ -98,8 +98,10 @@ def expected(
 
         estimates.append(records.expected(study, output, jobs=jobs))
         rows += _methods(study, estimates[-1])
-    notebook = NOTEBOOK + FIGURE * section.path.read_text(encoding="utf-8").count("save(draw")
-    notebook += sum(_memory_table(study) for study in studies[:1])
+    program = section.path.read_text(encoding="utf-8")
+    notebook = NOTEBOOK + FIGURE * program.count("save(")
+    if "comparison.memory(" in program:
+        notebook += sum(map(_memory_table, studies))
     if section.name == "esd":
         notebook += _tournaments(parameters)
     elif section.name == "directions":
