@@ -98,9 +98,10 @@ def expected(
 
         estimates.append(records.expected(study, output, jobs=jobs))
         rows += _methods(study, estimates[-1])
-    source = section.path.read_text(encoding="utf-8")
-    notebook = NOTEBOOK + FIGURE * source.count("save(draw")
-    notebook += sum(_memory_table(study) for study in studies[:1] if "comparison.memory(" in source)
+    program = section.path.read_text(encoding="utf-8")
+    notebook = NOTEBOOK + FIGURE * program.count("save(")
+    if "comparison.memory(" in program:
+        notebook += sum(map(_memory_table, studies))
     if section.name == "readings":
         notebook += _functions(studies[0], parameters)
     if section.name == "esd":
