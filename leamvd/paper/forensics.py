@@ -15,8 +15,8 @@ import pandas as pd
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import studies
 from leamvd.paper.comparison import final, six_digits
+from leamvd.paper.rules import PRINTED
 from leamvd.paper.studies import Study
-from leamvd.paper.verdicts import PRINTED
 
 MEASURES = {
     "mean-field": {"cd": "mean_field", "lea-mvd": "mean_field"},
@@ -94,8 +94,8 @@ def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """
     last = final(table)
     rows = combinations(study).merge(pd.DataFrame(product(MEASURES, IMAGES), columns=COUNTED), how="cross")
-    logs = np.log(last[["mean_field", "sampled"]].div(last["n_images"], axis=0))
-    errors = np.exp(logs.groupby([last[key] for key in ("method", "inputs", "layer")]).mean())
+    logs = last[["mean_field", "sampled"]].div(last["n_images"], axis=0).apply(np.log)
+    errors = logs.groupby([last[key] for key in ("method", "inputs", "layer")]).mean().apply(np.exp)
     for name, (trainer, layer) in zip(NUMBERS, PRINTED, strict=True):
         who = rows["baseline" if trainer == "cd" else "method"]
         keys = zip(rows["measure"], who, rows["inputs"], rows["images"], strict=True)

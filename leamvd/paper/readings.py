@@ -58,8 +58,11 @@ def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     """Return what runs on functions reached, likewise: each function and number of variables, and `FUNCTIONS`."""
     sizes = table["n_var"].map("{:,}".format)
     each = table[["method", "seed"]].assign(problem=table["function"] + ", n = " + sizes, error=table["best"])
-    means = each.assign(error=np.log(each["error"])).groupby(["method", "seed"], sort=False)["error"].mean()
-    return pd.concat([each, np.exp(means).reset_index().assign(problem=FUNCTIONS)], ignore_index=True)
+    logs = (
+        each.assign(error=np.log(each["error"])).groupby(["method", "seed"], as_index=False, sort=False)["error"].mean()
+    )
+    means = logs.assign(problem=FUNCTIONS, error=np.exp(logs["error"]))
+    return pd.concat([each, means], ignore_index=True)
 
 
 def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -79,7 +82,7 @@ def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
         Holm over the whole table (NaN where all are the same, or for one run); and whether they are `different`, p
         below `LEVEL`.
     """
-    errors = np.log(outcomes.pivot_table(index="seed", columns=["problem", "method"], values="error", sort=False))
+    errors = outcomes.pivot_table(index="seed", columns=["problem", "method"], values="error", sort=False).apply(np.log)
     rows = []
     for item, method in pairs(outcomes["method"].unique()):
         for problem in outcomes["problem"].unique():

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leamvd.paper import comparison, intervals, pictures, records, reruns, studies, verdicts
+from leamvd.paper import claims, comparison, intervals, pictures, records, reruns, rules, studies
 from leamvd.paper.recording import PICTURES, PROVENANCE
 from leamvd.paper.studies import Study, images
 
@@ -65,7 +65,7 @@ class Shown(NamedTuple):
     @property
     def printed(self) -> Mapping[tuple[str, int], float]:
         """Errors that the paper prints for this experiment, by method and layer."""
-        return verdicts.PRINTED if self.study.section == "mnist-28x28" else {}
+        return rules.PRINTED if self.study.section == "mnist-28x28" else {}
 
     def rows(self, kind: str) -> dict[str, NDArray[np.uint8]]:
         """Return the pictures of a kind, "reconstructions" or "filters", of the same methods as `curves`, by name."""
@@ -138,7 +138,7 @@ def quoted(lead: Shown) -> dict[str, float | str]:
 
 
 def answered(lead: Shown) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the answers to the claims of a section, and the tests that they rest on, see `leamvd.paper.verdicts`.
+    """Return the answers to the claims of a section, and the tests that they rest on, see `leamvd.paper.claims`.
 
     They rest on the recorded studies A and D; the reader's own run takes the place of one where all but its seeds is as
     in that study.
@@ -148,11 +148,5 @@ def answered(lead: Shown) -> tuple[pd.DataFrame, pd.DataFrame]:
     study = studies.STUDIES[section, "paper"]
     if lead.recorded is None and lead.study == dataclasses.replace(study, seeds=lead.study.seeds):
         tables[LEADING[section][0]] = lead.table
-    small, large = (tables.get(name) for name in names)
-    # until verdicts take what there is: `claims.evidence(tables)` and `claims.answers(rows)` take the place of this
-    parts = [] if small is None else [verdicts.c3(small), verdicts.c4(small), verdicts.c5(small), verdicts.c10(small)]
-    parts += [] if large is None else [verdicts.c6(large), verdicts.c7(large), verdicts.c8(large)]
-    parts += [] if small is None or large is None else [verdicts.c9(small, large)]
-    rows = verdicts.corrected(pd.concat(parts or [pd.DataFrame(columns=verdicts.COLUMNS)], ignore_index=True))
-    found = verdicts.answers(rows).reindex(CLAIMS[section], fill_value="not yet run")
-    return found, rows[rows["claim"].isin(CLAIMS[section])]
+    rows = claims.evidence(tables)
+    return claims.answers(rows).loc[CLAIMS[section]], rows[rows["claim"].isin(CLAIMS[section])]
