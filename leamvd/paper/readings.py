@@ -62,7 +62,8 @@ def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
         each.assign(error=np.log(each["error"])).groupby(["method", "seed"], as_index=False, sort=False)["error"].mean()
     )
     means = logs.assign(problem=FUNCTIONS, error=np.exp(logs["error"]))
-    return pd.concat([each, means], ignore_index=True)
+    both: pd.DataFrame = pd.concat([each, means], ignore_index=True)
+    return both
 
 
 def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
