@@ -160,7 +160,26 @@ def test_a_study_without_pairs_has_no_distances() -> None:
     assert forensics.effects(rows).empty
 
 
+def test_quoted_numbers_are_those_of_the_nearest() -> None:
+    rows = forensics.distances(SMALL, table(ERRORS))
+    features = pd.DataFrame(
+        {"constant per 10,000": [1.5, 2.5]}, index=pd.MultiIndex.from_product([(2, 3), ["U(±0.1)"]])
+    )
+    found = forensics.quoted(rows, features)
+    assert (found["tried"], found["searches"], found["counted"]) == (6, 4, 36)
+    assert (found["weights"], found["measure"], found["images"]) == ("N(0, 0.1)", "mean-field", "10000")
+    assert [found[f"number-{i}"] for i in (1, 2, 3)] == pytest.approx([50_000, 5_000, 900])
+    assert (found["untrained-2"], found["untrained-3"]) == (1.5, 2.5)
+    assert np.isnan(float(forensics.quoted(rows, features.iloc[:1])["untrained-3"]))
+
+
+def test_what_is_recorded_says_what_was_run() -> None:
+    found = forensics.recorded_study("confirm", table(ERRORS).query("inputs == 'own'"))
+    confirm = STUDIES["error-measures", "confirm"]
+    assert found == dataclasses.replace(confirm, methods=SMALL.methods, inputs=("own",))
+
+
 def test_the_papers_numbers_are_those_of_the_verdicts() -> None:
     assert list(forensics.NUMBERS.values()) == list(PRINTED.values())
     quick = studies.STUDIES["error-measures", "quick"]
-    assert len(forensics.combinations(quick)) == 26
+    assert len(forensics.combinations(quick)) == 26, "half of the settings"

@@ -1,5 +1,7 @@
 """Controls of the reconstruction error, and the proposition on weights that win by it."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -111,6 +113,63 @@ def test_the_recorded_bench_times_the_first_layer_of_28_x_28() -> None:
     shapes = {"n_visible": [784, 49], "n_hidden": [500, 30], "n_images": 60_000, "evaluations": 24, "passes": 25}
     bench = [records.recorded("linear_cost", name) for name in ("objectives", "training")]
     assert measures.seconds(pd.DataFrame(shapes), *bench).isna().tolist() == [False, True]
+    objectives, training = (table.query("threads == 2 and n_visible == 784").iloc[0] for table in bench)
+    generation = 20 / 24 * objectives["seconds"] / 10_000
+    expected = generation / (training["seconds"] / 60_000)
+    assert measures.generation_in_epochs(*bench) == pytest.approx(expected, rel=1e-5)
+
+
+def test_equal_costs_stand_side_by_side_for_the_last_kind_of_inputs() -> None:
+    table = pd.concat([runs(), runs(inputs="shared", mean_field_ratio=0.9)], ignore_index=True)
+    found = measures.equal_costs(table, OBJECTIVES, TRAINING)
+    assert found["inputs"].unique().tolist() == ["shared"]
+    assert found[[f"after ({cost})" for cost in measures.COSTS.values()]].to_numpy().tolist() == [
+        [3, 4, 4, 1],
+        [3, 1, 1, 3],
+    ]
+    shared = table[table["inputs"] == "shared"]
+    passes = measures.at_equal(shared, "passes")["mean_field_ratio"]
+    assert found["equal passes"].tolist() == passes.tolist()
+
+
+def test_what_is_not_recorded_yet_is_led_by_the_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "recorded_folder", lambda name: tmp_path / name)
+    (tmp_path / "there").mkdir()
+    recorded = pd.concat([runs(seed=seed, n_visible=49, n_images=60_000) for seed in (0, 1)])
+    recorded.to_csv(tmp_path / "there" / "runs.csv", index=False)
+    own = runs()
+    tables, titles, overview = measures.lead({"one": "there", "other": "missing"}, own, "digits")
+    assert tables["other"] is own is tables["this run"]
+    assert len(tables["one"]) == len(recorded)
+    assert titles == {
+        "one": "MNIST, 60,000 images of 7 x 7, 2 runs",
+        "other": "digits, 100 images of 2 x 2, 1 run",
+        "this run": "digits, 100 images of 2 x 2, 1 run",
+    }
+    assert overview["shown"].tolist() == ["recorded as there", "missing is not recorded yet: this run", "this run"]
+    assert overview["runs"].tolist() == [2, 1, 1]
+
+
+def test_quoted_numbers_are_those_of_the_tables() -> None:
+    upper = runs(layer=3)
+    lea = upper["method"] == "lea-mvd"
+    table = pd.concat([runs(), upper.assign(method=upper["method"].mask(lea, "lea-mvd:x0-excluded"))])
+    won = pd.DataFrame({"error": [2.0, 1e-6], "cd error": [0.3, 0.1], "accuracy": [0.9, 0.8], "accuracy above": 0.1})
+    found = measures.quoted(table, won)
+    assert (found["lea-mvd-own-error"], found["lea-mvd-own-explained"]) == pytest.approx((1.0, 80.0))
+    assert (found["cd-own-sampled"], found["cd-own-passes"], found["lea-mvd-own-passes"]) == pytest.approx(
+        (-60, 0.4, 0.78)
+    )
+    assert np.isnan(found["cd-shared-error"]), "not run"
+    assert [found[f"won-{name}"] for name in ("error", "cd", "accuracy", "above")] == pytest.approx([1e-6, 0.3, 80, 10])
+
+
+def test_reconstructions_have_a_row_for_each_stack(first: RBM) -> None:
+    rows = measures.reconstructions(DATA, {"one": [first], "two": measures.collapsed(first, 1e-3, DATA.train, 4)})
+    assert {name: V.shape for name, V in rows.items()} == dict.fromkeys(("original", "one", "two"), (10, 7, 7))
+    assert [np.flatnonzero((DATA.test == V.ravel()).all(axis=1)).size > 0 for V in rows["original"]] == [True] * 10
+    assert np.allclose(rows["one"].reshape(10, -1), first.reconstruct(rows["original"].reshape(10, -1)))
+    assert np.ptp(rows["two"], axis=0).max() < 1e-12, "the same for all"
 
 
 def test_the_collapsed_rbm_is_the_constant_image(first: RBM) -> None:

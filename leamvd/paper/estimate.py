@@ -7,6 +7,7 @@ fill the processor's caches.
 """
 
 import contextlib
+import dataclasses
 import functools
 import heapq
 import itertools
@@ -43,6 +44,9 @@ _POPULATION_BYTES = 2**25
 
 _MATRIX, _DECOMPOSED = 2000, 1000
 """Variables of the largest covariance matrices that are timed in a generation, and when they are decomposed."""
+
+_FREE = ("sigma0", "x0", "x0_epochs", "x0_limit", "initial_weights", "weight_scale", "learning_rate")
+"""Settings on which no time depends that is measured: methods that differ in these alone are timed once."""
 
 _START = 2.5
 """Seconds until processes, where there are several, have imported what they need, on a processor of 2024."""
@@ -128,13 +132,14 @@ def _sizes(unit: Piece, tasks: Mapping[Piece, AnyTask], data: Dataset) -> list[i
 
 def _unit(task: Task, sizes: list[int], n_train: int, n_test: int) -> float:
     """Return the seconds of a unit: what `leamvd.paper.units.advance` does, counted."""
-    training, n_gen, shape = task.training, task.reading.n_gen, (sizes[-2], sizes[-1])
-    dtype = training.dtype
+    n_gen, shape, dtype = task.reading.n_gen, (sizes[-2], sizes[-1]), task.training.dtype
+    given, usual = task.training, Training()
+    training = dataclasses.replace(given, **{name: getattr(usual, name) for name in _FREE})
     below = sum(_features(pair, dtype, n_train + n_test) for pair in itertools.pairwise(sizes[:-1]))
     errors = _errors(shape, dtype, n_train) + _errors(shape, dtype, n_test)
     if task.method == "cd":
         return below + n_gen * _epoch(shape, training, n_train) + (n_gen + 1) * errors
-    epochs = {"epochs": float(training.x0_epochs), "batch": training.batch_size / n_train, "none": 0.0}[training.x0]
+    epochs = {"epochs": float(given.x0_epochs), "batch": given.batch_size / n_train, "none": 0.0}[given.x0]
     work = below + epochs * _epoch(shape, training, n_train) + (1 + _IMPROVING * n_gen) * errors
     asking = generation(task.method, n_parameters(*shape), training, task.reading)
     first, later = asking.candidates

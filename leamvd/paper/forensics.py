@@ -40,6 +40,9 @@ COUNTED = ["measure", "images"]
 FACTOR = "factor"
 """By how much a combination misses: exp of the root mean square of log(ours / the paper's) over the three numbers."""
 
+SHOWN = [*SETTINGS, *COUNTED, *NUMBERS, FACTOR]
+"""Columns of `distances` for reading; those behind them are the names of methods."""
+
 _READINGS = ("default", "x0-excluded", "printed")
 
 
@@ -105,7 +108,7 @@ def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
         ]
     missed = np.log(rows[list(NUMBERS)].to_numpy(dtype=float) / list(NUMBERS.values()))
     rows[FACTOR] = np.exp(np.sqrt((missed**2).mean(axis=1)))
-    return rows[[*SETTINGS, *COUNTED, *NUMBERS, FACTOR, "method", "baseline"]]
+    return rows[[*SHOWN, "method", "baseline"]]
 
 
 def nearest(rows: pd.DataFrame, count: int) -> pd.DataFrame:
