@@ -21,9 +21,10 @@ from small_studies import SMALL, TINY, same
 
 from leamvd import cli
 from leamvd.paper import campaign, records, workers
+from leamvd.paper.pieces import Unit
 from leamvd.paper.records import addresses, compute, run, store
 from leamvd.paper.store import RECORDS, WEIGHTS, Store, address, checkpoint
-from leamvd.paper.studies import Study, Unit, images
+from leamvd.paper.studies import Study, images
 from leamvd.paper.units import Part
 from leamvd.paper.workers import Order, WorkerError
 

@@ -24,7 +24,8 @@ from leamvd.optimizers.reading import Reading
 from leamvd.paper import estimate as module
 from leamvd.paper import records, units
 from leamvd.paper.estimate import Estimate, Generation, estimate
-from leamvd.paper.studies import Study, Unit, images, study
+from leamvd.paper.pieces import Unit
+from leamvd.paper.studies import Study, images, study
 from leamvd.paper.units import Part, Task
 
 TIMED = ("_features", "_errors", "_epoch", "_evaluation", "generation")

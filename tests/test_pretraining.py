@@ -17,9 +17,10 @@ from leamvd.book import sections
 from leamvd.paper import campaign, pretraining, records, studies, verification, versions
 from leamvd.paper.figures import pretraining as draw
 from leamvd.paper.figures.style import plotted
+from leamvd.paper.pieces import Measurement
 from leamvd.paper.pretraining import Measured
 from leamvd.paper.store import MANIFEST
-from leamvd.paper.studies import Classification, Measurement, images
+from leamvd.paper.studies import Classification, images
 
 given = {field.name: getattr(SMALL, field.name) for field in dataclasses.fields(SMALL)}
 given |= {"section": "classification", "inputs": ("own",), "seeds": (3, 4), "n_images": 60}

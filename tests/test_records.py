@@ -19,8 +19,9 @@ from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import records, versions
 from leamvd.paper.datasets import load
+from leamvd.paper.pieces import Unit
 from leamvd.paper.records import COLUMNS, fingerprint, run, stack
-from leamvd.paper.studies import Unit, images
+from leamvd.paper.studies import images
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,10 @@ from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import campaign, records, versions
 from leamvd.paper.campaign import Campaign
+from leamvd.paper.pieces import Unit
 from leamvd.paper.records import addresses, run, stack
 from leamvd.paper.store import MANIFEST, RECORDS, WEIGHTS, DamageError, Store, address
-from leamvd.paper.studies import Study, Unit, images
+from leamvd.paper.studies import Study, images
 
 # The study in a process of its own; {hook} may make it kill itself.
 PROGRAM = """

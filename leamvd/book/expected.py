@@ -13,8 +13,9 @@ from leamvd._support.threads import thread_count
 from leamvd.book.sections import Section
 from leamvd.networks.rbm import n_parameters
 from leamvd.paper.estimate import Estimate, generation
+from leamvd.paper.pieces import MEASUREMENTS
 from leamvd.paper.progress import duration
-from leamvd.paper.studies import MEASUREMENTS, Study
+from leamvd.paper.studies import Study
 
 NOTEBOOK, FIGURE = 3.0, 1.4
 """Seconds of a notebook, its kernel and imports, and of each figure; measured on a server's processor of 2024."""

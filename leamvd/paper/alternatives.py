@@ -1,6 +1,7 @@
 """Every alternative of the table of ambiguities, and what claims C11 and C12 compare, as methods of a study."""
 
 from collections.abc import Iterable
+from itertools import product
 
 ALTERNATIVES: dict[str, tuple[str, ...]] = {
     "R1": ("lea-mvd:convergence=unscaled",),
@@ -69,3 +70,26 @@ def pairs(methods: Iterable[str]) -> list[tuple[str, str]]:
     known = {method for _, method in named}
     own = [(OWN, method) for method in there if method not in known and default(method) != method]
     return [(item, method) for item, method in named + own if method in there and default(method) in there]
+
+
+def _crossed() -> tuple[str, ...]:
+    """Return the methods of the search for what the paper may have run: all settings of LEA-MVD with each other.
+
+    First weights N(0, 0.1), N(0, 0.01) or U(-0.1, 0.1) (item E8); the start solution of an epoch, of a mini-batch or
+    none (E5); sigma0 0.1 or 0.01; the default reading or the printed one. Without a start solution neither first
+    weights nor sigma0 act. With them go contrastive divergence from each kind of first weights, and these as they are.
+    """
+    weights = ("", "weight_scale=0.01", "initial_weights=uniform")
+    letter = "shift=printed+projections=repeated+elites=reevaluate+x0_in_population=false+perturbation=column"
+    searches = [
+        *product(weights, ("", "x0=batch"), ("", "sigma0=0.01"), ("", letter)),
+        *product(("x0=none",), ("", letter)),
+    ]
+    untrained = product(("learning_rate=0+n_gen=1",), weights)
+    named: list[tuple[str, tuple[str, ...]]] = [("cd", (own,)) for own in weights] + [("cd", own) for own in untrained]
+    named += [("lea-mvd", own) for own in searches]
+    return tuple(":".join(filter(None, (name, "+".join(filter(None, own))))) for name, own in named)
+
+
+CROSSED = _crossed()
+"""See `leamvd.paper.forensics`."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import NamedTuple
 
+from leamvd.paper.pieces import Piece
 from leamvd.paper.progress import Progress
 from leamvd.paper.store import RECORDS, WEIGHTS, Address, DamageError, Store, checkpoint
-from leamvd.paper.studies import Piece
 from leamvd.paper.tasks import AnyTask
 from leamvd.paper.units import Part
 from leamvd.paper.workers import Order, WorkerError, Workers

@@ -32,7 +32,7 @@ from leamvd.paper.campaign import SLICE
 from leamvd.paper.classification import BATCH_SIZE, FineTuning, Likelihood, StackTask, fine_tune, on_top, probe
 from leamvd.paper.datasets import Dataset
 from leamvd.paper.likelihood import log_weights
-from leamvd.paper.studies import Piece
+from leamvd.paper.pieces import Piece
 from leamvd.paper.tasks import AnyTask
 from leamvd.paper.units import Task
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from leamvd.paper import intervals, records
-from leamvd.paper.studies import RANDOM, Classification, Measurement, Piece
+from leamvd.paper.pieces import RANDOM, Measurement, Piece
+from leamvd.paper.studies import Classification
 
 KEY = ["study", "method", "seed"]
 """What tells one stack from another: the section that it is from, what has trained it, and its seed."""

@@ -20,9 +20,10 @@ from leamvd.optimizers.reading import Reading
 from leamvd.paper import campaign, datasets, tasks, units, versions, workers
 from leamvd.paper.classification import FineTuning, Likelihood, Probe, RandomWeights, StackTask
 from leamvd.paper.estimate import Estimate, estimate
+from leamvd.paper.pieces import BATCHES, Measurement, Piece, Unit
 from leamvd.paper.progress import Progress, duration, read_by_someone
 from leamvd.paper.store import WEIGHTS, Address, Store, address
-from leamvd.paper.studies import BATCHES, READ, Classification, Measurement, Piece, Study, Unit, images
+from leamvd.paper.studies import READ, Classification, Study, images
 from leamvd.paper.tasks import AnyTask
 from leamvd.paper.units import Task, read_table
 

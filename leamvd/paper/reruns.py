@@ -14,8 +14,9 @@ from typing import Any
 import pandas as pd
 
 from leamvd.paper import records, studies
+from leamvd.paper.pieces import Unit
 from leamvd.paper.store import MANIFEST, RECORDS, Address, DamageError, Store, address
-from leamvd.paper.studies import Study, Unit
+from leamvd.paper.studies import Study
 from leamvd.paper.units import read_table
 
 

@@ -2,10 +2,8 @@
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping
-from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import alternatives, datasets
 from leamvd.paper.classification import GLOROT
+from leamvd.paper.pieces import BATCHES, MEASUREMENTS, RANDOM, Measurement, Piece, Unit
 
 INPUTS = ("own", "shared")
 """Whether a method's layers see its own features or those of contrastive divergence (item E7)."""
@@ -33,78 +32,6 @@ _TAKEN = {
     **dict.fromkeys(OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population")),
 }
 """Settings that a method can have of its own: those that what it computes depends on, its start solution included."""
-
-
-class Unit(NamedTuple):
-    """A layer of a stack."""
-
-    method: str
-    inputs: str
-    layer: int
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """File name without an ending."""
-        return f"{_plain(self.method)}-{self.inputs}-layer{self.layer}-seed{self.seed}"
-
-    @property
-    def trainer(self) -> str:
-        """Of `leamvd.networks.dbn.METHODS`: the method without its reading."""
-        return self.method.partition(":")[0]
-
-    @property
-    def below(self) -> "list[Unit]":
-        """The layers that make this layer's inputs, the first one first."""
-        method = "cd" if self.inputs == "shared" else self.method
-        return [Unit(method, "own", layer, self.seed) for layer in range(1, self.layer)]
-
-
-class Measurement(NamedTuple):
-    """What is measured of a stack."""
-
-    what: str  # of `MEASUREMENTS`
-    method: str  # that has trained the stack on its own inputs; `RANDOM` and a scale: random weights
-    layers: int  # of the stack, from the first one up
-    seed: int
-
-    @property
-    def name(self) -> str:
-        """File name without an ending."""
-        return f"{self.what}-{_plain(self.method)}-layers{self.layers}-seed{self.seed}"
-
-    @property
-    def trainer(self) -> str:
-        """The method without its reading."""
-        return self.method.partition(":")[0]
-
-    @property
-    def scale(self) -> str | None:
-        """Of random weights."""
-        return self.method.removeprefix(RANDOM) if self.method.startswith(RANDOM) else None
-
-    @property
-    def below(self) -> list[Unit]:
-        """The stack, the first layer first."""
-        return [] if self.scale else [Unit(self.method, "own", n, self.seed) for n in range(1, self.layers + 1)]
-
-
-Piece = Unit | Measurement
-"""What is computed, and saved, in one piece."""
-
-MEASUREMENTS = ("likelihood", "probe", "fine-tuning")
-"""What is measured of a stack."""
-
-BATCHES = 5
-"""Parts that the chains of a log-likelihood are run in, each of which can be gone on from."""
-
-RANDOM = "random-"
-"""How methods are named that are random weights; "random" alone is random search."""
-
-
-def _plain(method: str) -> str:
-    """Return a method without signs that file names do not take; a reading may be a path."""
-    return re.sub(r"[^\w.-]+", "-", method.removesuffix(".json"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -320,28 +247,6 @@ class Classification(Study):
         ]
 
 
-def _crossed() -> tuple[str, ...]:
-    """Return the methods of the search for what the paper may have run: all settings of LEA-MVD with each other.
-
-    First weights N(0, 0.1), N(0, 0.01) or U(-0.1, 0.1) (item E8); the start solution of an epoch, of a mini-batch or
-    none (E5); sigma0 0.1 or 0.01; the default reading or the printed one. Without a start solution neither first
-    weights nor sigma0 act. With them go contrastive divergence from each kind of first weights, and these as they are.
-    """
-    weights = ("", "weight_scale=0.01", "initial_weights=uniform")
-    letter = "shift=printed+projections=repeated+elites=reevaluate+x0_in_population=false+perturbation=column"
-    searches = [
-        *product(weights, ("", "x0=batch"), ("", "sigma0=0.01"), ("", letter)),
-        *product(("x0=none",), ("", letter)),
-    ]
-    untrained = product(("learning_rate=0+n_gen=1",), weights)
-    named: list[tuple[str, tuple[str, ...]]] = [("cd", (own,)) for own in weights] + [("cd", own) for own in untrained]
-    named += [("lea-mvd", own) for own in searches]
-    return tuple(":".join(filter(None, (name, "+".join(filter(None, own))))) for name, own in named)
-
-
-CROSSED = _crossed()
-"""See `leamvd.paper.forensics`."""
-
 STUDIES = {
     ("mnist-7x7", "quick"): Study(
         methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
@@ -429,7 +334,7 @@ STUDIES = {
     ("error-measures", "quick"): Study(
         section="error-measures",
         n_images=300,
-        methods=(*(m for m in CROSSED if "sigma0" not in m and "batch" not in m), "lea-mvd:x0-excluded"),
+        methods=(*(m for m in alternatives.CROSSED if "sigma0" not in m and "batch" not in m), "lea-mvd:x0-excluded"),
         training=Training(dtype="float64"),
         reading=Reading(n_gen=12),
     ),
@@ -439,7 +344,7 @@ STUDIES = {
         side=28,
         n_images=2_000,
         layers=(500, 500, 2000),
-        methods=CROSSED,
+        methods=alternatives.CROSSED,
     ),
     ("error-measures", "confirm"): Study(
         section="error-measures",

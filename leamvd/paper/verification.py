@@ -17,9 +17,10 @@ from leamvd._support import checks
 from leamvd.paper import pretraining, records, reruns, tasks
 from leamvd.paper.comparison import MEASURES, final
 from leamvd.paper.datasets import Dataset
+from leamvd.paper.pieces import MEASUREMENTS, Measurement
 from leamvd.paper.recording import PROVENANCE
 from leamvd.paper.store import WEIGHTS, DamageError
-from leamvd.paper.studies import MEASUREMENTS, Classification, Measurement, Study, images
+from leamvd.paper.studies import Classification, Study, images
 from leamvd.paper.units import read_table
 
 SIX_DIGITS = 1e-6
