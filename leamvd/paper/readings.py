@@ -116,13 +116,15 @@ def idle(effects: pd.DataFrame) -> pd.DataFrame:
     """Return the alternatives that changed no bit on any problem, with the number of problems."""
     groups = effects.groupby(["item", "method"], sort=False)["same"]
     table = groups.agg(["all", "size"])
-    return table[table["all"]]["size"].rename("problems").reset_index()
+    found: pd.DataFrame = table[table["all"]]["size"].rename("problems").reset_index()
+    return found
 
 
 def effect(effects: pd.DataFrame, method: str, problem: str = FUNCTIONS) -> pd.Series:
     """Return the row of one alternative on one problem; of NaN where it was not run."""
     rows = effects[(effects["method"] == method) & (effects["problem"] == problem)]
-    return rows.reindex(rows.index if len(rows) else [0]).iloc[0]
+    row: pd.Series = rows.reindex(rows.index if len(rows) else [0]).iloc[0]
+    return row
 
 
 def quoted(effects: pd.DataFrame) -> dict[str, float]:
