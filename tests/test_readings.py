@@ -12,7 +12,7 @@ from scipy import stats
 from small_studies import SMALL
 
 from leamvd import Reading
-from leamvd.paper import functions, readings, records
+from leamvd.paper import functions, readings, records, rules
 from leamvd.paper.alternatives import ALTERNATIVES, default, methods, pairs
 from leamvd.paper.figures import readings as drawn
 from leamvd.paper.figures.style import plotted
@@ -40,6 +40,11 @@ def test_no_alternative_is_its_default_or_another_one() -> None:
     study = STUDIES["readings", "paper"]
     settings = [(method.partition(":")[0], study.reading_of(method), study.training_of(method)) for method in methods()]
     assert len(set(settings)) == len(settings) == len(methods())
+
+
+def test_the_study_runs_what_the_rules_of_the_claims_compare() -> None:
+    compared = [*rules.ABLATED.values(), *(own for part in rules.ALTERNATIVES.values() for own in part)]
+    assert {"lea-mvd", *(f"lea-mvd:{own}" for own in compared)} <= set(STUDIES["readings", "paper"].methods)
 
 
 def test_pairs_are_alternatives_with_their_default() -> None:

@@ -30,7 +30,7 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
     ),
     "C12": (
         *(f"lea-mvd:n_elite={count}" for count in (1, 2, 8, 12)),
-        *("lea-mvd:population_size=12+n_gen=100", "lea-mvd:population_size=48+n_gen=25"),
+        *("lea-mvd:population_size=12+n_gen=125", "lea-mvd:population_size=48+n_gen=23"),
         *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.01", "0.03", "0.3")),
     ),
     "E5": ("lea-mvd:x0=batch", "lea-mvd:x0_epochs=5", "lea-mvd:x0_epochs=0", "lea-mvd:x0=none"),
