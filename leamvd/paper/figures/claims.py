@@ -30,7 +30,7 @@ def effects(rows: pd.DataFrame) -> Figure:
     figure, axes = new(len(panels), 1, width=8.5, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), panel) in zip(axes[:, 0], panels, strict=True):
         _panel(ax, panel.sort_values("view", kind="stable"), *_limits(panel, str(unit)))
-        ax.set_title(f"{claim}, {unit}", loc="left", fontsize="medium")
+        ax.set_title(f"{claim}, {unit}", fontsize="medium")
         if unit == "ratio":
             ax.set_xscale("log")
             ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
