@@ -34,6 +34,9 @@ def test_weights_have_the_partition_functions_ratio_as_their_mean_however_few_te
     ratios = np.exp(log_w - rbm.log_partition())
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
     assert ratios.std() > 0.1, "with so few temperatures single weights must scatter"
+    found = likelihood.estimate(rbm, bits(3, 5), log_w)
+    assert found.log_z == pytest.approx(np.log(np.exp(log_w).mean()), rel=1e-12)
+    assert found.error == pytest.approx(ratios.std(ddof=1) / ratios.mean() / np.sqrt(len(ratios)), rel=1e-9)
 
 
 def test_the_standard_error_is_what_repetitions_scatter_by() -> None:

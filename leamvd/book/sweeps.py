@@ -46,7 +46,7 @@ def plan(
 def _check(section: Section, swept: Iterable[str]) -> None:
     from leamvd.paper.studies import STUDIES  # brings numba, which takes long to import
 
-    comparable = sorted({name for name, _ in STUDIES})
+    comparable = sorted({name for (name, _), study in STUDIES.items() if not study.measurements()})
     if section.name not in comparable:
         raise ParameterError(
             f"{section.name} has no final errors to compare: give {', '.join(swept)} one value, "
