@@ -66,7 +66,9 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
         for name, value in re.findall(r"`(?:(\w+)=)?([^`]+)`", others):
             option = name or "".join(defaults)
             assert ast.literal_eval(value) != known[option]
-            studies.study("mnist-7x7", "quick", **{option: ast.literal_eval(value)})
+            other = studies.study("mnist-7x7", "quick", **{option: ast.literal_eval(value)})
+            if option != "n_images":  # of which the digits have fewer
+                studies.images(other)
 
 
 def test_what_is_no_link_is_seen() -> None:
