@@ -97,8 +97,9 @@ def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     """
     last = final(table)
     rows = combinations(study).merge(pd.DataFrame(product(MEASURES, IMAGES), columns=COUNTED), how="cross")
-    logs = np.log(last[["mean_field", "sampled"]].div(last["n_images"], axis=0))
-    errors = np.exp(logs.groupby([last[key] for key in ("method", "inputs", "layer")]).mean())
+    per_image = last[["mean_field", "sampled"]].div(last["n_images"], axis=0)
+    groups = per_image.map(np.log).groupby([last[key] for key in ("method", "inputs", "layer")])
+    errors = groups.mean().map(np.exp)
     for name, (trainer, layer) in zip(NUMBERS, PRINTED, strict=True):
         who = rows["baseline" if trainer == "cd" else "method"]
         keys = zip(rows["measure"], who, rows["inputs"], rows["images"], strict=True)

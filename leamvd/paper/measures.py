@@ -172,7 +172,7 @@ def equal_costs(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.Data
     """
     rows = table[table["inputs"] == table["inputs"].iloc[-1]]
     rows = rows.assign(seconds=seconds(rows, objectives, training))
-    columns = {}
+    columns: dict[str, pd.Series] = {}
     for cost, called in COSTS.items():
         reached = at_equal(rows, cost).set_index(_GROUP)
         columns |= {f"equal {called}": reached["mean_field_ratio"], f"after ({called})": reached["iteration"]}
@@ -214,7 +214,7 @@ def quoted(table: pd.DataFrame, won: pd.DataFrame) -> dict[str, float]:
     columns |= {"explained": "% explained", "sampled": "% explained, sampled"}
     rows = rows.reindex(pd.MultiIndex.from_product([("own", "shared"), (3,), names.values()], names=_GROUP))
     found = {
-        f"{name}-{inputs}-{key}": float(rows.loc[(inputs, 3, method), column])
+        f"{name}-{inputs}-{key}": float(rows[column][inputs, 3, method])
         for name, method in names.items()
         for inputs in ("own", "shared")
         for key, column in columns.items()
