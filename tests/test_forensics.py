@@ -9,8 +9,9 @@ import pytest
 
 from leamvd.networks.dbn import Training
 from leamvd.paper import forensics, records, studies
+from leamvd.paper.alternatives import CROSSED
 from leamvd.paper.rules import PRINTED
-from leamvd.paper.studies import CROSSED, STUDIES, Study
+from leamvd.paper.studies import STUDIES, Study
 
 PAPER = STUDIES["error-measures", "paper"]
 PRINTED_LETTER = "shift=printed+projections=repeated+elites=reevaluate+x0_in_population=false+perturbation=column"
