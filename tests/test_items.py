@@ -16,8 +16,7 @@ from leamvd.paper.units import COLUMNS
 ROOT = Path(leamvd.__file__).parents[1]
 METHOD = (ROOT / "book" / "method.md").read_text(encoding="utf-8")
 ITEMS = [f"R{n}" for n in range(1, 20)] + [f"E{n}" for n in range(1, 12)]
-REWRITTEN = {"03_mnist_7x7", "04_mnist_28x28"}  # being rewritten; their links come with that
-PAGES = [*ROOT.glob("book/*.md"), *(path for path in ROOT.glob("notebooks/*.ipynb") if path.stem not in REWRITTEN)]
+PAGES = [*ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
 
 # What is no prose: code, mathematics, and the lines that the links lead to.
 SKIPPED = re.compile(
