@@ -259,7 +259,9 @@ def test_what_two_seeds_differ_by_in_all_but_one_of_a_thousand_cases(factor: flo
     table, unit = pd.DataFrame(rows, columns=columns), ("cd", "own", 1, 2)
     away = np.exp(factor * np.sqrt(2) * np.log(errors).std(ddof=1))
     again = verification._rows(table, unit) * [1.0, away]
-    name, recorded, rerun, difference, allowed, found = verification._scattered(table, unit, again)
+    name, recorded, rerun, difference, allowed, found = verification._scattered(
+        verification._cell(table, unit), 2, again, np.log
+    )
     assert (name, recorded, rerun, found) == ("sampled", 2.5, pytest.approx(2.5 * away), drifts)
     assert (difference > allowed) == drifts
 

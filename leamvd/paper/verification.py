@@ -143,9 +143,7 @@ def _layers(
     rows = []
     for unit in _sample(table, units, seed):
         recorded, again = _rows(table, unit), _rerun(study, unit, folder)
-        last = final(table)
-        cell = last[(last[_CELL] == list(unit[:3])).all(axis=1)].set_index("seed")[list(MEASURES)]
-        found = _scattered(cell, unit[3], again, np.log) if elsewhere else _same(recorded, again)
+        found = _scattered(_cell(table, unit), unit[3], again, np.log) if elsewhere else _same(recorded, again)
         rows.append((*unit, *found))
     return rows
 
@@ -173,6 +171,12 @@ def _rows(table: pd.DataFrame, unit: tuple[str, str, int, int]) -> pd.DataFrame:
     """Return the numbers of a unit that are compared."""
     own = table[(table[_UNIT] == list(unit)).all(axis=1)]
     return own.drop(columns=[*_LABELS]).set_index("iteration")
+
+
+def _cell(table: pd.DataFrame, unit: tuple[str, str, int, int]) -> pd.DataFrame:
+    """Return the final errors of a unit and of the other seeds, by seed."""
+    last = final(table)
+    return last[(last[_CELL] == list(unit[:3])).all(axis=1)].set_index("seed")[list(MEASURES)]
 
 
 def _same(recorded: pd.DataFrame, again: pd.DataFrame) -> tuple[Any, ...]:
