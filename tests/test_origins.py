@@ -12,7 +12,6 @@ from leamvd.book.parameters import ParameterError
 from leamvd.paper import records
 
 SECTIONS = {section.name: section for section in sections.load()}
-WITHOUT = {"mnist-7x7", "mnist-28x28"}  # being rewritten; theirs comes with that
 
 OTHER = {
     "esd": {"exponents": [0.5, 2.0], "seed": 7, "profile": "paper"},
@@ -44,8 +43,6 @@ def test_the_defaults_are_left_out() -> None:
 @pytest.mark.parametrize("section", SECTIONS.values(), ids=list(SECTIONS))
 def test_each_page_prints_its_command(section: sections.Section) -> None:
     """In the first cell behind the parameters, before a cell assigns to one of them."""
-    if section.name in WITHOUT:
-        pytest.skip("being rewritten")
     cells = [cell for cell in nbformat.read(section.path, 4).cells if cell.cell_type == "code"]
     first = next(cell for cell in cells if not {"parameters", "injected-parameters"} & set(cell.metadata.tags))
     assert f'origins.command("{section.name}", globals())' in first.source
