@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from leamvd.paper import rules
+from leamvd.paper import pretraining, records, rules
 from leamvd.paper.comparison import holm
 from leamvd.paper.rules import REGISTERED, VIEWS, Margins, Part
 from leamvd.paper.significance import Test
@@ -197,6 +197,14 @@ CLAIMS = (
 
 
 # ---- answers
+
+
+def recorded() -> dict[str, pd.DataFrame]:
+    """Return what is recorded of `RECORDED`, by its name; of "classification" the runs of both sizes of images."""
+    folders = {name: records.recorded_folder(name) for name in RECORDED}
+    tables = {name: records.recorded(name, RECORDED[name]) for name, folder in folders.items() if folder.is_dir()}
+    measured = pretraining.recorded()
+    return tables if measured is None else tables | {"classification": measured.runs}
 
 
 def evidence(

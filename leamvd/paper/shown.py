@@ -140,11 +140,10 @@ def quoted(lead: Shown) -> dict[str, float | str]:
 def answered(lead: Shown) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the answers to the claims of a section, and the tests that they rest on, see `leamvd.paper.claims`.
 
-    They rest on the recorded studies A and D; the reader's own run takes the place of one where all but its seeds is as
-    in that study.
+    They rest on what is recorded; the reader's own run takes the place of study A or D where all but its seeds is as in
+    that study.
     """
-    section, names = lead.study.section, ("mnist_7x7", "mnist_28x28")
-    tables = {name: records.recorded(name) for name in names if records.recorded_folder(name).is_dir()}
+    section, tables = lead.study.section, claims.recorded()
     study = studies.STUDIES[section, "paper"]
     if lead.recorded is None and lead.study == dataclasses.replace(study, seeds=lead.study.seeds):
         tables[LEADING[section][0]] = lead.table
