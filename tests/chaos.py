@@ -28,14 +28,15 @@ n_gen: int = 30  # >= 1: epochs or generations
 output: str = "results"  # PATH: where records go
 """
 STUDY = """\
-from leamvd.paper import comparison, records, studies
+from leamvd.paper import comparison, intervals, records, studies
 study = studies.study("mnist-7x7", profile, **studies.parameters(globals()))
 table = records.run(study, output)
 """
 FIGURE = """\
 from leamvd.paper.figures import comparison as draw
 from leamvd.paper.figures.style import save
-save(draw.errors(intervals.bands(table, "mean_field"), "", ""), "errors", output)
+bands, runs = intervals.bands(table, "mean_field"), comparison.runs(table, "mean_field")
+save(draw.errors(bands, runs, "", ""), "errors", output)
 """
 COMMAND = (
     "import sys; from pathlib import Path; from leamvd import cli; from leamvd.book import sections;"

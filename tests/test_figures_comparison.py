@@ -27,6 +27,9 @@ def bands(kinds=("own", "shared"), layers=(1, 2), methods=("cd", "lea-mvd", "lea
     return pd.DataFrame(rows, columns=columns)
 
 
+NONE = pd.DataFrame(columns=["inputs", "layer", "method", "seed", "iteration", "value"])
+
+
 def runs(table):
     """Two runs around each of the bands' means."""
     named = table[["inputs", "layer", "method", "iteration"]]
@@ -35,7 +38,7 @@ def runs(table):
 
 def test_errors_plot_the_records():
     table = bands()
-    figure = comparison.errors(table, "some digits", "error")
+    figure = comparison.errors(table, NONE, "some digits", "error")
     panels = plotted(figure)
     titles = ["RBM 1, own inputs", "RBM 2, own inputs", "RBM 1, shared inputs", "RBM 2, shared inputs"]
     assert [panel["title"] for panel in panels] == titles
@@ -53,7 +56,7 @@ def test_errors_plot_the_records():
 
 def test_runs_are_drawn_thin_behind_their_means():
     table = bands(kinds=("own",), layers=(1,), methods=("cd", "lea-mvd"))
-    (axes,) = comparison.errors(table, "", "", runs=runs(table)).axes
+    (axes,) = comparison.errors(table, runs(table), "", "").axes
     *thin, cd, lea = axes.lines
     assert [line.get_color() for line in thin] == ["C0", "C1", "C0", "C1"]
     assert max(line.get_linewidth() for line in thin) < min(cd.get_linewidth(), lea.get_linewidth())
@@ -64,7 +67,7 @@ def test_runs_are_drawn_thin_behind_their_means():
 
 def test_printed_numbers_are_labeled_lines_in_the_layer_and_on_the_inputs_of_the_paper():
     printed = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0, ("cma-es", 1): 1.0}
-    figure = comparison.errors(bands(methods=("cd", "lea-mvd")), "", "", printed=printed)
+    figure = comparison.errors(bands(methods=("cd", "lea-mvd")), NONE, "", "", printed=printed)
     texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert texts == [[], ["paper, cd: 50,000", "paper, lea-mvd: 5,000"], [], []], "cma-es was not run"
     drawn = figure.axes[1].lines[2:]
@@ -108,18 +111,21 @@ def test_ends_show_runs_means_and_intervals_of_each_measure():
 
 def test_input_std_is_a_line_for_each_method():
     rows = [
-        (method, layer, *([x, x, x] if layer == 1 else [x - 0.1, x, x + 0.2]))
-        for method, x in (("cd", 0.5), ("lea-mvd:printed", 0.3)) for layer in (1, 2)
+        (inputs, method, layer, *([x, x, x] if layer == 1 else [x - 0.1, x, x + 0.2]))
+        for inputs in ("own", "shared") for method, x in (("cd", 0.5), ("lea-mvd:printed", 0.3)) for layer in (1, 2)
     ]  # fmt: skip
-    (axes,) = comparison.input_std(pd.DataFrame(rows, columns=["method", "layer", "low", "mean", "high"]), "t").axes
-    assert [(line.get_color(), line.get_linestyle()) for line in axes.lines[:2]] == [("C0", "-"), ("C1", ":")]
+    columns = ["inputs", "method", "layer", "low", "mean", "high"]
+    (axes,) = comparison.input_std(pd.DataFrame(rows, columns=columns), "t").axes
+    assert [(line.get_color(), line.get_linestyle()) for line in axes.lines] == [("C0", "-"), ("C1", ":")]
     assert axes.lines[1].get_xydata().tolist() == [[1, 0.3], [2, 0.3]]
     assert axes.get_ylim()[0] == 0
     assert [text.get_text() for text in axes.get_xticklabels()] == ["RBM 1", "RBM 2"]
 
 
 def test_a_method_has_one_color_and_its_readings_differ_by_style():
-    figure = comparison.errors(bands(methods=("lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:own")), "", "", constant=True)
+    figure = comparison.errors(
+        bands(methods=("lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:own")), NONE, "", "", constant=True
+    )
     *lines, constant = figure.axes[0].lines
     assert {line.get_color() for line in lines} == {COLORS["lea-mvd"]}
     assert [line.get_linestyle() for line in lines] == ["-", "--", "-."]
@@ -133,7 +139,7 @@ def test_a_method_has_one_color_and_its_readings_differ_by_style():
 
 def test_a_line_and_its_band_have_the_color_that_the_legend_gives_the_method():
     table = bands(methods=("cma-es", "cd", "lea-mvd"))
-    figure = comparison.errors(table, "", "")
+    figure = comparison.errors(table, NONE, "", "")
     named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
     assert {method: line.get_color() for method, line in named.items()} == {"cma-es": "C2", "cd": "C0", "lea-mvd": "C1"}
     legend = figure.legends[0]
@@ -150,14 +156,14 @@ def test_a_line_and_its_band_have_the_color_that_the_legend_gives_the_method():
 
 @pytest.mark.parametrize(("inputs", "layers"), [(("own",), (1,)), (("shared",), (1, 2, 3, 4))])
 def test_errors_of_any_number_of_layers(inputs, layers):
-    figure = comparison.errors(bands(inputs, layers), "t", "y")
+    figure = comparison.errors(bands(inputs, layers), NONE, "t", "y")
     assert len(figure.axes) == len(layers)
     assert [axes.get_xlabel() for axes in figure.axes] == ["epoch or generation"] * len(layers)
 
 
 def test_a_title_stays_within_a_figure_of_one_layer():
     title = "scikit-learn digits, 1,437 images of 28 x 28, 4 runs (line: mean, band: smallest to largest)"
-    figure = comparison.errors(bands(layers=(1,)), title, "error")
+    figure = comparison.errors(bands(layers=(1,)), NONE, title, "error")
     figure.canvas.draw()
     text, paper = figure._suptitle.get_window_extent(), figure.bbox
     assert paper.x0 < text.x0 < text.x1 < paper.x1
@@ -193,7 +199,7 @@ def test_signed_pictures_are_white_in_the_middle():
 @pytest.mark.parametrize("name", ["a$_$b", "a$x$b", "$", "a_b^c", r"a\b", "<b>&|`"])
 def test_names_of_readings_are_shown_as_they_are(name):
     method = f"lea-mvd:{name}.json"
-    errors = comparison.errors(bands(methods=(method,)), "", "")
+    errors = comparison.errors(bands(methods=(method,)), NONE, "", "")
     pictures = comparison.pictures({method: np.zeros((1, 2, 4, 4))}, "")
     texts = [*errors.legends[0].get_texts(), *(text for axes in pictures.axes for text in axes.texts)]
     for figure in (errors, pictures):

@@ -6,10 +6,10 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from leamvd.paper.verdicts import PRINTED
 
 from leamvd.networks.dbn import Training
 from leamvd.paper import forensics, records, studies
+from leamvd.paper.rules import PRINTED
 from leamvd.paper.studies import CROSSED, STUDIES, Study
 
 PAPER = STUDIES["error-measures", "paper"]

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "leamvd"
 MODULES = sorted({path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")} - {"__init__.py"})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-CODE_LINES = 62  # two of them print the command that makes the page
+CODE_LINES = 50
 
 
 WINGS = ["_support", "optimizers", "networks", "paper", "bench", "book"]
@@ -205,7 +205,8 @@ def test_notebook_calls_the_library(path: Path) -> None:
     trees = [ast.parse(cell.source) for cell in cells]
     banned = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     assert [ast.unparse(node) for tree in trees for node in ast.walk(tree) if isinstance(node, banned)] == []
-    lines = [line.strip() for cell in cells for line in cell.source.splitlines()]
+    own = [cell for cell in cells if "parameters" not in cell.metadata.get("tags", [])]
+    lines = [line.strip() for cell in own for line in cell.source.splitlines()]
     assert sum(bool(line) and not line.startswith("#") for line in lines) <= CODE_LINES
 
 

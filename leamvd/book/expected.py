@@ -99,7 +99,7 @@ def expected(
         estimates.append(records.expected(study, output, jobs=jobs))
         rows += _methods(study, estimates[-1])
     source = section.path.read_text(encoding="utf-8")
-    notebook = NOTEBOOK + FIGURE * source.count("save(draw")
+    notebook = NOTEBOOK + FIGURE * source.count("save(")
     notebook += sum(_memory_table(study) for study in studies[:1] if "comparison.memory(" in source)
     if section.name == "readings":
         notebook += _functions(studies[0], parameters)

@@ -15,8 +15,8 @@ import pandas as pd
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import studies
 from leamvd.paper.comparison import final, six_digits
+from leamvd.paper.rules import PRINTED
 from leamvd.paper.studies import Study
-from leamvd.paper.verdicts import PRINTED
 
 MEASURES = {
     "mean-field": {"cd": "mean_field", "lea-mvd": "mean_field"},

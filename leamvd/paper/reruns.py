@@ -51,7 +51,7 @@ def provenance(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_study(found: Iterable[Any], about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return which provenance is that of the section's own study: a section may run a smaller one beside it."""
+    """Return which provenance is that of the section's own study: earlier versions ran a smaller one beside it."""
     side = studies.STUDIES[about["section"], about["parameters"]["profile"]].side
     for known in found:
         with contextlib.suppress(KeyError, TypeError):

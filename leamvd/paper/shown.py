@@ -1,5 +1,6 @@
 """What a section leads with: a recorded study, or the reader's own run in its place."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leamvd.paper import comparison, pictures, records, reruns, studies
+from leamvd.paper import claims, comparison, intervals, pictures, records, reruns, rules, studies
 from leamvd.paper.recording import PICTURES, PROVENANCE
 from leamvd.paper.studies import Study, images
 
@@ -19,6 +20,13 @@ LEADING = {"mnist-7x7": ["mnist_7x7"], "mnist-28x28": ["mnist_28x28", "mnist_28x
 METHODS = ("cd", "lea-mvd", "cma-es")
 """The paper's."""
 
+CLAIMS = {"mnist-7x7": ["C3", "C4", "C5", "C10"], "mnist-28x28": ["C6", "C7", "C8", "C9"]}
+"""What a section answers."""
+
+
+ENDS = ("mean_field", "test_mean_field")
+"""Errors that are shown at the last iteration: on training and on test images."""
+
 
 class Shown(NamedTuple):
     """A study that has been run, as figures and tables need it."""
@@ -26,7 +34,7 @@ class Shown(NamedTuple):
     recorded: str | None  # its name, or None: the reader's own
     study: Study
     images: str  # name of the data set
-    table: pd.DataFrame
+    table: pd.DataFrame  # records; the seconds are `leamvd.paper.comparison.timed`
     pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.paper.pictures.pictures`
 
     @property
@@ -39,16 +47,35 @@ class Shown(NamedTuple):
         """What was run, see `leamvd.paper.comparison.setting`."""
         return comparison.setting(self.study, self.images, self.table)
 
+    def curves(self, measure: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return bands and runs of a measure over the iterations: of a recorded study, of the paper's `METHODS`."""
+        return intervals.bands(self._drawn, measure), comparison.runs(self._drawn, measure)
+
     @property
-    def curves(self) -> pd.DataFrame:
-        """The records that are drawn over the iterations: of a recorded study those of the paper's `METHODS`."""
-        return self.table[self.table["method"].isin(METHODS)] if self.recorded else self.table
+    def work(self) -> pd.DataFrame:
+        """Bands of the mean-field error on the last kind of inputs, of the same methods as `curves`."""
+        return intervals.bands(self._drawn[self._drawn["inputs"] == self.study.inputs[-1]], "mean_field")
+
+    @property
+    def ends(self) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+        """Errors with intervals, and runs by measure, at the last iteration of all methods: `ENDS`."""
+        last = comparison.final(self.table)
+        return intervals.errors(last, ENDS), {measure: comparison.runs(last, measure) for measure in ENDS}
+
+    @property
+    def printed(self) -> Mapping[tuple[str, int], float]:
+        """Errors that the paper prints for this experiment, by method and layer."""
+        return rules.PRINTED if self.study.section == "mnist-28x28" else {}
 
     def rows(self, kind: str) -> dict[str, NDArray[np.uint8]]:
         """Return the pictures of a kind, "reconstructions" or "filters", of the same methods as `curves`, by name."""
         named = {name.partition("/")[2]: rows for name, rows in self.pictures.items() if name.startswith(f"{kind}/")}
         chosen = {pictures.ORIGINAL, *METHODS}
         return {name: rows for name, rows in named.items() if not self.recorded or name.partition(",")[0] in chosen}
+
+    @property
+    def _drawn(self) -> pd.DataFrame:
+        return self.table[self.table["method"].isin(METHODS)] if self.recorded else self.table
 
 
 def recorded(name: str) -> Shown:
@@ -58,17 +85,69 @@ def recorded(name: str) -> Shown:
     with reruns.in_place(known["readings"]):
         study = reruns.section_study(known)
     with np.load(folder / PICTURES, allow_pickle=False) as file:
-        return Shown(name, study, known["study"]["dataset"], records.recorded(name), dict(file))
+        return Shown(name, study, known["study"]["dataset"], _timed(records.recorded(name)), dict(file))
 
 
 def own(study: Study, table: pd.DataFrame, output: str | Path) -> Shown:
     """Return a study that has been run here, given its records and their folder."""
     data = images(study)
-    return Shown(None, study, data.name, table, pictures.pictures(study, output, data))
+    return Shown(None, study, data.name, _timed(table), pictures.pictures(study, output, data))
+
+
+def _timed(table: pd.DataFrame) -> pd.DataFrame:
+    return comparison.timed(table, *(records.recorded("linear_cost", name) for name in ("objectives", "training")))
+
+
+def shipped(section: str) -> Shown | None:
+    """Return the recorded study that a section's prose is about; None where none is there."""
+    return next((recorded(name) for name in LEADING[section] if records.recorded_folder(name).is_dir()), None)
 
 
 def lead(study: Study, table: pd.DataFrame, output: str | Path) -> Shown:
     """Return what a section leads with: a recorded study if `study`, whose records are given, is the quick one."""
-    there = [name for name in LEADING[study.section] if records.recorded_folder(name).is_dir()]
     quick = study == studies.STUDIES[study.section, "quick"]
-    return recorded(there[0]) if quick and there else own(study, table, output)
+    return (shipped(study.section) if quick else None) or own(study, table, output)
+
+
+def by_images(lead: Shown) -> pd.DataFrame:
+    """Return test errors with their intervals, a column for each number of training images that is recorded (E11)."""
+    there = [recorded(name) for name in LEADING[lead.study.section] if records.recorded_folder(name).is_dir()] or [lead]
+    tables = {f"{own.table['n_images'].iloc[0]:,} training images": intervals.errors(own.table, ENDS) for own in there}
+    return intervals.side_by_side(tables, "test_mean_field")
+
+
+def quoted(lead: Shown) -> dict[str, float | str]:
+    """Return what the prose of a section may quote: of its recorded study, or of `lead` where none is there.
+
+    Returns
+    -------
+    dict of str to float or str
+        `leamvd.paper.comparison.quoted`; "runs", "n-images"; "passes-cd-2" and "seconds-cd-2", the mean-field error per
+        10,000 images of contrastive divergence in RBM 2 on the last kind of inputs at equal passes and seconds, and so
+        on; "c3" and "c3-conclusion", the answers to the claims.
+    """
+    told = shipped(lead.study.section) or lead
+    found: dict[str, float | str] = dict(comparison.quoted(told.table))
+    found |= {"runs": len(told.study.seeds), "n-images": int(told.table["n_images"].iloc[0])}
+    equal = comparison.equal(told.table).loc[told.study.inputs[-1]]
+    for (layer, budget), errors in equal.iterrows():  # type: ignore[misc]
+        found |= {f"{budget}-{method}-{layer}": comparison.six_digits(error) for method, error in errors.items()}
+    for claim, (printed, conclusion) in zip(CLAIMS[told.study.section], answered(told)[0].to_numpy(), strict=True):
+        found |= {claim.lower(): printed, f"{claim.lower()}-conclusion": conclusion}
+    return found
+
+
+def answered(lead: Shown) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the answers to the claims of a section, and the tests that they rest on, see `leamvd.paper.claims`.
+
+    They rest on what is recorded; the reader's own run takes the place of one where all but its seeds is as
+    in that study.
+    """
+    section = lead.study.section
+    there = {name: table for name, table in claims.RECORDED.items() if records.recorded_folder(name).is_dir()}
+    tables = {name: records.recorded(name, table) for name, table in there.items()}
+    study = studies.STUDIES[section, "paper"]
+    if lead.recorded is None and lead.study == dataclasses.replace(study, seeds=lead.study.seeds):
+        tables[LEADING[section][0]] = lead.table
+    rows = claims.evidence(tables)
+    return claims.answers(rows).loc[CLAIMS[section]], rows[rows["claim"].isin(CLAIMS[section])]

@@ -24,10 +24,10 @@ LABELS = {
 
 def errors(
     bands: pd.DataFrame,
+    runs: pd.DataFrame,
     title: str,
     ylabel: str,
     *,
-    runs: pd.DataFrame | None = None,
     printed: Mapping[tuple[str, int], float] = MappingProxyType({}),
     constant: bool = False,
 ) -> Figure:
@@ -39,12 +39,10 @@ def errors(
     ----------
     bands : DataFrame
         Of `leamvd.paper.intervals.bands`.
-    title : str
-        Names the data set.
-    ylabel : str
-        The measure and its unit.
-    runs : DataFrame, optional
+    runs : DataFrame
         Of `leamvd.paper.comparison.runs`, drawn thin behind the means.
+    title, ylabel : str
+        The data set; the measure and its unit.
     printed : mapping of (str, int) to float
         Numbers that the paper prints, by method and layer: labeled lines, where inputs are its own.
     constant : bool
@@ -52,11 +50,10 @@ def errors(
     """
     kinds, layers = list(bands["inputs"].unique()), sorted(bands["layer"].unique())
     figure, axes = _grid(len(kinds), len(layers), sharex=True)
-    bands, runs = _since_first(bands), None if runs is None else _since_first(runs)
+    bands, runs = _since_first(bands), _since_first(runs)
     for (kind, layer), cell in bands.groupby(["inputs", "layer"], sort=False):
         ax = axes[kinds.index(str(kind)), layers.index(layer)]
-        if runs is not None:
-            _thin(ax, runs[(runs["inputs"] == kind) & (runs["layer"] == layer)])
+        _thin(ax, runs[(runs["inputs"] == kind) & (runs["layer"] == layer)])
         for method, line in cell.groupby("method", sort=False):
             _band(ax, line, "iteration", str(method))
         for (method, at), value in printed.items():
@@ -127,13 +124,13 @@ def input_std(errors: pd.DataFrame, title: str) -> Figure:
     Parameters
     ----------
     errors : DataFrame
-        Of `leamvd.paper.intervals.errors`, of the measure "input_std" on one kind of inputs.
+        Of `leamvd.paper.intervals.errors`, of the measure "input_std"; the first kind of inputs is shown.
     title : str
         Names the data set.
     """
     figure, axes = new(width=6.0, height=3.6)
     layers = sorted(errors["layer"].unique())
-    for method, points in errors.groupby("method", sort=False):
+    for method, points in errors[errors["inputs"] == errors["inputs"].iloc[0]].groupby("method", sort=False):
         _bars(axes[0, 0], points["layer"], points, str(method))
     axes[0, 0].set_xticks(layers, [f"RBM {layer}" for layer in layers])
     axes[0, 0].set_ylim(bottom=0.0)
