@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from leamvd.networks.dbn import Training, layer_input, layer_seed, train
 from leamvd.networks.rbm import RBM
-from leamvd.paper import classification, likelihood, units
+from leamvd.paper import classification, likelihood, studies, units
 from leamvd.paper.classification import GLOROT, FineTuning, Likelihood, Probe, RandomWeights
 from leamvd.paper.datasets import Dataset, load
 
@@ -183,3 +183,10 @@ def test_a_trained_stack_comes_from_the_layers_below(task: classification.StackT
         for each in (trained, task.advance(digits, []))
     ]
     assert tables[0].equals(tables[1])
+
+
+def test_two_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match="n_classes must be an integer >= 3, got 2"):
+        classification.on_top(RANDOM.stack(seed=0), 2)
+    with pytest.raises(ValueError, match="dataset must have three classes or more to be classified, got 1"):
+        studies.images(studies.study("classification", "quick", n_images=1))

@@ -1,6 +1,7 @@
 """What is compared, and what the comparison says of made-up and of small real runs."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -114,12 +115,12 @@ def test_a_figure_has_a_marker_for_each_effect_filled_where_it_is_significant() 
     found = readings.effects(made_up())
     figure = drawn.forest(found, "made up")
     shown = plotted(figure)[0]
-    assert shown["ticks"][1] == ["R5   shift=printed", "R18   ties=newest", "C11   path=off"]
+    assert shown["ticks"][0] == ["R5   shift=printed", "R18   ties=newest", "C11   path=off"]
     points = {look: np.array(a) for look, a in zip(shown["looks"], shown["arrays"], strict=False) if " None " in look}
     for at, marker, filled in ((0, "o", True), (1, "x", False), (2, "o", False)):
-        (x,) = (a for look, a in points.items() if f" {marker} " in look and ("none" in look) is not filled)
+        (x,) = (a for look, a in points.items() if f" {marker} " in look and look.endswith(" #000000") is not filled)
         np.testing.assert_allclose(x, [[found["ratio"][at], at]])
-    bars = [a for a in shown["arrays"] if np.allclose(np.array(a)[:, 1], 0) and np.shape(a) == (2, 2)]
+    bars = [a for a in shown["arrays"] if np.shape(a) == (2, 2) and np.allclose(np.array(a)[:, 1], 0)]
     np.testing.assert_allclose(bars[0], [[found["low"][0], 0], [found["high"][0], 0]])
     plt.close(figure)
 
@@ -174,3 +175,29 @@ def test_a_profile_without_functions_runs_none(tmp_path: Path) -> None:
     assert readings.on_functions(SMALL, tmp_path, "threshold").empty
     assert readings.plan("threshold", sizes=(3,)) == {"sizes": (3,), "budget": 10_000}
     assert readings.plan("quick", budget=50) == {"sizes": (20,), "budget": 50}
+
+
+def test_what_is_recorded_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "recorded_folder", tmp_path.joinpath)
+    assert readings.recorded() is None
+    assert readings.recorded_directions() is None
+    assert readings.recorded_data() == {}
+    study = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "lea-mvd:shift=printed"), inputs=("shared",))
+    monkeypatch.setitem(STUDIES, ("readings", "paper"), study)
+    readings.record(tmp_path / readings.RECORDED, tmp_path / "work", sizes=(3,), budget=60)
+    functions_alone = readings.recorded()
+    assert functions_alone is not None
+    assert set(functions_alone["problem"]) == {*(f"{name}, n = 3" for name in functions.FUNCTIONS), "functions"}
+    ways = readings.recorded_directions()
+    assert ways is not None
+    assert ways["problem"].tolist() == ["RBM 1", *(f"{name}, n = 3" for name in functions.FUNCTIONS)]
+    known = json.loads((tmp_path / readings.RECORDED / "provenance.json").read_text())
+    assert known["methods"]["lea-mvd:shift=printed"]["reading"]["shift"] == "printed"
+    assert (known["sizes"], known["budget"], known["seeds"]) == ([3], 60, [3])
+    (tmp_path / "readings").mkdir()
+    table = records.run(study, tmp_path / "work")
+    records.write_table(tmp_path / "readings" / "runs.csv", table)
+    both = readings.recorded()
+    assert both is not None
+    assert both["problem"].iloc[0] == "RBM 1"
+    pd.testing.assert_frame_equal(readings.recorded_data()["paper"], table)

@@ -12,12 +12,14 @@ from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import studies, units
 from leamvd.paper.records import run
-from leamvd.paper.studies import STUDIES, Study
+from leamvd.paper.studies import STUDIES
 
 
 def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
     for (section, profile), study in STUDIES.items():
         assert study == studies.study(section, profile)
+        if section in ("classification", "readings"):
+            continue
         assert study.dataset == ("digits" if profile == "quick" else "mnist")
         assert study.inputs == (("own",) if profile == "variants" else ("own", "shared"))
         if profile == "paper":
@@ -34,6 +36,16 @@ def test_sections_with_studies_are_known_without_importing_them() -> None:
     assert set(STUDIED) == {section for section, _ in STUDIES}
 
 
+def test_stacks_that_are_measured_are_those_of_the_experiments() -> None:
+    for profile, section, seeds in (("paper", "mnist-7x7", 30), ("paper-28x28", "mnist-28x28", 12)):
+        measured, base = STUDIES["classification", profile], STUDIES[section, "paper"]
+        assert isinstance(measured, studies.Classification)
+        given = {"section": section, "methods": base.methods, "inputs": base.inputs, "seeds": base.seeds}
+        assert dataclasses.replace(measured.stacks, **given) == base
+        assert measured.seeds == tuple(range(seeds))
+        assert len(measured.measurements()) == 3 * 5 * seeds
+
+
 def test_changes_go_to_the_study_its_training_or_its_reading() -> None:
     changes = {"layers": [4], "seeds": [1, 2], "n_gen": 7, "exponent": 2.0, "dtype": "float32", "n_images": None}
     changed = studies.study("mnist-7x7", "quick", **changes)
@@ -45,7 +57,7 @@ def test_changes_go_to_the_study_its_training_or_its_reading() -> None:
     given = studies.study("mnist-7x7", "quick", reading=Reading(ties="newest"), training=Training(n_elite=2), n_gen=7)
     assert given.reading == Reading(ties="newest", n_gen=7)
     assert given.training == Training(n_elite=2)
-    fields = [field.name for part in (Study, Training, Reading) for field in dataclasses.fields(part)]
+    fields = [field.name for part in (studies.Classification, Training, Reading) for field in dataclasses.fields(part)]
     assert len(set(fields)) == len(fields), "a change must have one place to go to"
 
 

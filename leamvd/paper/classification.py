@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks.dbn import Training, layer_input, layer_seed
@@ -66,7 +67,14 @@ class Network(NamedTuple):
 
 
 def on_top(stack: Sequence[RBM], n_classes: int) -> Network:
-    """Return the network of a stack, whose output layer is zero: it begins with equal probabilities for all classes."""
+    """Return the network of a stack, whose output layer is zero: it begins with equal probabilities for all classes.
+
+    Raises
+    ------
+    ValueError
+        For fewer than three classes, which scikit-learn gives one output unit.
+    """
+    checks.integer("n_classes", n_classes, at_least=3)
     dtype, n_features = stack[-1].W.dtype, len(stack[-1].c)
     weights = [*(rbm.W for rbm in stack), np.zeros((n_features, n_classes), dtype)]
     return Network(weights, [*(rbm.c for rbm in stack), np.zeros(n_classes, dtype)])

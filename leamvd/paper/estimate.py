@@ -91,8 +91,8 @@ def estimate(tasks: Mapping[Piece, AnyTask], stored: set[Piece], data: Dataset, 
         left = {unit: task for unit, task in tasks.items() if unit not in stored}
         _begin({task.method: task for task in left.values() if isinstance(task, Task)}, data)
         for unit, task in left.items():
-            count = _unit if isinstance(task, Task) else _measurement
-            seconds[unit] = count(task, _sizes(unit, tasks, data), len(data.train), len(data.test))
+            given = _sizes(unit, tasks, data), len(data.train), len(data.test)
+            seconds[unit] = _unit(task, *given) if isinstance(task, Task) else _measurement(task, *given)
     shapes = {unit: _sizes(unit, tasks, data) for unit in seconds}
     memory = max((bare + _memory(tasks[unit], shapes[unit], data) for unit in seconds), default=0)
     disk = sum(_disk(tasks[unit], shapes[unit], took) for unit, took in seconds.items())
@@ -116,7 +116,8 @@ def _span(seconds: Mapping[Piece, float], jobs: int) -> float:
 
 def _sizes(unit: Piece, tasks: Mapping[Piece, AnyTask], data: Dataset) -> list[int]:
     """Return the numbers of units of the layers from the images to this one, or of the stack that is measured."""
-    task, below = tasks[unit], [tasks[lower].n_hidden for lower in unit.below]
+    task = tasks[unit]
+    below = [lower.n_hidden for lower in map(tasks.__getitem__, unit.below) if isinstance(lower, Task)]
     if isinstance(task, Task):
         return [data.side**2, *below, task.n_hidden]
     return list(task.random.sizes) if task.random else [data.side**2, *below]

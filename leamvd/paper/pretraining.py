@@ -44,7 +44,7 @@ def table(study: Classification, found: Mapping[Measurement, pd.DataFrame], what
     """Return the measurements of a kind as one of the tables of `Measured`."""
     name = f"mnist-{study.side}x{study.side}"
     tables = [
-        one.assign(**dict(zip(KEY, (name, piece.method, piece.seed), strict=True)))
+        one.assign(study=name, method=piece.method, seed=piece.seed)
         for piece, one in found.items()
         if piece.what == what
     ]
@@ -124,8 +124,12 @@ def summary(found: Measured) -> pd.DataFrame:
         "log-likelihood": means(final(found.likelihoods, "iteration"), "log_likelihood"),
     }
     texts = {
-        name: table.set_index(["study", "method"])[["mean", "low", "high"]].apply(
-            lambda row: intervals.text(*row, show="{:.2f}".format), axis=1
+        name: pd.Series(
+            [
+                intervals.text(*values, "{:.2f}".format)
+                for values in zip(table["mean"], table["low"], table["high"], strict=True)
+            ],
+            index=pd.MultiIndex.from_frame(table[["study", "method"]]),
         )
         for name, table in columns.items()
     }
@@ -133,7 +137,7 @@ def summary(found: Measured) -> pd.DataFrame:
     return pd.DataFrame({"runs": runs} | texts)
 
 
-def quoted(found: Measured) -> dict[str, float | int]:
+def quoted(found: Measured) -> dict[str, float | int | str]:
     """Return the numbers that the section quotes, of the study that was measured last; errors in percent."""
     study = found.runs["study"].iloc[-1]
     runs, probes, likelihoods = (table[table["study"] == study] for table in found)
@@ -145,7 +149,8 @@ def quoted(found: Measured) -> dict[str, float | int]:
         "probe": 100 * top.groupby("method")["test_error"].mean(),
         "likelihood": chains.groupby("method")["log_likelihood"].mean(),
     }
-    numbers = {f"{name}-{method}": float(value) for name, group in groups.items() for method, value in group.items()}
+    numbers: dict[str, float | int | str] = {"study": str(study)}
+    numbers |= {f"{name}-{method}": float(value) for name, group in groups.items() for method, value in group.items()}
     for name in ("error", "probe"):
         numbers[f"{name}-random"] = float(groups[name].filter(regex=f"^{RANDOM}").min())
     pairs = paired(last, "test_error").set_index("method").reindex(["lea-mvd"])

@@ -104,7 +104,8 @@ def counts(effects: pd.DataFrame) -> pd.DataFrame:
     )
     table = pd.crosstab(effects["problem"], kind)
     order = list(effects["problem"].unique())
-    return table.reindex(index=order, columns=["same bits", "not shown", "lower", "higher"], fill_value=0)
+    columns = ["same bits", "not shown", "lower", "higher"]
+    return table.reindex(index=order, columns=columns, fill_value=0).rename_axis(columns=None)
 
 
 def idle(effects: pd.DataFrame) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import RBM
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import campaign, datasets, tasks, units, versions, workers
-from leamvd.paper.classification import FineTuning, Likelihood, Probe, RandomWeights
+from leamvd.paper.classification import FineTuning, Likelihood, Probe, RandomWeights, StackTask
 from leamvd.paper.estimate import Estimate, estimate
 from leamvd.paper.progress import Progress, duration, read_by_someone
 from leamvd.paper.store import WEIGHTS, Address, Store, address
@@ -173,7 +173,7 @@ def _layer(study: Study, unit: Unit) -> Task:
     return Task(unit.trainer, unit.layer, n_hidden, unit.seed, study.features, training, reading)
 
 
-def _measurement(study: Study, piece: Measurement) -> AnyTask:
+def _measurement(study: Study, piece: Measurement) -> StackTask:
     assert isinstance(study, Classification)
     sizes = (study.side**2, *study.layers[: piece.layers])
     random = RandomWeights(sizes, piece.scale, study.training.dtype) if piece.scale else None

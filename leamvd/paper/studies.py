@@ -488,7 +488,7 @@ def parameters(namespace: Mapping[str, object]) -> dict[str, Any]:
 
 def images(study: Study) -> datasets.Dataset:
     """Return what a study is trained on, and the test images at the same size."""
-    return datasets.load(
+    data = datasets.load(
         study.dataset,
         side=study.side,
         pooling=study.pooling,
@@ -496,3 +496,6 @@ def images(study: Study) -> datasets.Dataset:
         n_train=study.n_images,
         dtype=study.training.dtype,
     )
+    if isinstance(study, Classification) and (n_classes := len(np.unique(data.train_labels))) < 3:
+        raise ValueError(f"dataset must have three classes or more to be classified, got {n_classes}")
+    return data

@@ -191,7 +191,7 @@ def _scattered(
     """Compare a unit's final numbers with those of its record, on a scale, by what seeds scatter by there."""
     found = []
     for name in cell:
-        recorded, rerun = cell.loc[seed, name], again[name].iloc[-1]
+        recorded, rerun = cell[name].loc[seed], again[name].iloc[-1]
         scatter = float(scale(cell[name]).std())
         allowed = max(SIX_DIGITS, float(stats.t.ppf(0.9995, len(cell) - 1)) * np.sqrt(2) * scatter)
         difference = abs(float(scale(rerun) - scale(recorded)))
@@ -235,8 +235,8 @@ def _measurements(
 def _measured_again(study: Classification, piece: Measurement, data: Dataset, folder: str) -> pd.DataFrame:
     below = []
     if piece.below:
-        own = {"methods": (piece.method,), "seeds": (piece.seed,), "layers": study.layers[: piece.layers]}
-        stacks = dataclasses.replace(study.stacks, **own)
+        layers = study.layers[: piece.layers]
+        stacks = dataclasses.replace(study.stacks, methods=(piece.method,), seeds=(piece.seed,), layers=layers)
         records.run(stacks, folder, progress=True)
         at, store = records.addresses(stacks, data), records.store(folder)
         below = [store.read(at[unit])[WEIGHTS] for unit in piece.below]

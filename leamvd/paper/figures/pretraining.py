@@ -29,7 +29,7 @@ def test_errors(bands: pd.DataFrame, title: str) -> Figure:
             color = _color(str(method), bands)
             ax.plot(line["epoch"], 100 * line["mean"], color=color, label=plain(str(method)), linewidth=1.5)
             ax.fill_between(line["epoch"], 100 * line["low"], 100 * line["high"], color=color, alpha=0.2, linewidth=0)
-        ax.set_title(study, fontsize="medium")
+        ax.set_title(f"stacks of {study}", fontsize="medium")
         ax.set_xlabel("epoch")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         _percent(ax)
@@ -54,7 +54,7 @@ def probe_errors(table: pd.DataFrame, title: str) -> Figure:
             _bars(ax, places, 100 * points[["mean", "low", "high"]], str(method), table, line="-")
         layers = sorted(own["layer"].unique())
         ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
-        ax.set_title(study, fontsize="medium")
+        ax.set_title(f"stacks of {study}", fontsize="medium")
         _percent(ax)
     return _legend(figure, axes)
 
@@ -75,15 +75,16 @@ def log_likelihoods(table: pd.DataFrame, independent: pd.Series, title: str) -> 
     for ax, (study, own) in zip(axes[0], table.groupby("study", sort=False), strict=True):
         for i, (_, point) in enumerate(own.iterrows()):
             _bars(ax, [i], point[["mean", "low", "high"]].to_frame().T, str(point["method"]), table, line="none")
-        ax.axhline(independent[str(study)], color="black", linewidth=0.8, label="independent pixels")
-        ax.set_xticks(range(len(own)), [])
-        ax.set_title(study, fontsize="medium")
-    return _legend(figure, axes)
+        ax.axhline(independent[str(study)], color="black", linewidth=0.8)
+        ax.set_xticks(range(len(own)), [plain(method) for method in own["method"]], rotation=20)
+        ax.set_xlim(-0.5, len(own) - 0.5)
+        ax.set_title(f"stacks of {study}", fontsize="medium")
+    return figure
 
 
 def _panels(table: pd.DataFrame, title: str, ylabel: str) -> tuple[Figure, Any]:
     count = table["study"].nunique()
-    figure, axes = new(1, count, width=1.5 + 4.0 * count, height=3.8)
+    figure, axes = new(1, count, width=max(7.0, 1.0 + 4.0 * count), height=4.2)
     figure.supylabel(ylabel, fontsize="medium")
     figure.suptitle(title, fontsize="medium", wrap=True)
     return figure, axes
@@ -91,7 +92,7 @@ def _panels(table: pd.DataFrame, title: str, ylabel: str) -> tuple[Figure, Any]:
 
 def _legend(figure: Figure, axes: Any) -> Figure:
     handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 4), frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
     return figure
 
 

@@ -45,7 +45,7 @@ def forest(effects: pd.DataFrame, title: str) -> Figure:
                     ax.plot([row.low, row.high], [at, at], color=f"C{j}", linewidth=1.2)
             ax.plot(chosen["ratio"], y, marker, color=f"C{j}", markerfacecolor=face, markersize=4)
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     names = [f"{item}   {plain(method.removeprefix('lea-mvd:'))}" for item, method in rows.itertuples(index=False)]
