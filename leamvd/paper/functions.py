@@ -17,6 +17,7 @@ from leamvd._support.compile import Array
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.paper import records, versions
 from leamvd.paper.studies import Study
+from leamvd.paper.units import read_table
 
 Objective = Callable[[Array], Array]
 """Takes points (m, n), returns their values (m,); lower is better."""
@@ -144,7 +145,8 @@ def run(
         for name in functions
         for method in applicable(study.methods)
     )
-    return pd.concat(joblib.Parallel(n_jobs=jobs)(work), ignore_index=True)
+    tables: list[pd.DataFrame] = joblib.Parallel(n_jobs=jobs)(work)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _piece(study: Study, folder: Path, name: str, n_var: int, method: str, budget: int) -> pd.DataFrame:
@@ -152,7 +154,7 @@ def _piece(study: Study, folder: Path, name: str, n_var: int, method: str, budge
     own = re.sub(r"[^\w.=+-]+", "-", method)
     file = folder / f"{name}-{n_var}-{budget}-{own}.csv"
     if file.is_file():
-        return records.read_table(file)
+        return read_table(file)
     rows = []
     for seed in study.seeds:
         opt, objective = search(study, method, name, n_var, seed, budget)

@@ -51,7 +51,8 @@ def outcomes(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
     A problem is a layer, "RBM 1".
     """
     last = final(table[table["inputs"] == table["inputs"].iloc[0]])
-    return last[["method", "seed"]].assign(problem="RBM " + last["layer"].astype(str), error=last[measure])
+    table: pd.DataFrame = last[["method", "seed"]]
+    return table.assign(problem="RBM " + last["layer"].astype(str), error=last[measure])
 
 
 def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
@@ -79,7 +80,8 @@ def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
         Holm over the whole table (NaN where all are the same, or for one run); and whether they are `different`, p
         below `LEVEL`.
     """
-    errors = np.log(outcomes.pivot_table(index="seed", columns=["problem", "method"], values="error", sort=False))
+    logs = outcomes.assign(error=np.log(outcomes["error"]))
+    errors = logs.pivot_table(index="seed", columns=["problem", "method"], values="error", sort=False)
     rows = []
     for item, method in pairs(outcomes["method"].unique()):
         for problem in outcomes["problem"].unique():
