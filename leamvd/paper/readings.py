@@ -51,8 +51,8 @@ def outcomes(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
     A problem is a layer, "RBM 1".
     """
     last = final(table[table["inputs"] == table["inputs"].iloc[0]])
-    table: pd.DataFrame = last[["method", "seed"]]
-    return table.assign(problem="RBM " + last["layer"].astype(str), error=last[measure])
+    own: pd.DataFrame = last[["method", "seed"]].assign(problem="RBM " + last["layer"].astype(str), error=last[measure])
+    return own
 
 
 def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
