@@ -60,7 +60,8 @@ def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     sizes = table["n_var"].map("{:,}".format)
     each = table[["method", "seed"]].assign(problem=table["function"] + ", n = " + sizes, error=table["best"])
     means = each.assign(error=np.log(each["error"])).groupby(["method", "seed"], sort=False)["error"].mean()
-    return pd.concat([each, np.exp(means).reset_index().assign(problem=FUNCTIONS)], ignore_index=True)
+    together: pd.DataFrame = np.exp(means).reset_index()
+    return pd.concat([each, together.assign(problem=FUNCTIONS)], ignore_index=True)
 
 
 def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
