@@ -301,15 +301,16 @@ def test_sections_without_studies_are_estimated_for_their_parameters(tmp_path: P
 def test_methods_that_cost_the_same_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     own = ("sigma0=0.01", "x0=none", "x0=batch", "initial_weights=uniform+weight_scale=0.2", "learning_rate=0.5")
     crossed = (*TINY.methods, *(f"lea-mvd:{setting}" for setting in own), "cd:weight_scale=0.01", "cd:learning_rate=0")
+    study = dataclasses.replace(TINY, training=Training(n_elite=2, dtype="float64", batch_size=16))
     timed = []
     for methods in (TINY.methods, crossed):
         for name in TIMED:
             getattr(module, name).cache_clear()
-        study = dataclasses.replace(TINY, methods=methods)
-        estimate(tasks(study), set(), images(study), jobs=2)
+        given = dataclasses.replace(study, methods=methods)
+        estimate(tasks(given), set(), images(given), jobs=2)
         timed.append([getattr(module, name).cache_info().misses for name in TIMED])
     assert timed[0] == timed[1]
-    different = dataclasses.replace(TINY, methods=(*TINY.methods, "cd:batch_size=7"))
+    different = dataclasses.replace(study, methods=(*TINY.methods, "cd:batch_size=7"))
     estimate(tasks(different), set(), images(different), jobs=2)
     assert module._epoch.cache_info().misses > timed[0][TIMED.index("_epoch")]
 

@@ -1,6 +1,5 @@
 """Figures of what the error measures: they plot the tables that they are given."""
 
-from collections.abc import Iterator
 from itertools import product
 
 import matplotlib.pyplot as plt
@@ -16,17 +15,17 @@ NUMBERS = {"cd, RBM 2": 50_000.0, "lea-mvd, RBM 2": 5_000.0}
 
 
 @pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
+def _closed():
     yield
     plt.close("all")
 
 
-def cells(**columns: object) -> pd.DataFrame:
+def cells(**columns):
     keys = pd.DataFrame(product(("own", "shared"), (1, 2), METHODS), columns=["inputs", "layer", "method"])
     return keys.assign(**columns)
 
 
-def test_paths_go_from_an_open_marker_to_a_filled_one() -> None:
+def test_paths_go_from_an_open_marker_to_a_filled_one():
     rng = np.random.default_rng(0)
     table = pd.concat([cells(mean_field_ratio=rng.random(8), sampled_ratio=rng.random(8)) for _ in range(4)])
     table = table.sort_values(["inputs", "layer", "method"], kind="stable")
@@ -49,7 +48,7 @@ def test_paths_go_from_an_open_marker_to_a_filled_one() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == list(METHODS)
 
 
-def test_inputs_join_each_error_to_its_constant() -> None:
+def test_inputs_join_each_error_to_its_constant():
     table = cells(error=np.arange(1.0, 9.0), constant=np.arange(11.0, 19.0))
     figure = measures.inputs(table, "some digits")
     for ax, layer in zip(figure.axes, (1, 2), strict=True):
@@ -69,13 +68,13 @@ def test_inputs_join_each_error_to_its_constant() -> None:
     }
 
 
-def test_input_std_is_that_of_the_first_kind_of_inputs() -> None:
+def test_input_std_is_that_of_the_first_kind_of_inputs():
     table = cells(input_std=np.arange(1.0, 9.0))
     (ax,) = measures.input_std(table, "some digits").axes
     assert [list(line.get_ydata()) for line in ax.lines] == [[1.0, 3.0], [2.0, 4.0]]
 
 
-def test_collapse_plots_each_column_where_it_belongs() -> None:
+def test_collapse_plots_each_column_where_it_belongs():
     columns = ["scale", "bound", "error", "cd error", "ratio", "cd ratio", "accuracy above", "accuracy"]
     table = pd.DataFrame(np.random.default_rng(0).random((3, 8)) + 0.1, columns=columns)
     figure = measures.collapse(table, "some digits")
@@ -85,7 +84,7 @@ def test_collapse_plots_each_column_where_it_belongs() -> None:
     assert [ax.get_yscale() for ax in figure.axes] == ["log", "log", "linear"]
 
 
-def test_combinations_stand_in_the_rows_of_their_counting_and_the_nearest_have_rings() -> None:
+def test_combinations_stand_in_the_rows_of_their_counting_and_the_nearest_have_rings():
     keys = pd.DataFrame(
         product(("mean-field", "sampled"), (10_000, 60_000), ("own",)), columns=["measure", "images", "inputs"]
     )

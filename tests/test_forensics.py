@@ -22,7 +22,7 @@ SMALL = Study(
 )
 
 
-def table(errors: dict[tuple[str, str, int], tuple[float, float]], n_images: int = 100) -> pd.DataFrame:
+def table(errors, n_images=100):
     """Return records of two iterations with these final mean-field and sampled errors per image; seeds differ."""
     rows = [
         (method, inputs, layer, seed, iteration, both[0] * share * n_images, both[1] * share * n_images, n_images)
@@ -46,7 +46,7 @@ ERRORS = {
 }  # fmt: skip
 
 
-def test_the_study_crosses_all_settings() -> None:
+def test_the_study_crosses_all_settings():
     found = forensics.combinations(PAPER)
     assert len(found) == 60 <= 64
     assert len(found[["method", "inputs"]].drop_duplicates()) == 52
@@ -60,7 +60,7 @@ def test_the_study_crosses_all_settings() -> None:
     assert len(set(CROSSED)) == len(CROSSED)
 
 
-def test_a_search_stands_beside_the_contrastive_divergence_of_its_first_weights() -> None:
+def test_a_search_stands_beside_the_contrastive_divergence_of_its_first_weights():
     for row in forensics.combinations(PAPER).itertuples():
         search, baseline = PAPER.training_of(str(row.method)), PAPER.training_of(str(row.baseline))
         kind = {"N(0, 0.1)": ("normal", 0.1), "N(0, 0.01)": ("normal", 0.01), "U(±0.1)": ("uniform", 0.1)}
@@ -73,7 +73,7 @@ def test_a_search_stands_beside_the_contrastive_divergence_of_its_first_weights(
     assert PAPER.reading_of(f"lea-mvd:{PRINTED_LETTER}") == PAPER.reading_of("lea-mvd:printed")
 
 
-def test_nothing_depends_on_what_is_crossed_once(tmp_path: object) -> None:
+def test_nothing_depends_on_what_is_crossed_once(tmp_path):
     """Without a start solution neither sigma0 nor first weights change a search."""
     methods = ("lea-mvd:x0=none", "lea-mvd:x0=none+sigma0=0.01", "lea-mvd:x0=none+initial_weights=uniform")
     study = Study(n_images=40, layers=(6, 5), methods=methods, inputs=("own",), training=Training(n_elite=2))
@@ -82,7 +82,7 @@ def test_nothing_depends_on_what_is_crossed_once(tmp_path: object) -> None:
     assert errors.iloc[0] == errors.iloc[1] == errors.iloc[2]
 
 
-def test_distances_of_a_table_made_by_hand() -> None:
+def test_distances_of_a_table_made_by_hand():
     rows = forensics.distances(SMALL, table(ERRORS))
     assert len(rows) == 2 * 3 * 6, (
         "lea-mvd by cd, and the search without a start by each of two, on two kinds of inputs"
@@ -100,12 +100,12 @@ def test_distances_of_a_table_made_by_hand() -> None:
     assert own["baseline"].unique().tolist() == ["cd"]
 
 
-def test_distances_do_not_depend_on_the_number_of_images_that_were_trained_on() -> None:
+def test_distances_do_not_depend_on_the_number_of_images_that_were_trained_on():
     few, many = (forensics.distances(SMALL, table(ERRORS, n_images=n)) for n in (100, 5_000))
     pd.testing.assert_frame_equal(few, many)
 
 
-def test_the_nearest_are_counted_in_their_best_way_once_each() -> None:
+def test_the_nearest_are_counted_in_their_best_way_once_each():
     rows = forensics.distances(SMALL, table(ERRORS))
     found = forensics.nearest(rows, 3)
     first = found.iloc[0]
@@ -123,7 +123,7 @@ def test_the_nearest_are_counted_in_their_best_way_once_each() -> None:
     assert len(forensics.nearest(rows, 100)) == 6
 
 
-def test_methods_to_confirm_are_a_study() -> None:
+def test_methods_to_confirm_are_a_study():
     rows = forensics.nearest(forensics.distances(SMALL, table(ERRORS)), 6)
     named = forensics.methods(rows)
     assert named[0].startswith("cd")
@@ -132,7 +132,7 @@ def test_methods_to_confirm_are_a_study() -> None:
     assert set(forensics.combinations(again)["method"]) == set(rows["method"])
 
 
-def test_effects_are_geometric_means_and_the_best_factor() -> None:
+def test_effects_are_geometric_means_and_the_best_factor():
     rows = forensics.distances(SMALL, table(ERRORS))
     found = forensics.effects(rows)
     images = found.loc["images", list(forensics.NUMBERS)]
@@ -143,7 +143,7 @@ def test_effects_are_geometric_means_and_the_best_factor() -> None:
     assert found["factor"].min() == rows["factor"].min()
 
 
-def test_untrained_features_have_their_constant() -> None:
+def test_untrained_features_have_their_constant():
     rows = table(ERRORS).assign(mean_field_ratio=2.0, input_std=0.25)
     found = forensics.untrained(SMALL, rows)
     assert found.index.tolist() == [(layer, "N(0, 0.1)") for layer in (1, 2, 3)]
@@ -153,7 +153,7 @@ def test_untrained_features_have_their_constant() -> None:
     assert found["input std"].tolist() == [0.25] * 3
 
 
-def test_a_study_without_pairs_has_no_distances() -> None:
+def test_a_study_without_pairs_has_no_distances():
     study = dataclasses.replace(SMALL, methods=("cd", "cma-es"))
     rows = forensics.distances(study, table({("cd", "own", 2): (1.0, 1.0)}))
     assert rows.empty
@@ -161,7 +161,7 @@ def test_a_study_without_pairs_has_no_distances() -> None:
     assert forensics.effects(rows).empty
 
 
-def test_quoted_numbers_are_those_of_the_nearest() -> None:
+def test_quoted_numbers_are_those_of_the_nearest():
     rows = forensics.distances(SMALL, table(ERRORS))
     features = pd.DataFrame(
         {"constant per 10,000": [1.5, 2.5]}, index=pd.MultiIndex.from_product([(2, 3), ["U(±0.1)"]])
@@ -174,13 +174,13 @@ def test_quoted_numbers_are_those_of_the_nearest() -> None:
     assert np.isnan(float(forensics.quoted(rows, features.iloc[:1])["untrained-3"]))
 
 
-def test_what_is_recorded_says_what_was_run() -> None:
+def test_what_is_recorded_says_what_was_run():
     found = forensics.recorded_study("confirm", table(ERRORS).query("inputs == 'own'"))
     confirm = STUDIES["error-measures", "confirm"]
     assert found == dataclasses.replace(confirm, methods=SMALL.methods, inputs=("own",))
 
 
-def test_the_papers_numbers_are_those_of_the_verdicts() -> None:
+def test_the_papers_numbers_are_those_of_the_verdicts():
     assert list(forensics.NUMBERS.values()) == list(PRINTED.values())
     quick = studies.STUDIES["error-measures", "quick"]
     assert len(forensics.combinations(quick)) == 26, "half of the settings"

@@ -1,7 +1,5 @@
 """Controls of the reconstruction error, and the proposition on weights that win by it."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,21 +7,20 @@ from scipy.special import expit
 
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import constant_baseline
-from leamvd.networks.rbm import RBM
 from leamvd.paper import datasets, measures, records
 
 DATA = datasets.load("digits", side=7, dtype="float64", n_train=300)
 
 
 @pytest.fixture(scope="module")
-def first() -> RBM:
+def first():
     cd = ContrastiveDivergence(DATA.train, 12, seed=0)
     for _ in range(5):
         cd.epoch()
     return cd.rbm
 
 
-def runs(**columns: object) -> pd.DataFrame:
+def runs(**columns):
     """Return records of one layer: contrastive divergence with 4 epochs, LEA-MVD with 3 generations of 10."""
     cd = pd.DataFrame({"method": "cd", "iteration": range(5), "evaluations": 0, "passes": range(5)})
     cd = cd.assign(products=5 * cd["passes"], mean_field=[800.0, 400, 300, 250, 200])
@@ -36,7 +33,7 @@ def runs(**columns: object) -> pd.DataFrame:
     return table.assign(mean_field_ratio=table["mean_field"] / 500, sampled_ratio=table["sampled"] / 500)
 
 
-def test_paths_begin_with_the_epoch_that_optimizers_start_from() -> None:
+def test_paths_begin_with_the_epoch_that_optimizers_start_from():
     table = pd.concat([runs(), runs(seed=1).assign(mean_field_ratio=0.0)], ignore_index=True)
     found = measures.paths(table)
     assert found["iteration"].tolist() == [1, 2, 3, 4, 0, 1, 2, 3]
@@ -44,7 +41,7 @@ def test_paths_begin_with_the_epoch_that_optimizers_start_from() -> None:
     assert np.allclose(found["sampled_ratio"], np.array([600, 700, 750, 800, 600, 610, 620, 900]) / 500)
 
 
-def test_explained_is_in_units_that_layers_share() -> None:
+def test_explained_is_in_units_that_layers_share():
     found = measures.explained(runs()).set_index("method")
     lea = found.loc["lea-mvd"]
     assert (lea["input_std"], lea["constant"], lea["error"], lea["error per unit"]) == pytest.approx((0.2, 5, 1, 0.25))
@@ -60,7 +57,7 @@ def test_explained_is_in_units_that_layers_share() -> None:
         ("products", 20, (4, 1), (0.4, 0.78)),
     ],
 )
-def test_at_equal_costs(cost: str, budget: float, iterations: tuple[int, int], ratios: tuple[float, float]) -> None:
+def test_at_equal_costs(cost, budget, iterations, ratios):
     other = runs(layer=2).query("iteration < 2")
     found = measures.at_equal(pd.concat([runs(), other]), cost).query("layer == 1")
     assert found["budget"].tolist() == [budget] * 2
@@ -68,7 +65,7 @@ def test_at_equal_costs(cost: str, budget: float, iterations: tuple[int, int], r
     assert found["mean_field_ratio"].tolist() == pytest.approx(ratios)
 
 
-def test_budgets_are_those_of_the_layer_and_of_all_seeds() -> None:
+def test_budgets_are_those_of_the_layer_and_of_all_seeds():
     short = runs(seed=1).query("method == 'lea-mvd' or iteration < 3")
     found = measures.at_equal(pd.concat([runs(), short]), "passes").set_index("method")
     assert found["budget"].tolist() == [2, 2]
@@ -90,7 +87,7 @@ TRAINING = pd.DataFrame(
 )  # fmt: skip
 
 
-def test_seconds_are_counts_times_the_benchs() -> None:
+def test_seconds_are_counts_times_the_benchs():
     table = runs()
     found = measures.seconds(table, OBJECTIVES, TRAINING)
     # of 100 images: an evaluation takes 20 / 10 / 1000 * 100 = 0.2 s, an epoch 3 / 50 * 100 = 6 s
@@ -100,7 +97,7 @@ def test_seconds_are_counts_times_the_benchs() -> None:
     assert equal["iteration"].tolist() == [1, 3]
 
 
-def test_seconds_that_the_bench_has_not_timed_are_not_known() -> None:
+def test_seconds_that_the_bench_has_not_timed_are_not_known():
     table = pd.concat([runs(), runs(layer=2, n_visible=9)])
     found = table.assign(seconds=measures.seconds(table, OBJECTIVES, TRAINING))
     assert found.groupby("layer")["seconds"].count().tolist() == [9, 0]
@@ -109,7 +106,7 @@ def test_seconds_that_the_bench_has_not_timed_are_not_known() -> None:
     assert equal.loc[1].notna().all(axis=None)
 
 
-def test_the_recorded_bench_times_the_first_layer_of_28_x_28() -> None:
+def test_the_recorded_bench_times_the_first_layer_of_28_x_28():
     shapes = {"n_visible": [784, 49], "n_hidden": [500, 30], "n_images": 60_000, "evaluations": 24, "passes": 25}
     bench = [records.recorded("linear_cost", name) for name in ("objectives", "training")]
     assert measures.seconds(pd.DataFrame(shapes), *bench).isna().tolist() == [False, True]
@@ -119,7 +116,7 @@ def test_the_recorded_bench_times_the_first_layer_of_28_x_28() -> None:
     assert measures.generation_in_epochs(*bench) == pytest.approx(expected, rel=1e-5)
 
 
-def test_equal_costs_stand_side_by_side_for_the_last_kind_of_inputs() -> None:
+def test_equal_costs_stand_side_by_side_for_the_last_kind_of_inputs():
     table = pd.concat([runs(), runs(inputs="shared", mean_field_ratio=0.9)], ignore_index=True)
     found = measures.equal_costs(table, OBJECTIVES, TRAINING)
     assert found["inputs"].unique().tolist() == ["shared"]
@@ -132,7 +129,7 @@ def test_equal_costs_stand_side_by_side_for_the_last_kind_of_inputs() -> None:
     assert found["equal passes"].tolist() == passes.tolist()
 
 
-def test_what_is_not_recorded_yet_is_led_by_the_own_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_recorded_yet_is_led_by_the_own_run(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "recorded_folder", lambda name: tmp_path / name)
     (tmp_path / "there").mkdir()
     recorded = pd.concat([runs(seed=seed, n_visible=49, n_images=60_000) for seed in (0, 1)])
@@ -150,7 +147,7 @@ def test_what_is_not_recorded_yet_is_led_by_the_own_run(tmp_path: Path, monkeypa
     assert overview["runs"].tolist() == [2, 1, 1]
 
 
-def test_quoted_numbers_are_those_of_the_tables() -> None:
+def test_quoted_numbers_are_those_of_the_tables():
     upper = runs(layer=3)
     lea = upper["method"] == "lea-mvd"
     table = pd.concat([runs(), upper.assign(method=upper["method"].mask(lea, "lea-mvd:x0-excluded"))])
@@ -164,7 +161,7 @@ def test_quoted_numbers_are_those_of_the_tables() -> None:
     assert [found[f"won-{name}"] for name in ("error", "cd", "accuracy", "above")] == pytest.approx([1e-6, 0.3, 80, 10])
 
 
-def test_reconstructions_have_a_row_for_each_stack(first: RBM) -> None:
+def test_reconstructions_have_a_row_for_each_stack(first):
     rows = measures.reconstructions(DATA, {"one": [first], "two": measures.collapsed(first, 1e-3, DATA.train, 4)})
     assert {name: V.shape for name, V in rows.items()} == dict.fromkeys(("original", "one", "two"), (10, 7, 7))
     assert [np.flatnonzero((DATA.test == V.ravel()).all(axis=1)).size > 0 for V in rows["original"]] == [True] * 10
@@ -172,7 +169,7 @@ def test_reconstructions_have_a_row_for_each_stack(first: RBM) -> None:
     assert np.ptp(rows["two"], axis=0).max() < 1e-12, "the same for all"
 
 
-def test_the_collapsed_rbm_is_the_constant_image(first: RBM) -> None:
+def test_the_collapsed_rbm_is_the_constant_image(first):
     lower, upper = measures.collapsed(first, 0.1, DATA.train, 8)
     H = lower.hidden_given_visible(DATA.train)
     assert np.allclose(H, expit(first.c + 0.1 * DATA.train @ first.W))
@@ -182,7 +179,7 @@ def test_the_collapsed_rbm_is_the_constant_image(first: RBM) -> None:
     assert ((H - upper.reconstruct(H)) ** 2).sum() == pytest.approx(constant_baseline(H), rel=1e-9)
 
 
-def test_the_proposition(first: RBM) -> None:
+def test_the_proposition(first):
     """The error is at most scale^2 / 16 trace(W^T Cov(v) W), and nearly so where biases are zero and weights small."""
     covariance = np.cov(DATA.train.T, bias=True)
     for scale in (3.0, 1.0, 0.1, 1e-3):
@@ -195,7 +192,7 @@ def test_the_proposition(first: RBM) -> None:
     assert constant_baseline(H) / len(H) == pytest.approx(measures.bound(free, 1e-4, DATA.train), rel=1e-3)
 
 
-def test_collapse_wins_by_both_errors_and_loses_what_was_learned(first: RBM) -> None:
+def test_collapse_wins_by_both_errors_and_loses_what_was_learned(first):
     table = measures.collapse(DATA, first, (1.0, 0.03, 1e-3), 12, epochs=3).set_index("scale")
     assert (table["error"] <= table["bound"]).all()
     assert table["error"].tolist() == pytest.approx(table["sampled"].tolist(), rel=1e-9), "no bit of it is used"
@@ -214,7 +211,7 @@ def test_collapse_wins_by_both_errors_and_loses_what_was_learned(first: RBM) -> 
     )
 
 
-def test_accuracy_does_not_depend_on_the_scale_of_features() -> None:
+def test_accuracy_does_not_depend_on_the_scale_of_features():
     own = measures.accuracy(DATA.train, DATA.test, DATA)
     assert own == pytest.approx(measures.accuracy(1e-6 * DATA.train, 1e-6 * DATA.test, DATA), abs=1e-9)
     assert 0.85 < own < 1
