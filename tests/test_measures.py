@@ -163,7 +163,8 @@ def test_quoted_numbers_are_those_of_the_tables():
 
 def test_reconstructions_have_a_row_for_each_stack(first):
     rows = measures.reconstructions(DATA, {"one": [first], "two": measures.collapsed(first, 1e-3, DATA.train, 4)})
-    assert {name: V.shape for name, V in rows.items()} == dict.fromkeys(("original", "one", "two"), (10, 7, 7))
+    assert {name: V.shape for name, V in rows.items()} == dict.fromkeys(("original", "one", "two"), (1, 10, 7, 7))
+    rows = {name: V[0] / 255 for name, V in rows.items()}
     assert [np.flatnonzero((DATA.test == V.ravel()).all(axis=1)).size > 0 for V in rows["original"]] == [True] * 10
     assert np.allclose(rows["one"].reshape(10, -1), first.reconstruct(rows["original"].reshape(10, -1)))
     assert np.ptp(rows["two"], axis=0).max() < 1e-12, "the same for all"

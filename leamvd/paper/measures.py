@@ -311,8 +311,8 @@ def accuracy(train: NDArray[np.float64], test: NDArray[np.float64], data: Datase
 
 
 def reconstructions(data: Dataset, stacks: Mapping[str, Sequence[RBM]]) -> dict[str, NDArray[np.float64]]:
-    """Return test images, one of each class, and what stacks leave of them, shape (classes, side, side)."""
+    """Return test images, one of each class, and what stacks leave of them: (1, classes, side, side), in 0 to 255."""
     chosen = np.unique(data.test_labels, return_index=True)[1]
     rows = {"original": data.test[chosen]}
     rows |= {name: reconstruct(stack, rows["original"]) for name, stack in stacks.items()}
-    return {name: V.reshape(-1, data.side, data.side) for name, V in rows.items()}
+    return {name: 255 * V.reshape(1, -1, data.side, data.side) for name, V in rows.items()}
