@@ -16,7 +16,7 @@ NOTEBOOKS = {path.stem: nbformat.read(path, 4).cells for path in sorted((ROOT / 
 SIGNS: dict[str, dict[str, str]] = tomllib.loads((ROOT / "book" / "signs.toml").read_text(encoding="utf-8"))
 
 BOUNDS = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt}
-PASTED = re.compile(r"\{glue:\w*\}`(?:[^`:]*?(\w+)\.ipynb::)?([\w-]+)[^`]*`")
+PASTED = re.compile(r"\{glue:\w*\}`(?:[^`:]*?(\w+)\.ipynb::)?([\w.-]+)[^`]*`")
 
 Value = float | str
 

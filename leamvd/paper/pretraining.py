@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from leamvd.paper import intervals, records
+from leamvd.paper.comparison import six_digits
 from leamvd.paper.pieces import RANDOM, Measurement, Piece
 from leamvd.paper.studies import Classification
 
@@ -139,7 +140,7 @@ def summary(found: Measured) -> pd.DataFrame:
 
 
 def quoted(found: Measured) -> dict[str, float | int | str]:
-    """Return the numbers that the section quotes, of the study that was measured last; errors in percent."""
+    """Return the numbers that the section quotes, of the study that was measured last, to six digits; errors in %."""
     study = found.runs["study"].iloc[-1]
     runs, probes, likelihoods = (table[table["study"] == study] for table in found)
     last, top = final(runs, "epoch"), probes[probes["layer"] == probes["layer"].max()]
@@ -164,4 +165,4 @@ def quoted(found: Measured) -> dict[str, float | int | str]:
         "difference-low": float(100 * pairs["low"].iloc[0]),
         "difference-high": float(100 * pairs["high"].iloc[0]),
     }
-    return numbers
+    return {name: six_digits(value) if isinstance(value, float) else value for name, value in numbers.items()}
