@@ -17,7 +17,7 @@ from leamvd._support.threads import one_blas_thread
 from leamvd.networks.rbm import RBM, images, sample_bits
 
 
-class Estimate(NamedTuple):
+class LogLikelihood(NamedTuple):
     """The mean log-likelihood of images, and what it rests on; natural logarithms."""
 
     log_likelihood: float
@@ -84,7 +84,7 @@ def log_weights(rbm: RBM, base: ArrayLike, *, n_chains: int, n_temperatures: int
     return log_w
 
 
-def estimate(rbm: RBM, V: ArrayLike, log_w: Array) -> Estimate:
+def estimate(rbm: RBM, V: ArrayLike, log_w: Array) -> LogLikelihood:
     """Return the mean log-likelihood of the bits `V`, shape (m, n_visible), given `log_weights` of two chains or more.
 
     The standard error is that of the logarithm of the weights' mean, to first order.
@@ -92,4 +92,4 @@ def estimate(rbm: RBM, V: ArrayLike, log_w: Array) -> Estimate:
     double = RBM(*(p.astype(np.float64) for p in rbm))
     log_z = float(logsumexp(log_w) - np.log(len(log_w)))
     error = float(np.exp(log_w - log_z).std(ddof=1) / np.sqrt(len(log_w)))
-    return Estimate(float(-double.free_energy(V).mean()) - log_z, log_z, error)
+    return LogLikelihood(float(-double.free_energy(V).mean()) - log_z, log_z, error)
