@@ -122,13 +122,13 @@ def quoted(lead: Shown) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        `leamvd.paper.comparison.quoted`; "runs", "n-images"; and "passes-cd-2" and "seconds-cd-2", the mean-field error
+        `leamvd.paper.comparison.quoted`; "runs", "n-images", "data"; and "passes-cd-2" and "seconds-cd-2", the mean-field error
         per 10,000 images of contrastive divergence in RBM 2 on the last kind of inputs at equal passes and seconds, and
         so on.
     """
     told = shipped(lead.study.section) or lead
     found = comparison.quoted(told.table)
-    found |= {"runs": len(told.study.seeds), "n-images": int(told.table["n_images"].iloc[0])}
+    found |= {"runs": len(told.study.seeds), "n-images": int(told.table["n_images"].iloc[0]), "data": told.images}
     equal = comparison.equal(told.table).loc[told.study.inputs[-1]]
     for (layer, budget), errors in equal.iterrows():  # type: ignore[misc]
         found |= {f"{budget}-{method}-{layer}": comparison.six_digits(error) for method, error in errors.items()}
