@@ -122,9 +122,9 @@ def quoted(lead: Shown) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        `leamvd.paper.comparison.quoted`; "runs", "n-images", "data"; and "passes-cd-2" and "seconds-cd-2", the mean-field error
-        per 10,000 images of contrastive divergence in RBM 2 on the last kind of inputs at equal passes and seconds, and
-        so on.
+        `leamvd.paper.comparison.quoted`; "runs", "n-images", "data"; "passes-cd-2" and "seconds-cd-2", the mean-field
+        error per 10,000 images of contrastive divergence in RBM 2 on the last kind of inputs at equal passes and
+        seconds, and so on; "c3" and "c3-conclusion", the answers to the claims.
     """
     told = shipped(lead.study.section) or lead
     found = comparison.quoted(told.table)
