@@ -116,18 +116,18 @@ def by_images(lead: Shown) -> pd.DataFrame:
     return intervals.side_by_side(tables, "test_mean_field")
 
 
-def quoted(lead: Shown) -> dict[str, float]:
+def quoted(lead: Shown) -> dict[str, float | str]:
     """Return what the prose of a section may quote: of its recorded study, or of `lead` where none is there.
 
     Returns
     -------
-    dict of str to float
+    dict of str to float or str
         `leamvd.paper.comparison.quoted`; "runs", "n-images", "data"; "passes-cd-2" and "seconds-cd-2", the mean-field
         error per 10,000 images of contrastive divergence in RBM 2 on the last kind of inputs at equal passes and
-        seconds, and so on; "c3" and "c3-conclusion", the answers to the claims.
+        seconds, and so on.
     """
     told = shipped(lead.study.section) or lead
-    found = comparison.quoted(told.table)
+    found: dict[str, float | str] = dict(comparison.quoted(told.table))
     found |= {"runs": len(told.study.seeds), "n-images": int(told.table["n_images"].iloc[0]), "data": told.images}
     equal = comparison.equal(told.table).loc[told.study.inputs[-1]]
     for (layer, budget), errors in equal.iterrows():  # type: ignore[misc]
