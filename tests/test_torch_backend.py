@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -358,12 +359,12 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
 
 
 def test_what_computed_the_search_is_said_beside_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = studies.images(TINY)
-    rows = comparison.setting(TINY, data)["value"]
+    counts = pd.DataFrame({"n_images": [60], "n_test_images": [20]})
+    rows = comparison.setting(TINY, "digits", counts)["value"]
     assert (rows["dtype"], rows["backend"]) == ("float32", "numpy on cpu in float32")
     monkeypatch.setitem(sys.modules, "torch", stand_in(1))
     training = dataclasses.replace(TINY.training, backend="torch", precision="bfloat16")
-    rows = comparison.setting(dataclasses.replace(TINY, training=training), data)["value"]
+    rows = comparison.setting(dataclasses.replace(TINY, training=training), "digits", counts)["value"]
     assert (rows["dtype"], rows["backend"]) == ("float32", "torch on cuda in bfloat16")
 
 
