@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import constant_baseline
@@ -94,9 +93,6 @@ def test_the_last_iteration_is_that_of_each_run():
     table = frame({"cd": [[9.0, 8.0, 7.0], [9.0, 6.0]], "lea-mvd": [[9.0, 5.0]] * 2}, inputs=("own", "shared"))
     last = comparison.final(table)
     assert last[last["inputs"] == "own"]["mean_field"].tolist() == [7.0, 6.0, 5.0, 5.0]
-    assert comparison.compare(table, "lea-mvd", "cd")["ratio"].tolist() == pytest.approx(
-        [np.median([5 / 7, 5 / 6])] * 2
-    )
 
 
 def test_summary_takes_means():
@@ -182,40 +178,6 @@ def test_at_equal_work_each_run_stops_at_what_all_have_spent():
     assert len(comparison.at_equal(table, "passes")) == 4
 
 
-def test_compare_pairs_runs_by_seed():
-    rng = np.random.default_rng(2)
-    a, b = rng.random((2, 9)) + 0.5
-    table = frame({"lea-mvd": [[1.0, x] for x in a], "cd": [[1.0, x] for x in b]}, layers=(1, 2))
-    # the order of the records does not matter
-    rows = comparison.compare(table.sample(frac=1, random_state=0), "lea-mvd", "cd")
-    assert sorted(rows["layer"]) == [1, 2]
-    for row in rows.to_dict("records"):
-        assert (row["runs"], row["wins"]) == (9, (a < b).sum())
-        assert row["ratio"] == pytest.approx(np.median(a / b))
-        assert row["p"] == pytest.approx(stats.wilcoxon(a, b).pvalue)
-    assert comparison.compare(table, "cd", "lea-mvd")["wins"].tolist() == [(b < a).sum()] * 2
-
-
-def test_compare_without_a_test_or_a_baseline():
-    one = comparison.compare(frame({"cd": [[1.0]], "lea-mvd": [[2.0]]}), "cd", "lea-mvd").iloc[0]
-    assert (one["runs"], one["wins"], one["ratio"]) == (1, 1, 0.5)
-    assert np.isnan(one["p"])
-    tied = comparison.compare(frame({"cd": [[1.0]] * 8, "lea-mvd": [[1.0]] * 8}), "cd", "lea-mvd").iloc[0]
-    assert np.isnan(tied["p"])
-    assert tied["wins"] == 0
-    assert comparison.compare(frame({"cd": [[1.0]]}), "cd", "lea-mvd").empty
-
-
-def test_versus_takes_both_measures_of_the_upper_layers_and_corrects():
-    runs = {"lea-mvd": [[0.5 + 0.01 * i] for i in range(8)], "cd": [[1.0 + 0.03 * i] for i in range(8)]}
-    rows = comparison.versus(frame(runs, inputs=("own", "shared"), layers=(1, 2, 3)), [("lea-mvd", "cd")])
-    assert len(rows) == 2 * 2 * 2
-    assert set(rows["layer"]) == {2, 3}
-    assert set(rows["measure"]) == {"mean_field", "sampled"}
-    assert rows["p"].to_numpy() == pytest.approx(8 * 2 / 2**8)  # all eight runs on one side, eight comparisons
-    assert comparison.versus(frame(runs), [("lea-mvd", "cd")]).empty
-
-
 def slow_holm(p):
     """Step down through the sorted p-values; nothing may be smaller than what came before it."""
     tested = sorted((x, i) for i, x in enumerate(p) if not np.isnan(x))
@@ -233,11 +195,6 @@ def test_holm():
         p = rng.random(size) ** 3
         p[rng.random(size) < 0.2] = np.nan
         assert comparison.holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
-
-
-def test_compare_takes_the_median_ratio():
-    table = frame({"lea-mvd": [[1.0], [2.0], [90.0]], "cd": [[2.0], [8.0], [10.0]]})
-    assert comparison.compare(table, "lea-mvd", "cd")["ratio"].item() == 0.5
 
 
 def test_a_method_can_have_any_name():

@@ -4,21 +4,17 @@ import time
 import tracemalloc
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from leamvd.networks.rbm import n_parameters
 from leamvd.paper import studies
 
 MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}
 """The errors of item E2, and what they are called."""
-
-COMPARISON = ["inputs", "layer", "method", "baseline", "measure", "runs", "wins", "ratio", "p"]
-"""Columns of a comparison of two methods."""
 
 _RUN = ["inputs", "layer", "method", "seed"]
 _GROUP = ["inputs", "layer", "method"]
@@ -193,50 +189,6 @@ def quoted(table: pd.DataFrame) -> dict[str, float]:
             for name, column in _NAMES.items():
                 found[f"{begin}{kind}{method}-{layer}-{name}"] = six_digits(scaled(cell, column).mean())
     return found
-
-
-def compare(table: pd.DataFrame, method: str, baseline: str, measure: str = "mean_field") -> pd.DataFrame:
-    """Compare two methods' final errors, paired over seeds.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Records.
-    method, baseline : str
-        As in the column "method".
-    measure : str
-        Column that is compared, lower is better.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs and layer: method, baseline, measure, number of runs, how many of them `method`
-        wins, the median ratio of its error to the baseline's, and the two-sided p-value of Wilcoxon's signed-rank test
-        (NaN for a single run, or where all are equal). None where one of the methods was not run.
-    """
-    last = final(table)
-    rows = []
-    for (inputs, layer), group in last[last["method"].isin([method, baseline])].groupby(
-        ["inputs", "layer"], sort=False
-    ):
-        pair = group.pivot_table(index="seed", columns="method", values=measure)
-        if pair.shape[1] < 2:
-            continue
-        a, b = pair[method].to_numpy(), pair[baseline].to_numpy()
-        untested = len(pair) == 1 or np.array_equal(a, b)
-        p = np.nan if untested else float(stats.wilcoxon(a, b).pvalue)
-        rows.append(
-            (inputs, layer, method, baseline, measure, len(pair), int((a < b).sum()), float(np.median(a / b)), p)
-        )
-    return pd.DataFrame(rows, columns=COMPARISON)
-
-
-def versus(table: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
-    """Return `compare` for several pairs on all layers but the first, in both measures, p corrected by Holm."""
-    upper = table[table["layer"] > 1]
-    parts = [compare(upper, *pair, measure) for measure, pair in product(MEASURES, pairs)]
-    rows = pd.concat(parts, ignore_index=True)
-    return rows.assign(p=holm(rows["p"].to_numpy(dtype=float)))
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
