@@ -247,6 +247,9 @@ class Classification(Study):
         ]
 
 
+_LARGE = Study(section="mnist-28x28", dataset="mnist", side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"))
+_FEWER = dataclasses.replace(_LARGE, n_images=10_000)
+
 STUDIES = {
     ("mnist-7x7", "quick"): Study(
         methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
@@ -259,39 +262,18 @@ STUDIES = {
         methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random"),
         seeds=tuple(range(30)),
     ),
-    ("mnist-28x28", "quick"): Study(
-        section="mnist-28x28",
-        side=28,
+    ("mnist-28x28", "quick"): dataclasses.replace(
+        _LARGE,
+        dataset="digits",
         n_images=300,
-        layers=(500, 500, 2000),
-        methods=("cd", "lea-mvd"),
         seeds=(0, 1),
         training=Training(dtype="float64"),
         reading=Reading(n_gen=16),
     ),
-    ("mnist-28x28", "paper"): Study(
-        section="mnist-28x28",
-        dataset="mnist",
-        side=28,
-        layers=(500, 500, 2000),
-        methods=("cd", "lea-mvd"),
-        seeds=tuple(range(12)),
-    ),
-    ("mnist-28x28", "fewer"): Study(
-        section="mnist-28x28",
-        dataset="mnist",
-        side=28,
-        n_images=10_000,
-        layers=(500, 500, 2000),
-        methods=("cd", "lea-mvd"),
-        seeds=tuple(range(10)),
-    ),
-    ("mnist-28x28", "variants"): Study(
-        section="mnist-28x28",
-        dataset="mnist",
-        side=28,
-        n_images=10_000,
-        layers=(500, 500, 2000),
+    ("mnist-28x28", "paper"): dataclasses.replace(_LARGE, seeds=tuple(range(12))),
+    ("mnist-28x28", "fewer"): dataclasses.replace(_FEWER, seeds=tuple(range(10))),
+    ("mnist-28x28", "variants"): dataclasses.replace(
+        _FEWER,
         methods=(
             *("lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:sigma0=0.01"),
             *("sep-cma-es", "sep-cma-es:sigma0=0.01", "random"),
@@ -338,23 +320,10 @@ STUDIES = {
         training=Training(dtype="float64"),
         reading=Reading(n_gen=12),
     ),
-    ("error-measures", "paper"): Study(
-        section="error-measures",
-        dataset="mnist",
-        side=28,
-        n_images=2_000,
-        layers=(500, 500, 2000),
-        methods=alternatives.CROSSED,
+    ("error-measures", "paper"): dataclasses.replace(
+        _LARGE, section="error-measures", n_images=2_000, methods=alternatives.CROSSED
     ),
-    ("error-measures", "confirm"): Study(
-        section="error-measures",
-        dataset="mnist",
-        side=28,
-        n_images=10_000,
-        layers=(500, 500, 2000),
-        methods=("cd", "lea-mvd"),
-        seeds=(0, 1, 2),
-    ),
+    ("error-measures", "confirm"): dataclasses.replace(_FEWER, section="error-measures", seeds=(0, 1, 2)),
 }
 """By section and profile: the paper's experiments at its own settings, studies A and D of the book's rules; a scale of
 a minute; 28 x 28 pixels on fewer images, also for variants, studies B and C; the search for what the paper may have
