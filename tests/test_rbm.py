@@ -178,6 +178,28 @@ def test_kernels_add_the_bias_of_the_row():
     assert squared_error(np.full((1, 2), np.nan), np.zeros(1), np.zeros((1, 2))) == np.inf
 
 
+def bfloat16(bits):
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def test_kernels_take_the_bits_of_bfloat16():
+    bias = np.linspace(-3, 3, 101, dtype=np.float32)  # enough sums that some lie halfway between two numbers
+    narrow = np.tile(np.arange(2**16, dtype=np.uint16), (len(bias), 1))
+    wide = bfloat16(narrow)
+    V = np.full(wide.shape, 0.25, np.float32)
+    assert squared_error(narrow, bias, V) == squared_error(wide, bias, V) == np.inf
+    valid = ~np.isnan(wide[0])
+    narrow[:, ~valid] = wide[:, ~valid] = 0
+    assert squared_error(narrow, bias, V) == squared_error(wide, bias, V) < V.size
+    sigmoid(narrow, bias)
+    sigmoid(wide, bias)
+    ulp = np.ldexp(1.0, np.frexp(wide)[1] - 8)  # of 8 significant bits
+    np.testing.assert_array_equal(bfloat16(narrow), np.rint(wide / ulp) * ulp)
+    unknown = np.full((1, 1), 0x7FC0, np.uint16)
+    sigmoid(unknown, bias)
+    assert np.isnan(bfloat16(unknown))
+
+
 def test_sigmoid_of_some_columns_adds_the_bias_of_the_column():
     rng = np.random.default_rng(0)
     A, bias = rng.normal(size=(3, 37)), rng.normal(size=37)
