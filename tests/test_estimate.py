@@ -315,6 +315,15 @@ def test_methods_that_cost_the_same_are_timed_once(monkeypatch: pytest.MonkeyPat
     assert module._epoch.cache_info().misses > timed[0][TIMED.index("_epoch")]
 
 
+def test_points_that_are_kept_in_a_box_are_timed_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    real = module.generation
+    monkeypatch.setattr(module, "generation", lambda *given: seen.append(given[2:]) or real(*given))
+    given = dataclasses.replace(TINY, methods=("lea-mvd:x0=none+limits=clip", "lea-mvd:x0=none"))
+    estimate(tasks(given), set(), images(given), jobs=1)
+    assert {(training.x0, reading.limits) for training, reading in seen} == {("none", "clip"), ("epochs", "first")}
+
+
 def test_torch_is_not_imported_where_it_computes_nothing(tmp_path: Path) -> None:
     program = (
         "import sys; from click.testing import CliRunner; from leamvd import cli;"

@@ -1,5 +1,6 @@
 """A finished study in the form that ships, and a sample of it rerun."""
 
+import dataclasses
 import hashlib
 import json
 import lzma
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from quick_runs import SMALL, execute, leamvd
+from quick_runs import SMALL, execute, leamvd, view
 
 from leamvd.book import sections
 from leamvd.paper import pictures, recording, records, studies, verification
@@ -93,6 +94,52 @@ def test_the_same_study_gives_the_same_bytes_and_replaces_only_when_told(recorde
     assert sorted(path.name for path in recorded.iterdir()) == ["another", "mnist_7x7"], "nothing is left beside them"
 
 
+SAME = "mnist_7x7", "parts"
+
+
+def part(run: Path, seeds: str, *settings: str) -> Path:
+    """Return a run of some of the seeds, whose units are the whole run's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "_execute", execute)
+        command = ("reproduce", *SMALL, "-p", f"seeds={seeds}", "-p", "population_size=8", *settings, "--jobs", "1")
+        assert leamvd(*command, "--output", str(run.parents[1])).exit_code == 0
+    return view(run.parents[1])
+
+
+def test_a_study_in_parts_gives_the_bytes_of_the_whole(recorded: Path, run: Path) -> None:
+    for name, option, seeds in (("parts", "--replace", "0"), ("parts", "--extend", "1"), ("parts", "--extend", "2-3")):
+        result = leamvd("record", str(part(run, seeds)), "--name", name, option)
+        assert result.exit_code == 0, result.output
+    whole, parts = ({path.name: path.read_bytes() for path in (recorded / name).iterdir()} for name in SAME)
+    assert parts == whole
+
+
+def test_the_profile_stands_for_its_seeds_once_all_are_there(
+    recorded: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = dataclasses.replace(studies.STUDIES["mnist-7x7", "quick"], seeds=(2, 3))
+    leamvd("record", str(part(run, "2")), "--name", "parts")
+    monkeypatch.setitem(studies.STUDIES, ("mnist-7x7", "quick"), usual)
+    assert leamvd("record", str(part(run, "3")), "--name", "parts", "--extend").exit_code == 0
+    known = recording.provenance("parts")
+    assert (known["study"]["seeds"], known["parameters"]["seeds"]) == ([2, 3], None)
+
+
+def test_parts_of_another_study_or_with_the_same_seeds_are_refused(recorded: Path, run: Path) -> None:
+    content = {path.name: path.read_bytes() for path in (recorded / "mnist_7x7").iterdir()}
+
+    def refused(message: str, *arguments: str, code: int = 1) -> None:
+        result = leamvd("record", *arguments, "--extend")
+        assert (result.exit_code, message in result.stderr) == (code, True), result.stderr
+        assert {path.name: path.read_bytes() for path in (recorded / "mnist_7x7").iterdir()} == content
+
+    refused("mnist_7x7 has the seed 0 already", str(run))
+    refused("--replace clashes with --extend: give one of them", str(run), "--replace", code=2)
+    other = str(part(run, "4", "-p", "sigma0=0.2"))
+    refused("mnist_7x7 can be extended by other seeds of the same study alone, and methods differs", other)
+    refused("missing_one: provenance.json or a file that it names is missing", str(run), "--name", "missing_one")
+
+
 def test_tables_are_read_plain_and_compressed(recorded: Path) -> None:
     packed = recorded / "mnist_7x7" / "runs.csv.xz"
     table = records.recorded("mnist_7x7")
@@ -128,7 +175,8 @@ def test_what_is_incomplete_damaged_or_cannot_ship_is_refused(
 
     shutil.copytree(run.parents[1], output)
     place = output / run.relative_to(run.parents[1])
-    unit = next(output.glob("store/lea-mvd-layer2-*"))
+    known = json.loads(next(place.glob("study-*")).read_text())
+    unit = output / "store" / known["units"]["lea-mvd-own-layer2-seed0"]
     (unit / "weights.npz").write_bytes(b"")
     refused("weights.npz is not what was stored")
     (unit / "records.csv").unlink()

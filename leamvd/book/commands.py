@@ -28,19 +28,23 @@ def compare(run_a: Path, run_b: Path) -> None:
 @click.argument("run", type=click.Path(path_type=Path, exists=True))
 @click.option("--name", help="Of the recorded folder; default: the section's, with underscores.")
 @click.option("--replace", is_flag=True, help="Put it in the place of an earlier one.")
-def record(run: Path, name: str | None, replace: bool) -> None:
+@click.option("--extend", is_flag=True, help="Add its seeds to an earlier one of the same study.")
+def record(run: Path, name: str | None, replace: bool, extend: bool) -> None:
     """Turn a finished run's study into the form that ships with the notebooks, and print its folder.
 
     RUN is a folder such as results/03_mnist_7x7/latest. Records are kept compressed, with their provenance and with
-    small pictures in the place of the weights.
+    small pictures in the place of the weights. A study can be recorded in parts, each a run with some of its seeds.
     """
+    if replace and extend:
+        raise click.UsageError("--replace clashes with --extend: give one of them")
     try:
         from leamvd.paper import recording
         from leamvd.paper.store import Store
 
         found = runs.read(run)
         name = name or found.about["section"].replace("-", "_")
-        click.echo(recording.record(name, found.folder, found.about, Store(found.store), replace=replace))
+        place = recording.record(name, found.folder, found.about, Store(found.store), replace=replace, extend=extend)
+        click.echo(place)
     except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 

@@ -135,6 +135,8 @@ def _unit(task: Task, sizes: list[int], n_train: int, n_test: int) -> float:
     n_gen, shape, dtype = task.reading.n_gen, (sizes[-2], sizes[-1]), task.training.dtype
     given, usual = task.training, Training()
     training = dataclasses.replace(given, **{name: getattr(usual, name) for name in _FREE})
+    if task.reading.limits != "first":
+        training = dataclasses.replace(training, x0=given.x0)  # every point is kept in the box that "none" draws in
     below = sum(_features(pair, dtype, n_train + n_test) for pair in itertools.pairwise(sizes[:-1]))
     errors = _errors(shape, dtype, n_train) + _errors(shape, dtype, n_test)
     if task.method == "cd":

@@ -1,5 +1,6 @@
 """What stacks make of images, and what their first layers respond to, as arrays of gray levels."""
 
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
@@ -24,6 +25,12 @@ def pictures(study: Study, output: str | Path, data: Dataset) -> dict[str, NDArr
     rows = {f"reconstructions/{name}": V for name, V in reconstructions(study, output, data).items()}
     signed = {f"filters/{method}": (W + 1) / 2 for method, W in filters(study, output, data).items()}
     return {name: np.rint(255 * V).astype(np.uint8) for name, V in (rows | signed).items()}
+
+
+def joined(first: Mapping[str, Array], more: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the `pictures` of a study, given those of two of its runs, with its first seeds and with the next ones."""
+    rows = {name for name in first if name.startswith("reconstructions/") and name != f"reconstructions/{ORIGINAL}"}
+    return {name: np.concatenate([V, more[name]])[:SEEDS] if name in rows else V for name, V in first.items()}
 
 
 def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:

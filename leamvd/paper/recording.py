@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leamvd.paper import pictures, pretraining, records, reruns
-from leamvd.paper.store import RECORDS, Store
-from leamvd.paper.studies import Classification, images
+from leamvd.paper import pictures, pretraining, records, reruns, studies
+from leamvd.paper.store import RECORDS, DamageError, Store
+from leamvd.paper.studies import Classification, Study, images
 from leamvd.paper.units import read_table
 
 RUNS, PICTURES, PROVENANCE = "runs.csv.xz", "pictures.npz", "provenance.json"
@@ -26,12 +26,20 @@ LIMIT = 20_000_000
 """Bytes of everything that is recorded: it ships with the package."""
 
 
-def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, replace: bool = False) -> Path:
+def record(
+    name: str,
+    folder: Path,
+    about: Mapping[str, Any],
+    store: Store,
+    *,
+    replace: bool = False,
+    extend: bool = False,
+) -> Path:
     """Write what a section's study found to ``notebooks/recorded/NAME``.
 
     These are its records, compressed; small pictures in the place of its weights; and its provenance, which is enough
     to run it again. A study that measures stacks leaves the tables of `leamvd.paper.pretraining.Measured` in the place
-    of these. The same study gives the same bytes.
+    of these. The same study gives the same bytes, in one run or in several with some of its seeds each.
 
     Parameters
     ----------
@@ -45,6 +53,8 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
         That holds its units.
     replace : bool
         Put it in the place of an earlier one.
+    extend : bool
+        Add its seeds to an earlier one of the same study.
 
     Returns
     -------
@@ -54,18 +64,18 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
     Raises
     ------
     ValueError
-        If the run has no study, or one that cannot be rerun here and so not be verified; or if the name is no such
-        word, or the folder too large.
+        If the run has no study, or one that cannot be rerun here and so not be verified; if the name is no such word,
+        or the folder too large; or if what is to be extended has some of these seeds, or differs in anything but seeds.
     FileExistsError
-        If there is one of this name that is not to be replaced.
+        If there is one of this name that is neither to be replaced nor to be extended.
     leamvd.paper.store.DamageError
-        If a unit is missing or damaged.
+        If a unit, or what is to be extended, is missing or damaged.
     """
     if not re.fullmatch(r"[a-z0-9_]+", name):
         raise ValueError(f"the name must be lower-case letters, digits and underscores, got {name!r}")
     place = records.recorded_folder(name)
-    if place.exists() and not replace:
-        raise FileExistsError(f"{name} is recorded already in {place}: choose another name, or replace it")
+    if place.exists() and not (replace or extend):
+        raise FileExistsError(f"{name} is recorded already in {place}: choose another name, or replace or extend it")
     if not reruns.has_study(about):
         raise ValueError(f"{folder} must be a run of a section with a study to be recorded, got {about['section']}")
     known = reruns.provenance(folder, about)
@@ -84,11 +94,64 @@ def record(name: str, folder: Path, about: Mapping[str, Any], store: Store, *, r
             content = {RUNS: _compressed(reruns.table(known, stored)), PICTURES: shown}
     given = {name: about[name] for name in ("section", "parameters", "readings")}
     known = given | {name: value for name, value in known.items() if name != "units"}
+    if extend:
+        known, content = _extended(name, study, known, content)
     known |= {"sha256": {name: hashlib.sha256(file).hexdigest() for name, file in content.items()}}
     content[PROVENANCE] = (json.dumps(known, indent=2) + "\n").encode()
     _check_size(place, content)
     _write(place, content)
     return place
+
+
+def provenance(name: str) -> dict[str, Any]:
+    """Return the provenance of a recorded study, all of whose files are what was recorded.
+
+    Raises
+    ------
+    leamvd.paper.store.DamageError
+        If they are not.
+    """
+    folder = records.recorded_folder(name)
+    try:
+        known: dict[str, Any] = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+        for file, checksum in known["sha256"].items():
+            if hashlib.sha256((folder / file).read_bytes()).hexdigest() != checksum:
+                raise DamageError(f"{name}: {file} is not what was recorded")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamageError(f"{name}: {PROVENANCE} or a file that it names is missing or cut: {error}") from None
+    return known
+
+
+def _extended(
+    name: str, study: Study, known: dict[str, Any], content: Mapping[str, bytes]
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return a run's provenance and files with those of a recorded study, of other seeds, before them."""
+    if isinstance(study, Classification):
+        raise ValueError(f"{name} measures stacks, and cannot be extended: replace it")
+    before = provenance(name)
+    if other := [key for key, value in _common(known).items() if _common(before)[key] != value]:
+        raise ValueError(f"{name} can be extended by other seeds of the same study alone, and {other[0]} differs")
+    first, more = before["study"]["seeds"], known["study"]["seeds"]
+    if both := [seed for seed in more if seed in first]:
+        raise ValueError(f"{name} has the seed {both[0]} already")
+    seeds = [*first, *more]
+    usual = list(studies.STUDIES[study.section, known["parameters"]["profile"]].seeds)
+    known |= {
+        "study": known["study"] | {"seeds": seeds},
+        "parameters": known["parameters"] | {"seeds": None if seeds == usual else seeds},
+        "commit": ", ".join(dict.fromkeys(str(about["commit"]) for about in (before, known))),
+    }
+    table = pd.concat([records.recorded(name), read_table(io.BytesIO(lzma.decompress(content[RUNS])))])
+    with np.load(records.recorded_folder(name) / PICTURES) as old, np.load(io.BytesIO(content[PICTURES])) as new:
+        shown = pictures.joined(dict(old), dict(new))
+    return known, {RUNS: _compressed(records.in_order(study, table)), PICTURES: _packed(shown)}
+
+
+def _common(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a study's provenance that its runs with other seeds share."""
+    parts = {name: {**known[name], "seeds": None} for name in ("study", "parameters")}
+    own = ("section", "readings", "methods", "data", "checksum", "code", "versions", "python", "machine")
+    return {name: known[name] for name in own} | parts
 
 
 def _compressed(table: pd.DataFrame) -> bytes:

@@ -204,9 +204,13 @@ def _records(study: Study, tables: Mapping[Unit, pd.DataFrame]) -> pd.DataFrame:
             same = unit.layer == 1 or unit.method == "cd"
             if unit.method in study.methods and (inputs == unit.inputs or same):
                 frames.append(table.assign(**(labels | {"inputs": inputs})))
+    return in_order(study, pd.concat(frames)[list(COLUMNS)])
+
+
+def in_order(study: Study, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the records of a study in the order of its methods, and of seeds and iterations."""
     order = {method: i for i, method in enumerate(study.methods)}
-    joined = pd.concat(frames, ignore_index=True)[list(COLUMNS)]
-    return joined.sort_values(
+    return table.sort_values(
         ["inputs", "layer", "method", "seed", "iteration"],
         key=lambda column: column.map(order) if column.name == "method" else column,
         ignore_index=True,

@@ -1,9 +1,7 @@
 """Rerunning a sample of what is recorded, to see whether the same still comes out."""
 
 import dataclasses
-import hashlib
 import io
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,12 +12,11 @@ import pandas as pd
 from scipy import stats
 
 from leamvd._support import checks
-from leamvd.paper import pretraining, records, reruns, tasks
+from leamvd.paper import pretraining, recording, records, reruns, tasks
 from leamvd.paper.comparison import MEASURES, final
 from leamvd.paper.datasets import Dataset
 from leamvd.paper.pieces import MEASUREMENTS, Measurement
-from leamvd.paper.recording import PROVENANCE
-from leamvd.paper.store import WEIGHTS, DamageError
+from leamvd.paper.store import WEIGHTS
 from leamvd.paper.studies import Classification, Study, images
 from leamvd.paper.units import read_table
 
@@ -110,15 +107,7 @@ def _provenance(name: str) -> dict[str, Any]:
     checks.choice("name", name, names())
     if name in NOT_RERUN:
         raise NotRerunError(f"{name}: {NOT_RERUN[name]}")
-    folder = records.recorded_folder(name)
-    try:
-        known: dict[str, Any] = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        for file, checksum in known["sha256"].items():
-            if hashlib.sha256((folder / file).read_bytes()).hexdigest() != checksum:
-                raise DamageError(f"{name}: {file} is not what was recorded")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamageError(f"{name}: {PROVENANCE} or a file that it names is missing or cut: {error}") from None
-    return known
+    return recording.provenance(name)
 
 
 def _changed(known: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
