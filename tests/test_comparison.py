@@ -176,6 +176,8 @@ def test_at_equal_work_each_run_stops_at_what_all_have_spent():
     assert errors.loc["seconds"].tolist() == [3_100.0, 4_600.0], "the first generation ends before nine seconds"
     assert list(errors.columns) == ["cd", "lea-mvd"]
     assert len(comparison.at_equal(table, "passes")) == 4
+    other = comparison.equal(table.assign(sampled_ratio=table["iteration"] + table["seed"]), "sampled_ratio")
+    assert other.loc[("own", 1, "passes")].tolist() == [4, 1], "not per 10,000 images"
 
 
 def slow_holm(p):

@@ -49,84 +49,14 @@ def test_explained_is_in_units_that_layers_share():
     assert found["% explained, sampled"].tolist() == pytest.approx([-60, -80]), "worse than the constant image"
 
 
-@pytest.mark.parametrize(
-    ("cost", "budget", "iterations", "ratios"),
-    [
-        ("iteration", 3, (3, 3), (0.5, 0.2)),  # here LEA-MVD spends least
-        ("passes", 4, (4, 1), (0.4, 0.78)),  # 3 passes are paid for
-        ("products", 20, (4, 1), (0.4, 0.78)),
-    ],
-)
-def test_at_equal_costs(cost, budget, iterations, ratios):
-    other = runs(layer=2).query("iteration < 2")
-    found = measures.at_equal(pd.concat([runs(), other]), cost).query("layer == 1")
-    assert found["budget"].tolist() == [budget] * 2
-    assert found["iteration"].tolist() == list(iterations)
-    assert found["mean_field_ratio"].tolist() == pytest.approx(ratios)
-
-
-def test_budgets_are_those_of_the_layer_and_of_all_seeds():
-    short = runs(seed=1).query("method == 'lea-mvd' or iteration < 3")
-    found = measures.at_equal(pd.concat([runs(), short]), "passes").set_index("method")
-    assert found["budget"].tolist() == [2, 2]
-    assert found.loc["cd", "iteration"] == 2
-    assert found.loc["lea-mvd", "iteration"] == 0
-
-
-OBJECTIVES = pd.DataFrame(
-    {
-        "n_visible": [4, 4, 4, 9], "n_hidden": 3, "n_images": 1000, "population_size": 10, "status": "ok",
-        "backend": ["numpy", "numpy", "torch", "numpy"], "threads": [1, 2, 2, 2], "seconds": [50.0, 20.0, 1.0, 7.0],
-    }
-)  # fmt: skip
-TRAINING = pd.DataFrame(
-    {
-        "n_visible": 4, "n_hidden": 3, "n_images": 50, "trainer": ["leamvd", "leamvd", "scikit-learn"],
-        "threads": [1, 2, 2], "seconds": [9.0, 3.0, 4.0],
-    }
-)  # fmt: skip
-
-
-def test_seconds_are_counts_times_the_benchs():
-    table = runs()
-    found = measures.seconds(table, OBJECTIVES, TRAINING)
-    # of 100 images: an evaluation takes 20 / 10 / 1000 * 100 = 0.2 s, an epoch 3 / 50 * 100 = 6 s
-    assert found.tolist() == pytest.approx([0, 6, 12, 18, 24, 6, 6.4, 8.4, 10.4])
-    equal = measures.at_equal(table.assign(seconds=found), "seconds").set_index("method")
-    assert equal["budget"].tolist() == pytest.approx([10.4] * 2)
-    assert equal["iteration"].tolist() == [1, 3]
-
-
-def test_seconds_that_the_bench_has_not_timed_are_not_known():
-    table = pd.concat([runs(), runs(layer=2, n_visible=9)])
-    found = table.assign(seconds=measures.seconds(table, OBJECTIVES, TRAINING))
-    assert found.groupby("layer")["seconds"].count().tolist() == [9, 0]
-    equal = measures.at_equal(found, "seconds").set_index("layer")
-    assert equal.loc[2, ["budget", "iteration", "mean_field_ratio"]].isna().all(axis=None)
-    assert equal.loc[1].notna().all(axis=None)
-
-
-def test_the_recorded_bench_times_the_first_layer_of_28_x_28():
-    shapes = {"n_visible": [784, 49], "n_hidden": [500, 30], "n_images": 60_000, "evaluations": 24, "passes": 25}
-    bench = [records.recorded("linear_cost", name) for name in ("objectives", "training")]
-    assert measures.seconds(pd.DataFrame(shapes), *bench).isna().tolist() == [False, True]
-    objectives, training = (table.query("threads == 2 and n_visible == 784").iloc[0] for table in bench)
-    generation = 20 / 24 * objectives["seconds"] / 10_000
-    expected = generation / (training["seconds"] / 60_000)
-    assert measures.generation_in_epochs(*bench) == pytest.approx(expected, rel=1e-5)
-
-
-def test_equal_costs_stand_side_by_side_for_the_last_kind_of_inputs():
-    table = pd.concat([runs(), runs(inputs="shared", mean_field_ratio=0.9)], ignore_index=True)
-    found = measures.equal_costs(table, OBJECTIVES, TRAINING)
-    assert found["inputs"].unique().tolist() == ["shared"]
-    assert found[[f"after ({cost})" for cost in measures.COSTS.values()]].to_numpy().tolist() == [
-        [3, 4, 4, 1],
-        [3, 1, 1, 3],
-    ]
-    shared = table[table["inputs"] == "shared"]
-    passes = measures.at_equal(shared, "passes")["mean_field_ratio"]
-    assert found["equal passes"].tolist() == passes.tolist()
+def test_a_generation_takes_as_long_as_its_evaluations():
+    objectives, training = (records.recorded("linear_cost", name) for name in ("objectives", "training"))
+    first = "threads == 1 and n_visible == 784 and n_hidden == 500"
+    evaluations = objectives.query(f"{first} and backend == 'numpy' and precision == 'float32'").iloc[0]
+    epoch = training.query(f"{first} and trainer == 'leamvd'").iloc[0]
+    generation = 20 * evaluations["seconds"] / evaluations["population_size"] / evaluations["n_images"]
+    expected = generation / (epoch["seconds"] / epoch["n_images"])
+    assert measures.generation_in_epochs(objectives, training) == pytest.approx(expected, rel=1e-5)
 
 
 def test_what_is_not_recorded_yet_is_led_by_the_own_run(tmp_path, monkeypatch):

@@ -124,8 +124,15 @@ def at_equal(table: pd.DataFrame, budget: str) -> pd.DataFrame:
     return final(table[table[budget] <= least])
 
 
-def equal(table: pd.DataFrame) -> pd.DataFrame:
-    """Return mean-field errors per 10,000 images after equal iterations, passes and seconds, means over runs.
+def equal(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
+    """Return what was reached after equal iterations, passes and seconds, means over runs.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Records.
+    measure : str
+        Column that is compared, see `scaled`.
 
     Returns
     -------
@@ -133,8 +140,8 @@ def equal(table: pd.DataFrame) -> pd.DataFrame:
         A row for each kind of inputs, layer and budget, a column for each method.
     """
     ends = {budget: at_equal(table, budget) for budget in BUDGETS}
-    both = pd.concat([end.assign(equal=budget, error=scaled(end, "mean_field")) for budget, end in ends.items()])
-    means = both.groupby(["inputs", "layer", "equal", "method"], sort=False)["error"].mean()
+    both = pd.concat([end.assign(equal=budget, value=scaled(end, measure)) for budget, end in ends.items()])
+    means = both.groupby(["inputs", "layer", "equal", "method"], sort=False)["value"].mean()
     return means.unstack(sort=False).rename_axis(columns=None)[list(table["method"].unique())]
 
 

@@ -13,11 +13,8 @@ from leamvd.networks.dbn import reconstruct
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBM
 from leamvd.paper import records
-from leamvd.paper.comparison import final, six_digits
+from leamvd.paper.comparison import at_equal, final, six_digits, timed
 from leamvd.paper.datasets import Dataset
-
-COSTS = {"iteration": "iterations", "passes": "passes", "products": "products", "seconds": "seconds"}
-"""What methods can have spent as much of: columns of records and of `seconds`, and what they are called."""
 
 _GROUP = ["inputs", "layer", "method"]
 
@@ -101,91 +98,13 @@ def explained(table: pd.DataFrame) -> pd.DataFrame:
     return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).mean().reset_index()
 
 
-def seconds(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame) -> pd.Series:
-    """Return what the bench says that each row of records took: counts times its seconds, on as many threads.
-
-    The optimizer's own time is left out. NaN for layers of which the bench has not timed both, an evaluation and an
-    epoch.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Records.
-    objectives, training : DataFrame
-        Of the bench, see `leamvd.bench.Tables`.
-    """
-    shape = ["n_visible", "n_hidden"]
-    numpy = objectives.query("backend == 'numpy' and status == 'ok'")
-    own = training.query("trainer == 'leamvd'")
-    threads = min(numpy["threads"].max(), own["threads"].max())
-    numpy, own = (rows[rows["threads"] == threads].set_index(shape) for rows in (numpy, own))
-    each = pd.DataFrame(
-        {
-            "evaluation": numpy["seconds"] / numpy["population_size"] / numpy["n_images"],
-            "epoch": own["seconds"] / own["n_images"],
-        }
-    )
-    costs = table[shape].join(each, on=shape)
-    epochs = table["passes"] - table["evaluations"]
-    return table["n_images"] * (table["evaluations"] * costs["evaluation"] + epochs * costs["epoch"])
-
-
-def at_equal(table: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """Return what each method had reached when all had spent as much as the one that spends least in all.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Records, with the column `cost`.
-    cost : str
-        Of `COSTS`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs, layer and method: the budget, the iteration that it paid for, and the mean-field
-        error over that of the constant image; means over runs. NaN where the cost is not known.
-    """
-    spent = table.groupby([*_GROUP, "seed"], sort=False)[cost].transform("max")
-    rows = table.assign(budget=spent.groupby([table["inputs"], table["layer"]], sort=False).transform("min"))
-    rows = final(rows[(rows[cost] <= rows["budget"]) | rows["budget"].isna()])
-    rows[["iteration", "mean_field_ratio"]] = rows[["iteration", "mean_field_ratio"]].where(rows["budget"].notna())
-    columns = ["budget", "iteration", "mean_field_ratio"]
-    return rows.groupby(_GROUP, sort=False)[columns].mean().reset_index()
-
-
-def equal_costs(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame) -> pd.DataFrame:
-    """Return `at_equal` for all `COSTS` side by side, with the last kind of inputs: shared ones, where there are any.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Records.
-    objectives, training : DataFrame
-        Of the bench, see `seconds`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each layer and method; for each cost the mean-field error over the constant image's, and in "after"
-        the iteration that it was reached in.
-    """
-    rows = table[table["inputs"] == table["inputs"].iloc[-1]]
-    rows = rows.assign(seconds=seconds(rows, objectives, training))
-    columns: dict[str, pd.Series] = {}
-    for cost, called in COSTS.items():
-        reached = at_equal(rows, cost).set_index(_GROUP)
-        columns |= {f"equal {called}": reached["mean_field_ratio"], f"after ({called})": reached["iteration"]}
-    return pd.DataFrame(columns).reset_index()
-
-
 def generation_in_epochs(objectives: pd.DataFrame, training: pd.DataFrame) -> float:
     """Return how many epochs of contrastive divergence take as long as a later generation of LEA-MVD's defaults.
 
     In RBM 1 of 28 x 28 pixels, by the bench's tables.
     """
     shape = pd.DataFrame({"n_visible": 784, "n_hidden": 500, "n_images": 1, "evaluations": [20, 0], "passes": [20, 1]})
-    generation, epoch = seconds(shape, objectives, training)
+    generation, epoch = timed(shape, objectives, training)["seconds"]
     return six_digits(generation / epoch)
 
 
@@ -208,7 +127,7 @@ def quoted(table: pd.DataFrame, won: pd.DataFrame) -> dict[str, float]:
         the largest; "won-accuracy" and "won-above" are accuracies with the smallest weights, in percent.
     """
     rows = explained(table).set_index(_GROUP)
-    rows["passes"] = at_equal(table, "passes").set_index(_GROUP)["mean_field_ratio"]
+    rows["passes"] = at_equal(table, "passes").groupby(_GROUP)["mean_field_ratio"].mean()
     names = {"cd": "cd", "lea-mvd": "lea-mvd:x0-excluded"}
     columns = {"error": "error", "constant": "constant", "std": "input_std", "passes": "passes"}
     columns |= {"explained": "% explained", "sampled": "% explained, sampled"}
