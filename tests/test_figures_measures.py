@@ -68,12 +68,6 @@ def test_inputs_join_each_error_to_its_constant():
     }
 
 
-def test_input_std_is_that_of_the_first_kind_of_inputs():
-    table = cells(input_std=np.arange(1.0, 9.0))
-    (ax,) = measures.input_std(table, "some digits").axes
-    assert [list(line.get_ydata()) for line in ax.lines] == [[1.0, 3.0], [2.0, 4.0]]
-
-
 def test_collapse_plots_each_column_where_it_belongs():
     columns = ["scale", "bound", "error", "cd error", "ratio", "cd ratio", "accuracy above", "accuracy"]
     table = pd.DataFrame(np.random.default_rng(0).random((3, 8)) + 0.1, columns=columns)

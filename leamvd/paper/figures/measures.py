@@ -82,30 +82,6 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-def input_std(table: pd.DataFrame, title: str) -> Figure:
-    """Plot the standard deviation of the inputs from layer to layer, a line a method, with the first kind of inputs.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `leamvd.paper.measures.explained`.
-    title : str
-        Names the data set.
-    """
-    figure, axes = new(width=6.0, height=4.2)
-    ax = axes[0, 0]
-    for method, rows in table[table["inputs"] == table["inputs"].iloc[0]].groupby("method", sort=False):
-        color, style = line_style(str(method))
-        ax.plot(
-            rows["layer"], rows["input_std"], style, color=color, marker="o", markersize=4, label=plain(str(method))
-        )
-    ax.set(xlabel="RBM", ylabel="standard deviation of its inputs", ylim=(0, None))
-    ax.set_xticks(sorted(table["layer"].unique()))
-    figure.suptitle(title, fontsize="medium", wrap=True)
-    _legend(figure, ax)
-    return figure
-
-
 def collapse(table: pd.DataFrame, title: str) -> Figure:
     """Plot what RBM 2 scores, and what the features are worth, against the factor of RBM 1's weights.
 
