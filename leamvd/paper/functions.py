@@ -136,7 +136,7 @@ def run(
         checks.integer("sizes", n_var, at_least=2)
     for name in functions:
         checks.choice("functions", name, tuple(FUNCTIONS))
-    depends_on = repr((study.training, study.reading, study.seeds, versions.code()))
+    depends_on = repr((study.training, study.reading, study.seeds, _code()))
     folder = Path(output) / f"functions-{hashlib.sha256(depends_on.encode()).hexdigest()[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
     work = (
@@ -166,6 +166,10 @@ def _piece(study: Study, folder: Path, name: str, n_var: int, method: str, budge
     return table
 
 
+def _code() -> str:
+    return versions.code(versions.PACKAGE, ("_support", "optimizers", "paper/functions.py"))
+
+
 def provenance(study: Study, *, sizes: Sequence[int], budget: int) -> str:
     """Return what a recorded table must be read with, as JSON."""
     known = {
@@ -173,7 +177,7 @@ def provenance(study: Study, *, sizes: Sequence[int], budget: int) -> str:
         "seeds": study.seeds,
         "sizes": list(sizes),
         "budget": budget,
-        "code": versions.code(),
+        "code": _code(),
         "commit": versions.commit(),
         "versions": versions.packages(),
     }
