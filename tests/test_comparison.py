@@ -66,7 +66,7 @@ def test_label_says_what_was_run(study):
 
 
 def test_setting_says_what_was_run(study):
-    rows = comparison.setting(study, "MNIST", frame({"cd": [[1.0]]}, n_images=60))["value"]
+    rows = comparison.setting(study, "MNIST", frame({"cd": [[1.0]]}, n_images=60), study.training.computation)["value"]
     values = rows.drop("methods").to_dict()
     assert (values["data set"], values["training images"], values["pixels"]) == ("MNIST", "60", "7 x 7")
     assert values["test images"] == "20"

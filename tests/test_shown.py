@@ -1,7 +1,9 @@
 """What sections lead with: a recorded study, or the reader's own run in its place."""
 
 import dataclasses
+import json
 import shutil
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +11,10 @@ import pytest
 from quick_runs import SMALL, execute, leamvd
 
 from leamvd.book import sections
+from leamvd.networks.torch_backend import Computation
 from leamvd.paper import comparison, pictures, records, shown, studies
 
+NUMPY = Computation("numpy", "cpu", "float32")
 SHIPPED = records.recorded_folder("linear_cost")
 
 
@@ -48,6 +52,18 @@ def test_the_quick_run_leads_with_what_is_recorded(recorded: Path, output: Path)
     bench = [records.recorded("linear_cost", name) for name in ("objectives", "training")]
     assert lead.table["seconds"].equals(comparison.timed(table, *bench)["seconds"]), "counted, whoever computed"
     assert lead.setting.loc["training images", "value"] == "40"
+
+
+def test_what_torch_has_computed_is_shown_without_it(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = recorded / "mnist_7x7" / "provenance.json"
+    known = json.loads(path.read_text())
+    computation = {"backend": "torch", "device": "cpu", "precision": "bfloat16"}
+    known["parameters"] |= computation
+    known["study"]["training"] |= computation
+    path.write_text(json.dumps(known))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    lead = shown.recorded("mnist_7x7")
+    assert lead.setting.loc["backend", "value"] == "torch on cpu in bfloat16"
 
 
 def test_any_other_run_takes_its_place(recorded: Path, output: Path) -> None:
@@ -116,7 +132,7 @@ def test_claims_rest_on_what_is_recorded_or_on_the_readers_own_seeds(
     paper = studies.STUDIES["mnist-7x7", "paper"]
 
     def effect(recorded: str | None, study: studies.Study) -> float:
-        answers, tests = shown.answered(shown.Shown(recorded, study, "MNIST", records_of(0.25), {}))
+        answers, tests = shown.answered(shown.Shown(recorded, study, "MNIST", NUMPY, records_of(0.25), {}))
         assert answers.index.tolist() == sorted(set(tests["claim"]), key=shown.CLAIMS["mnist-7x7"].index)
         return float(tests.query("claim == 'C5' and part == 'RBM 2, lea-mvd / cd'")["effect"].iloc[0])
 
@@ -124,14 +140,14 @@ def test_claims_rest_on_what_is_recorded_or_on_the_readers_own_seeds(
     assert effect(None, dataclasses.replace(paper, seeds=(7, 8, 9))) == pytest.approx(0.25, rel=0.04)
     assert effect(None, dataclasses.replace(paper, n_images=1000)) == pytest.approx(0.5, rel=0.02)
     answers, tests = shown.answered(
-        shown.Shown(None, studies.STUDIES["mnist-28x28", "quick"], "digits", records_of(1.0), {})
+        shown.Shown(None, studies.STUDIES["mnist-28x28", "quick"], "digits", NUMPY, records_of(1.0), {})
     )
     assert (set(answers.to_numpy().flat), len(tests)) == ({"not yet run"}, 0)
 
 
 def test_prose_quotes_the_recorded_study_whatever_is_shown(recorded: Path) -> None:
     shipped = shown.recorded("mnist_7x7")
-    other = shown.Shown(None, shipped.study, "others", shipped.table.assign(mean_field=0.0), {})
+    other = shown.Shown(None, shipped.study, "others", NUMPY, shipped.table.assign(mean_field=0.0), {})
     found = shown.quoted(other)
     assert found["cd-2-error"] == comparison.quoted(shipped.table)["cd-2-error"] > 0
     assert (found["runs"], found["n-images"]) == (2, 40)

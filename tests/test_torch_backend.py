@@ -360,11 +360,12 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
 
 def test_what_computed_the_search_is_said_beside_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = pd.DataFrame({"n_images": [60], "n_test_images": [20]})
-    rows = comparison.setting(TINY, "digits", counts)["value"]
+    rows = comparison.setting(TINY, "digits", counts, TINY.training.computation)["value"]
     assert (rows["dtype"], rows["backend"]) == ("float32", "numpy on cpu in float32")
     monkeypatch.setitem(sys.modules, "torch", stand_in(1))
     training = dataclasses.replace(TINY.training, backend="torch", precision="bfloat16")
-    rows = comparison.setting(dataclasses.replace(TINY, training=training), "digits", counts)["value"]
+    study = dataclasses.replace(TINY, training=training)
+    rows = comparison.setting(study, "digits", counts, training.computation)["value"]
     assert (rows["dtype"], rows["backend"]) == ("float32", "torch on cuda in bfloat16")
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leamvd.networks.rbm import n_parameters
+from leamvd.networks.torch_backend import Computation
 from leamvd.paper import studies
 
 MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}
@@ -38,10 +39,10 @@ def label(study: studies.Study, name: str, table: pd.DataFrame) -> str:
     return f"{name}, {table['n_images'].iloc[0]:,} images of {side} x {side}, {n} run{'s'[: n > 1]}"
 
 
-def setting(study: studies.Study, name: str, table: pd.DataFrame) -> pd.DataFrame:
+def setting(study: studies.Study, name: str, table: pd.DataFrame, computation: Computation) -> pd.DataFrame:
     """Return what the study compares on what, in one column, "value": a row for each setting and for each method."""
     training, reading = study.training, study.reading
-    backend, device, precision = training.computation
+    backend, device, precision = computation
     values = {
         "data set": name,
         "training images": f"{table['n_images'].iloc[0]:,}",

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from leamvd.networks.torch_backend import Computation
 from leamvd.paper import claims, comparison, intervals, pictures, records, reruns, rules, studies
 from leamvd.paper.recording import PICTURES, PROVENANCE
 from leamvd.paper.studies import Study, images
@@ -34,6 +35,7 @@ class Shown(NamedTuple):
     recorded: str | None  # its name, or None: the reader's own
     study: Study
     images: str  # name of the data set
+    computation: Computation  # what its searches saw their errors by
     table: pd.DataFrame  # records; the seconds are `leamvd.paper.comparison.timed`
     pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.paper.pictures.pictures`
 
@@ -45,7 +47,7 @@ class Shown(NamedTuple):
     @property
     def setting(self) -> pd.DataFrame:
         """What was run, see `leamvd.paper.comparison.setting`."""
-        return comparison.setting(self.study, self.images, self.table)
+        return comparison.setting(self.study, self.images, self.table, self.computation)
 
     def curves(self, measure: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return bands and runs of a measure over the iterations: of a recorded study, of the paper's `METHODS`."""
@@ -79,19 +81,23 @@ class Shown(NamedTuple):
 
 
 def recorded(name: str) -> Shown:
-    """Return a study that ships with the notebooks."""
+    """Return a study that ships with the notebooks, on machines too that cannot compute it: without PyTorch, say."""
     folder = records.recorded_folder(name)
     known = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    computation = Computation(*(known["study"]["training"][field] for field in Computation._fields))
+    here = {"parameters": known["parameters"] | dict.fromkeys(Computation._fields)}
     with reruns.in_place(known["readings"]):
-        study = reruns.section_study(known)
+        study = reruns.section_study(known | here)
     with np.load(folder / PICTURES, allow_pickle=False) as file:
-        return Shown(name, study, known["study"]["dataset"], _timed(records.recorded(name)), dict(file))
+        shown = dict(file)
+    return Shown(name, study, known["study"]["dataset"], computation, _timed(records.recorded(name)), shown)
 
 
 def own(study: Study, table: pd.DataFrame, output: str | Path) -> Shown:
     """Return a study that has been run here, given its records and their folder."""
     data = images(study)
-    return Shown(None, study, data.name, _timed(table), pictures.pictures(study, output, data))
+    shown = pictures.pictures(study, output, data)
+    return Shown(None, study, data.name, study.training.computation, _timed(table), shown)
 
 
 def _timed(table: pd.DataFrame) -> pd.DataFrame:
