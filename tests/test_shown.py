@@ -112,6 +112,16 @@ def test_a_column_for_each_number_of_images(recorded: Path, output: Path, monkey
     assert set(columns["60 training images"]) == {"20,000 [20,000, 20,000]"}
 
 
+def test_searches_that_end_below_their_start_are_counted_once(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lead = shown.own(study(), records.run(study(), output), output)
+    table = lead.table.assign(mean_field=1.0)
+    better = table.eval("method == 'lea-mvd' and inputs == 'shared' and seed == 1 and iteration == 2")
+    table.loc[better, "mean_field"] = 0.5
+    monkeypatch.setattr(shown, "shipped", lambda section: None)
+    found = shown.quoted(lead._replace(table=table))
+    assert (found["searches"], found["improved"]) == (6, 1), "RBM 1 has one kind of inputs"
+
+
 def records_of(error: float) -> pd.DataFrame:
     """Return records of study A's methods where LEA-MVD ends at an error, and the others at 1."""
     rows = [

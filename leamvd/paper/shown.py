@@ -130,11 +130,15 @@ def quoted(lead: Shown) -> dict[str, float | str]:
     dict of str to float or str
         `leamvd.paper.comparison.quoted`; "runs", "n-images", "data"; "passes-cd-2" and "seconds-cd-2", the mean-field
         error per 10,000 images of contrastive divergence in RBM 2 on the last kind of inputs at equal passes and
-        seconds, and so on.
+        seconds, and so on; "searches", those of LEA-MVD in all layers on all inputs, and "improved", how many of them
+        ended below their start solution.
     """
     told = shipped(lead.study.section) or lead
     found: dict[str, float | str] = dict(comparison.quoted(told.table))
     found |= {"runs": len(told.study.seeds), "n-images": int(told.table["n_images"].iloc[0]), "data": told.images}
+    once = (told.table["inputs"] == told.study.inputs[0]) | (told.table["layer"] > 1)  # RBM 1 has one kind of inputs
+    searches = told.table[once & (told.table["method"] == "lea-mvd")].groupby(["inputs", "layer", "seed"])["mean_field"]
+    found |= {"searches": len(searches), "improved": int((searches.last() < searches.first()).sum())}
     equal = comparison.equal(told.table).loc[told.study.inputs[-1]]
     for (layer, budget), errors in equal.iterrows():  # type: ignore[misc]
         found |= {f"{budget}-{method}-{layer}": comparison.six_digits(error) for method, error in errors.items()}
