@@ -1,6 +1,7 @@
 """The command that makes a page again, and what a recorded study was made with."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def test_what_a_recorded_study_was_made_with(tmp_path: Path, monkeypatch: pytest
         "section": "mnist-28x28",
         "parameters": {"profile": "paper", "seeds": [0, 1, 2], "n_images": None},
         "study": {"section": "mnist-28x28", "methods": ["cd", "lea-mvd"], "seeds": [0, 1, 2], "training": training},
-        "data": "MNIST, all of it",
+        "data": "MNIST: 60000 of 60000 training and 10000 of 10000 test images, 28 x 28 pixels",
         "machine": "Linux x86_64",
         "versions": {"numpy": "2.0.0", "leamvd": "0.1.0"},
         "commit": None,
@@ -64,9 +65,10 @@ def test_what_a_recorded_study_was_made_with(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(records, "recorded_folder", lambda name: tmp_path / name)
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "provenance.json").write_text(json.dumps(known))
-    assert origins.recorded("large")["recorded"].to_dict() == {
+    rows = re.findall(r"<th>(.+)</th>\s*<td>(.+)</td>", origins.recorded("large").data)
+    assert dict(rows) == {
         "study": "mnist-28x28: cd, lea-mvd",
-        "data": "MNIST, all of it",
+        "data": "MNIST: 60000 of 60000 training and 10000 of 10000 test images, 28 x 28 pixels",
         "runs": "3 of each method, seeds 0 to 2",
         "device": "torch on cuda in float32, Linux x86_64",
         "versions": "leamvd 0.1.0, numpy 2.0.0",

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 
 import pandas as pd
+from IPython.display import HTML
 
 from leamvd.book import sections
 from leamvd.paper import records
@@ -42,7 +43,7 @@ def command(section: str, values: Mapping[str, object]) -> str:
     return shlex.join(words)
 
 
-def recorded(name: str) -> pd.DataFrame:
+def recorded(name: str) -> HTML:
     """Return what a recorded study was made with, and the commands that make it again and that rerun a sample.
 
     Parameters
@@ -52,8 +53,8 @@ def recorded(name: str) -> pd.DataFrame:
 
     Returns
     -------
-    DataFrame
-        One column, "recorded", with a row for each property.
+    HTML
+        A table with a row for each property, none of which is cut.
     """
     known = json.loads((records.recorded_folder(name) / PROVENANCE).read_text(encoding="utf-8"))
     study, training = known["study"], known["study"]["training"]
@@ -68,4 +69,5 @@ def recorded(name: str) -> pd.DataFrame:
         "made by": command(known["section"], known["parameters"]),
         "sample rerun by": shlex.join(["leamvd", "verify", name]),
     }
-    return pd.DataFrame({"recorded": rows})
+    with pd.option_context("display.max_colwidth", None):
+        return HTML(pd.DataFrame({"recorded": rows}).to_html())  # type: ignore[no-untyped-call]
