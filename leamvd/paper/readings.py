@@ -33,7 +33,10 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 """What is run on functions, by profile, see `leamvd.paper.functions.run`; profiles without an entry run nothing."""
 
-QUOTED = ("shift=printed", "path=off", "descent=off", "path=off+descent=off", "descent=free")
+QUOTED = (
+    *("shift=printed", "path=off", "descent=off", "path=off+descent=off", "descent=free"),
+    *("perturbation=column", "exponent=0", "exponent=1", "exponent=2", "printed", "n_elite=1", "n_elite=12"),
+)
 """Alternatives that prose speaks of."""
 
 STUDY, RECORDED = "readings", "readings_functions"
