@@ -1,0 +1,117 @@
+"""Every page of the book in a browser without a network: `pip install -e '.[browser]'`, and a system's Chromium."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leamvd.book import render
+
+PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
+ROOT = Path(__file__).parent.parent
+WIDTHS = {"desktop": 1280, "phone": 390}
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium")
+
+# What reaches beyond the window, or beyond a box that cuts it off; a table may be scrolled on a phone.
+CLIPPED = """(tables) => {
+  const found = [];
+  for (const element of document.querySelectorAll("article *")) {
+    const box = element.getBoundingClientRect(), style = getComputedStyle(element);
+    if (!box.width || element.closest("mjx-assistive-mml, .headerlink") || (tables && element.closest(".cell_output, table, .pst-scrollable-table-container"))) continue;
+    const cut = element.scrollWidth > element.clientWidth + 2 && /auto|scroll|hidden|clip/.test(style.overflowX);
+    const scrolled = element.parentElement.closest("pre, .cell_output, .pst-scrollable-table-container, mjx-container");
+    if (cut || (box.right > innerWidth + 1 && !scrolled)) found.push(`${element.tagName}.${element.className}: ${element.innerText ?? ""}`.slice(0, 120));
+  }
+  if (document.documentElement.scrollWidth > innerWidth) found.push("the page itself");
+  return found;
+}"""  # noqa: E501
+
+# The words that a reader sees, without code and without what MathJax keeps for screen readers.
+WORDS = """() => {
+  const page = document.querySelector("article").cloneNode(true);
+  page.querySelectorAll("pre, code, script, mjx-container").forEach(element => element.remove());
+  return page.textContent;
+}"""
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Render the clone's own notebooks."""
+    return render.render(output=tmp_path_factory.mktemp("book") / "html").parent
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as session:
+        yield session.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
+
+
+def pages(book: Path) -> list[Path]:
+    return sorted([*(book / "book").glob("*.html"), *(book / "notebooks").glob("*.html")])
+
+
+@pytest.fixture(params=[(name, theme) for name in WIDTHS for theme in ("light", "dark")], ids="-".join)
+def window(request: pytest.FixtureRequest, browser: Any) -> Iterator[tuple[Any, list[str], str]]:
+    """Open an empty page that has no network; what goes wrong in it is in the list."""
+    name, theme = request.param
+    context = browser.new_context(viewport={"width": WIDTHS[name], "height": 900}, color_scheme=theme, offline=True)
+    page, wrong = context.new_page(), []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("requestfailed", lambda request: wrong.append(request.url))
+    yield page, wrong, name
+    context.close()
+
+
+def test_pages_are_whole(book: Path, window: tuple[Any, list[str], str]) -> None:
+    page, wrong, name = window
+    found = {}
+    for path in pages(book):
+        page.goto(path.as_uri())
+        page.wait_for_function("!window.MathJax || window.MathJax.startup.promise.then(() => true)")
+        page.evaluate("document.querySelectorAll('details').forEach(element => element.open = true)")
+        broken = page.evaluate("[...document.images].filter(image => !image.naturalWidth).map(image => image.src)")
+        tex = re.findall(r"\\[a-zA-Z]{2,}|\$\$?[^$]+\$", page.evaluate(WORDS))
+        faults = [*wrong, *broken, *tex, *page.evaluate(CLIPPED, name == "phone")]
+        if faults:
+            found[path.stem] = faults[:5]
+        wrong.clear()
+    assert not found
+
+
+@pytest.mark.parametrize("words", ["contrastive divergence", "C_ani"])
+def test_search_finds(book: Path, browser: Any, words: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{(book / 'search.html').as_uri()}?q={words.replace(' ', '+')}")
+    page.wait_for_selector("#search-results li", timeout=20_000)
+    assert page.locator("#search-results li").count() >= 3
+
+
+def test_every_link_lands(book: Path, browser: Any) -> None:
+    page, missing = browser.new_page(), []
+    for path in pages(book):
+        page.goto(path.as_uri())
+        anchors = page.evaluate(
+            "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href').slice(1))"
+        )
+        there = set(page.evaluate("[...document.querySelectorAll('[id]')].map(element => element.id)"))
+        missing += [f"{path.stem}#{anchor}" for anchor in anchors if anchor and anchor not in there]
+    assert not missing
+
+
+def test_nothing_serious_stands_in_the_way_of_a_screen_reader(book: Path, browser: Any) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page, serious = browser.new_page(), {}
+    for path in pages(book):
+        page.goto(path.as_uri())
+        violations = axe.run(page).response["violations"]
+        if faults := [
+            v["id"] + " " + v["nodes"][0]["html"][:120] for v in violations if v["impact"] in ("serious", "critical")
+        ]:
+            serious[path.stem] = faults
+    assert not serious
