@@ -10,8 +10,10 @@ const root = document.getElementById("playground");
 const form = root.querySelector("form");
 const control = form.elements;
 const status = root.querySelector("[role=status]");
+const defaults = [...new FormData(form)];
 const presets = JSON.parse(document.getElementById("playground-presets").textContent);
 
+const FIRST = "directions-orthogonality"; // of the presets
 const HALF_WIDTH = 4; // of the whole view
 const GRID = 90; // cells of the contours a side
 const LEVELS = d3.range(1, 13).map((k) => (k / 13) ** 1.5); // shares of the plot's area below each contour
@@ -26,21 +28,20 @@ function settings() {
 
 /** Set the controls to what a fragment says, the others to their defaults; all of them where it makes no sense. */
 function load(fragment) {
-  form.reset();
-  for (const [name, value] of new URLSearchParams(fragment)) {
+  for (const [name, value] of [...defaults, ...new URLSearchParams(fragment)]) {
     const named = control.namedItem(name);
     if (named) named.value = value;
   }
-  if (!form.checkValidity()) form.reset();
+  if (!form.checkValidity()) load("");
 }
 
-/** Show what the page's address says: a preset, a view, or the defaults. */
+/** Show what the page's address says: a preset, a view, or nothing, which shows the preset of the static figure. */
 function open() {
   const fragment = location.hash.slice(1);
-  const preset = fragment.replace(/^play-/, "");
+  const preset = fragment ? fragment.replace(/^play-/, "") : FIRST;
   load(preset in presets ? new URLSearchParams({ ...presets[preset], preset }) : fragment);
   play(false);
-  if (preset in presets) root.scrollIntoView();
+  if (fragment) root.scrollIntoView();
 }
 
 // ---- the run
@@ -127,9 +128,10 @@ function drawPopulation(area, { population, descent_rows, mean }, n_elite, place
   mark([[mean]], d3.symbolPlus, 110).attr("class", "mean");
 }
 
-/** P, C_ani and v from the mean, all at one length; their own are in the legend. */
-function drawDirections(area, { path, descent, v }, [x, y], radius) {
-  for (const [name, label, vector] of [["path", "P", path], ["descent", "C", descent], ["shift", "v", v]]) {
+/** P and C_ani from the mean at one length, and v, which can lie on either, longer; their own are in the legend. */
+function drawDirections(area, { path, descent, v }, [x, y], unit) {
+  const arrows = [["shift", "v", v, 1.5 * unit], ["path", "P", path, unit], ["descent", "C", descent, unit]];
+  for (const [name, label, vector, radius] of arrows) {
     if (length(vector) === 0) continue;
     const angle = (Math.atan2(-vector[1], vector[0]) * 180) / Math.PI;
     const arrow = area.append("g").attr("class", `arrow ${name}`).attr("transform", `translate(${x}, ${y}) rotate(${angle})`);
@@ -148,7 +150,9 @@ function drawChart(name, title, y, curves, marks = []) {
   y.range([height - margin.bottom, margin.top]);
   svg.append("text").attr("class", "name").attr("x", margin.left).attr("y", 12).text(title);
   svg.append("g").attr("transform", `translate(0, ${height - margin.bottom})`).call(d3.axisBottom(x).ticks(4));
-  svg.append("g").attr("transform", `translate(${margin.left}, 0)`).call(d3.axisLeft(y).ticks(3, "~g"));
+  const axis = d3.axisLeft(y).ticks(3, "~g");
+  if (y.base) axis.tickValues(decades(y.domain()));
+  svg.append("g").attr("transform", `translate(${margin.left}, 0)`).call(axis);
   for (const generation of marks) {
     svg.append("path").attr("class", "reset").attr("d", `M${x(generation)},${margin.top}V${height - margin.bottom}`);
   }
@@ -159,15 +163,21 @@ function drawChart(name, title, y, curves, marks = []) {
   }
 }
 
-const logarithmic = (values) => d3.scaleLog(d3.extent(values.map((value) => Math.max(value, 1e-18)))).clamp(true).nice();
+/** At most four powers of ten between two. */
+function decades([low, high]) {
+  const [first, last] = [low, high].map((end) => Math.round(Math.log10(end)));
+  return d3.range(first, last + 1, Math.ceil((last - first + 1) / 4)).map((power) => 10 ** power);
+}
+
+const logarithmic = (values) => d3.scaleLog().domain(d3.extent(values)).nice();
 
 function drawCharts(known) {
-  const errors = known.map((state) => Math.max(state.fitness[0], 1e-18));
+  const errors = known.map((state) => Math.max(state.fitness[0], 1e-99)); // zero has no logarithm
   const widths = known.map((state) => length(state.std) / Math.SQRT2);
   const resets = known.flatMap((state, k) => (isReset(known, k) ? [k + 1] : []));
   drawChart("errors", "error of the best", logarithmic(errors), [{ kind: "error", values: errors }], resets);
   const betas = ["beta1", "beta2"].map((kind) => ({ kind, values: known.map((state) => state[kind]) }));
-  drawChart("betas", "β₁ (solid), β₂ (dashed)", d3.scaleLinear([0, 3]), betas, resets);
+  drawChart("betas", "β₁ (solid), β₂ (dashed)", d3.scaleLinear().domain([0, 3]), betas, resets);
   drawChart("widths", "‖σ‖ / √n", logarithmic(widths), [{ kind: "width", values: widths }], resets);
 }
 
@@ -182,7 +192,7 @@ function tell(known) {
   status.textContent = `Generation ${generation}: error ${short(fitness[0])}, ${what}.`;
   const angle = (Math.acos((path[0] * descent[0] + path[1] * descent[1]) / (length(path) * length(descent))) * 180) / Math.PI;
   const values = {
-    path: short(length(path)), descent: short(length(descent)), shift: short(length(v)),
+    generation, path: short(length(path)), descent: short(length(descent)), shift: short(length(v)),
     angle: isNaN(angle) ? "–" : `${angle.toFixed(0)}°`, beta1: short(beta1), beta2: short(beta2), std: std.map(short).join(", "),
   };
   for (const output of root.querySelectorAll("[data-value]")) output.textContent = values[output.dataset.value];
@@ -196,7 +206,6 @@ function show() {
   drawPlot(known.at(-1), shown);
   drawCharts(known);
   tell(known);
-  control.generation.nextElementSibling.textContent = shown.generation;
   if (!timer) history.replaceState(null, "", `#${new URLSearchParams(new FormData(form))}`);
 }
 
