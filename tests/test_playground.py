@@ -3,13 +3,18 @@
 import functools
 import itertools
 import json
+import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
+from scipy import stats
 
 import leamvd
 from leamvd.optimizers import random_streams, sampling
@@ -26,6 +31,12 @@ function run(name, x0, settings, normals, uniforms, generations) {
   while (states.length < generations) states.push(next(FUNCTIONS[name], settings, draw, states.at(-1)));
   return JSON.stringify({ states, left: normals.length + uniforms.length });
 }
+function seeded(name, x0, settings, seed, generations) {
+  const draw = draws(seed);
+  const states = [first(FUNCTIONS[name], x0, { ...DEFAULTS, ...settings }, draw)];
+  while (states.length < generations) states.push(next(FUNCTIONS[name], { ...DEFAULTS, ...settings }, draw, states.at(-1)));
+  return JSON.stringify(states);
+}
 """
 
 
@@ -33,8 +44,9 @@ function run(name, x0, settings, normals, uniforms, generations) {
 def page() -> Iterator[MiniRacer]:
     """A JavaScript engine that holds the modules as the page's one script does."""
     with MiniRacer() as engine:
-        for name in ("lea_mvd", "functions"):
-            engine.eval((STATIC / f"{name}.js").read_text(encoding="utf-8").replace("export ", ""))
+        engine.eval((STATIC / "d3.min.js").read_text(encoding="utf-8"))
+        for name in ("lea_mvd", "functions", "random"):
+            engine.eval(re.sub("^export ", "", (STATIC / f"{name}.js").read_text(encoding="utf-8"), flags=re.MULTILINE))
         engine.eval(DRIVER)
         yield engine
 
@@ -152,3 +164,177 @@ def test_functions_are_those_of_the_library(page: MiniRacer, name: str) -> None:
     values = page.eval(f"JSON.stringify({json.dumps(points.tolist())}.map(FUNCTIONS.{name}))")
     np.testing.assert_allclose(json.loads(values), FUNCTIONS[name](points), rtol=1e-12)
     assert page.eval(f"FUNCTIONS.{name}([0, 0])") == 0
+
+
+# ---- what the page's text says
+
+
+def searched(page: MiniRacer, function: str, x0: list[float], generations: int = 120, **settings: Any) -> Any:
+    """Return the states of a run of the page with its seed 1."""
+    return json.loads(page.eval(f"seeded(...{json.dumps([function, x0, settings, 1, generations])})"))
+
+
+def error(states: Any) -> float:
+    value: float = states[-1]["fitness"][0]
+    return value
+
+
+def test_draws_are_uniform_and_normal_and_differ_between_seeds(page: MiniRacer) -> None:
+    program = (
+        "JSON.stringify([1, 2].map((seed) => { const d = draws(seed); return Array.from({ length: 4000 }, d.%s); }))"
+    )
+    uniform, normal = (np.array(json.loads(page.eval(program % name))) for name in ("uniform", "normal"))
+    for values, cdf in ((uniform, "uniform"), (normal, "norm")):
+        assert abs(np.corrcoef(values)[0, 1]) < 0.05
+        assert abs(np.corrcoef(values[0, 1:], values[0, :-1])[0, 1]) < 0.05
+        assert stats.kstest(values[0], cdf).pvalue > 0.01
+
+
+def test_the_path_overshoots(page: MiniRacer) -> None:
+    states = searched(page, "ellipsoid", [-3, 2], 60)
+    means = [state["mean"][0] for state in states]
+    assert max(state["beta1"] for state in states) == 3
+    assert max(means) > 1.5  # past the optimum at zero
+    turn = means.index(max(means))
+    assert states[turn + 2]["beta1"] < 1.5
+    assert abs(means[-1]) < 0.2
+
+
+def test_the_path_decides_and_the_other_direction_does_not(page: MiniRacer) -> None:
+    start = [-2.5, 1.5]
+    default = error(searched(page, "rosenbrock", start))
+    assert default < 1e-3
+    assert error(searched(page, "rosenbrock", start, path="off")) > 1
+    for change in ({"descent": "off"}, {"shift": "printed"}):
+        assert error(searched(page, "rosenbrock", start, **change)) < 1e-2
+    betas = [state["beta2"] for state in searched(page, "rosenbrock", start)]
+    assert np.mean(np.array(betas) >= 0.9) > 0.5
+
+
+def test_the_reset_is_a_trap_near_an_optimum_and_helps_among_many(page: MiniRacer) -> None:
+    trapped = searched(page, "ellipsoid", [1e-5, -1e-5])
+    assert error(trapped) == trapped[0]["fitness"][0]
+    assert [k + 1 for k, state in enumerate(trapped) if state["std"] == [1, 1]] == list(range(11, 121, 10))
+    assert error(searched(page, "ellipsoid", [1e-5, -1e-5], reset="off")) < 1e-3 * error(trapped)
+    assert error(searched(page, "rastrigin", [-3, 2], sigma0=0.5, reset="off")) > 0.9
+    assert error(searched(page, "rastrigin", [-3, 2], sigma0=0.5)) < 1e-3
+
+
+# ---- the page
+
+
+class Controls(HTMLParser):
+    """The controls of the page, and which of them have a label."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.named: dict[str, dict[str, str | None]] = {}
+        self.options: dict[str, list[str]] = {}
+        self.bare: list[str] = []
+        self.label: str | None = None  # the text of the label or button that is open
+        self.inside = ""
+        self.feed((STATIC / "playground.html").read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in ("label", "button"):
+            self.label = ""
+        if tag in ("input", "select", "button"):
+            self.inside = str(values["name"])
+            self.named[self.inside] = values
+            if tag != "button" and not (self.label or "").strip():
+                self.bare.append(self.inside)
+        elif tag == "option":
+            self.options.setdefault(self.inside, []).append(str(values.get("value", "")))
+        elif tag == "svg" and not values.get("aria-label"):
+            self.bare.append(str(values))
+
+    def handle_data(self, data: str) -> None:
+        if self.label is not None:
+            self.label += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "button" and not (self.label or "").strip():
+            self.bare.append(self.inside)
+        if tag in ("label", "button"):
+            self.label = None
+
+
+CONTROLS = Controls()
+PRESETS = json.loads((STATIC / "presets.json").read_text(encoding="utf-8"))
+
+
+def test_every_control_has_a_label() -> None:
+    assert len(CONTROLS.named) > 15
+    assert CONTROLS.bare == []
+
+
+def test_controls_are_the_settings_of_the_algorithm_and_their_defaults(page: MiniRacer) -> None:
+    defaults = json.loads(page.eval("JSON.stringify(DEFAULTS)"))
+    assert set(defaults) < set(CONTROLS.named)
+    for name, value in defaults.items():
+        first = CONTROLS.named[name].get("value") or (CONTROLS.options[name] + [""])[0]
+        assert first in (str(value), ""), name
+
+
+def test_presets_are_the_figures_of_section_2() -> None:
+    cells = nbformat.read(ROOT / "notebooks" / "02_directions.ipynb", 4).cells
+    figures = [cell.metadata.mystnb.figure for cell in cells if "figure" in cell.metadata.get("mystnb", {})]
+    assert [figure.name for figure in figures] == [f"fig-{name}" for name in PRESETS]
+    assert CONTROLS.options["preset"] == ["", *PRESETS]
+    text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\(play-(.+)\)=$", text, re.MULTILINE) == [(f"play-{name}", name) for name in PRESETS]
+    for figure, name in zip(figures, PRESETS, strict=True):
+        assert figure.caption.endswith(f"[In the playground](#play-{name}).")
+        assert f"(#play-{name}), as in {{numref}}`fig-{name}`" in text
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_says_what_controls_take(name: str) -> None:
+    for control, value in PRESETS[name].items():
+        known = CONTROLS.named[control]
+        if "min" in known:
+            assert float(str(known["min"])) <= value <= float(str(known["max"]))
+        else:
+            source = (STATIC / "playground.html").read_text(encoding="utf-8")
+            (select,) = re.findall(rf'<select name="{control}".*?</select>', source, re.DOTALL)
+            assert re.search(rf'(value="|<option>|selected>){value}["<]', select)
+
+
+def test_nothing_is_fetched() -> None:
+    own = [path for path in STATIC.glob("*") if path.name.startswith(("playground.", "lea_mvd", "functions", "random"))]
+    scripts = [path for path in own if path.suffix in (".js", ".html", ".css")]
+    assert len(scripts) == 6
+    for path in scripts:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\w://|fetch\(|XMLHttpRequest|import ", text), path.name
+    d3 = (STATIC / "d3.min.js").read_text(encoding="utf-8")
+    assert all(url.startswith("http://www.w3.org/") for url in re.findall(r"https?://[^\"\s]+", d3.split("\n", 1)[1]))
+    assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
+
+
+def test_a_static_figure_stands_in_its_place() -> None:
+    text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
+    (options,) = re.findall(r"^:::\{figure\} static/playground\.svg\n((?::.*\n)+)\n\S", text, re.MULTILINE)
+    assert re.search(r"^:alt: \S", options, re.MULTILINE)
+    assert ":figclass: playground-static" in options
+    assert "<svg" in (STATIC / "playground.svg").read_text(encoding="utf-8")
+    css = (STATIC / "playground.css").read_text(encoding="utf-8")
+    assert re.search(r"@media screen \{\s*\.playground-runs \.playground-static \{\s*display: none", css)
+    assert re.search(r"@media print \{\s*\.playground \{\s*display: none", css)
+
+
+def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
+    drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
+    script = (STATIC / "playground.js").read_text(encoding="utf-8")
+    assert f'const FIRST = "{drawn["PRESET"]}";' in script
+    assert set(PRESETS[drawn["PRESET"]]) == {"generation"}  # all else is what the controls say at first
+    opening = drawn["OPENING"]
+    found = [float(str(CONTROLS.named[name]["value"])) for name in ("x1", "x2", "sigma0", "seed")]
+    assert found == [*opening["x0"], opening["sigma0"], opening["seed"]]
+    assert f"<option selected>{opening['function']}</option>" in (STATIC / "playground.html").read_text(
+        encoding="utf-8"
+    )
+    figure = drawn["figure"]()
+    assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 20"
+    plt.close(figure)
