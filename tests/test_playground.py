@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import re
+import runpy
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -33,8 +34,9 @@ function run(name, x0, settings, normals, uniforms, generations) {
 }
 function seeded(name, x0, settings, seed, generations) {
   const draw = draws(seed);
-  const states = [first(FUNCTIONS[name], x0, { ...DEFAULTS, ...settings }, draw)];
-  while (states.length < generations) states.push(next(FUNCTIONS[name], { ...DEFAULTS, ...settings }, draw, states.at(-1)));
+  const all = { ...DEFAULTS, ...settings };
+  const states = [first(FUNCTIONS[name], x0, all, draw)];
+  while (states.length < generations) states.push(next(FUNCTIONS[name], all, draw, states.at(-1)));
   return JSON.stringify(states);
 }
 """
@@ -283,7 +285,7 @@ def test_presets_are_the_figures_of_section_2() -> None:
     assert [figure.name for figure in figures] == [f"fig-{name}" for name in PRESETS]
     assert CONTROLS.options["preset"] == ["", *PRESETS]
     text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\(play-(.+)\)=$", text, re.MULTILINE) == [(f"play-{name}", name) for name in PRESETS]
+    assert re.findall(r"^\(play-(.+)\)=$", text, re.MULTILINE) == list(PRESETS)
     for figure, name in zip(figures, PRESETS, strict=True):
         assert figure.caption.endswith(f"[In the playground](#play-{name}).")
         assert f"(#play-{name}), as in {{numref}}`fig-{name}`" in text
@@ -307,7 +309,7 @@ def test_nothing_is_fetched() -> None:
     assert len(scripts) == 6
     for path in scripts:
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"\w://|fetch\(|XMLHttpRequest|import ", text), path.name
+        assert not re.search(r"\w://|fetch\(|XMLHttpRequest|^import |import\(", text, re.MULTILINE), path.name
     d3 = (STATIC / "d3.min.js").read_text(encoding="utf-8")
     assert all(url.startswith("http://www.w3.org/") for url in re.findall(r"https?://[^\"\s]+", d3.split("\n", 1)[1]))
     assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
