@@ -285,10 +285,11 @@ def test_presets_are_the_figures_of_section_2() -> None:
     assert [figure.name for figure in figures] == [f"fig-{name}" for name in PRESETS]
     assert CONTROLS.options["preset"] == ["", *PRESETS]
     text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\(play-(.+)\)=$", text, re.MULTILINE) == list(PRESETS)
+    assert re.findall(r"^\(play-(.+)\)=$", text, re.MULTILINE) == [name.removeprefix("directions-") for name in PRESETS]
     for figure, name in zip(figures, PRESETS, strict=True):
-        assert figure.caption.endswith(f"[In the playground](#play-{name}).")
-        assert f"(#play-{name}), as in {{numref}}`fig-{name}`" in text
+        target = name.replace("directions-", "#play-")
+        assert figure.caption.endswith(f"[In the playground]({target}).")
+        assert f"({target}), as in {{numref}}`fig-{name}`" in text
 
 
 @pytest.mark.parametrize("name", PRESETS)

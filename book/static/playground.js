@@ -38,7 +38,7 @@ function load(fragment) {
 /** Show what the page's address says: a preset, a view, or nothing, which shows the preset of the static figure. */
 function open() {
   const fragment = location.hash.slice(1);
-  const preset = fragment ? fragment.replace(/^play-/, "") : FIRST;
+  const preset = fragment ? fragment.replace(/^play-/, "directions-") : FIRST;
   load(preset in presets ? new URLSearchParams({ ...presets[preset], preset }) : fragment);
   play(false);
   if (fragment) root.scrollIntoView();
@@ -238,7 +238,7 @@ control.play.onclick = () => play(!timer);
 control.restart.onclick = restart;
 form.onsubmit = (event) => event.preventDefault();
 form.oninput = ({ target }) => {
-  if (target === control.preset && target.value) location.hash = `play-${target.value}`;
+  if (target === control.preset && target.value) location.hash = target.value.replace("directions-", "play-");
   else if (target === control.speed) play(timer !== null);
   else {
     if (target !== control.generation) control.preset.value = "";
