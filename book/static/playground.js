@@ -99,10 +99,11 @@ function drawPlot(state, shown) {
   area.append("ellipse").attr("class", "sigma").attr("cx", x(state.mean[0])).attr("cy", y(state.mean[1]))
     .attr("rx", x(state.std[0]) - x(0)).attr("ry", y(0) - y(state.std[1]));
   drawDirections(area, state, [x(state.mean[0]), y(state.mean[1])], Math.max(44, x(length(state.std)) - x(0)));
-  drawn = { area, x, y };
+  area.on("click", (event) => {
+    const [u, v] = d3.pointer(event);
+    setStart([x.invert(u), y.invert(v)]);
+  });
 }
-
-let drawn = null; // the plot's coordinates, for clicks
 
 function drawContours(area, f, x, y, size) {
   const cells = d3.range(GRID).map((k) => ((k + 0.5) * size) / GRID);
@@ -246,13 +247,11 @@ form.oninput = ({ target }) => {
   }
 };
 
-root.querySelector("svg.plot").onclick = (event) => {
-  const [u, v] = d3.pointer(event, drawn.area.node());
-  control.x1.value = d3.format(".4~g")(drawn.x.invert(u));
-  control.x2.value = d3.format(".4~g")(drawn.y.invert(v));
+function setStart(point) {
+  [control.x1.value, control.x2.value] = point.map((value) => Number(value.toPrecision(4)));
   control.preset.value = "";
   restart();
-};
+}
 
 root.onkeydown = (event) => {
   const { key, target } = event;
