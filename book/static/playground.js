@@ -64,7 +64,7 @@ function states({ generation, view, speed, preset, ...searched }) {
 // ---- drawing
 
 const length = (vector) => Math.hypot(...vector);
-const short = d3.format(".3~g");
+const short = (value) => d3.format(value !== 0 && Math.abs(value) < 1e-3 ? ".3~e" : ".3~g")(value);
 
 /** Empty an SVG element, fit its coordinates to its size in pixels, and return it with that size. */
 function emptied(name) {
@@ -144,14 +144,14 @@ function drawDirections(area, { path, descent, v }, [x, y], unit) {
 
 /** A small chart of curves against generations. */
 function drawChart(name, title, y, curves, marks = []) {
-  const margin = { left: 52, right: 8, top: 20, bottom: 22 };
+  const margin = { left: 52, right: 14, top: 20, bottom: 22 };
   const { svg, width, height } = emptied(name);
   const last = d3.max(curves, (curve) => curve.values.length);
   const x = d3.scaleLinear([1, Math.max(30, last)], [margin.left, width - margin.right]);
   y.range([height - margin.bottom, margin.top]);
   svg.append("text").attr("class", "name").attr("x", margin.left).attr("y", 12).text(title);
   svg.append("g").attr("transform", `translate(0, ${height - margin.bottom})`).call(d3.axisBottom(x).ticks(4));
-  const axis = d3.axisLeft(y).ticks(3, "~g");
+  const axis = d3.axisLeft(y).ticks(3).tickFormat(short);
   if (y.base) axis.tickValues(decades(y.domain()));
   svg.append("g").attr("transform", `translate(${margin.left}, 0)`).call(axis);
   for (const generation of marks) {
