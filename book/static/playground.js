@@ -64,7 +64,7 @@ function states({ generation, view, speed, preset, ...searched }) {
 // ---- drawing
 
 const length = (vector) => Math.hypot(...vector);
-const short = (value) => d3.format(value !== 0 && Math.abs(value) < 1e-3 ? ".3~e" : ".3~g")(value);
+const short = (value) => d3.format(value !== 0 && Math.abs(value) < 1e-3 ? ".2~e" : ".3~r")(value);
 
 /** Empty an SVG element, fit its coordinates to its size in pixels, and return it with that size. */
 function emptied(name) {
