@@ -21,10 +21,10 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection di
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test chaos accept lint coverage lock clean
+.PHONY: help book bench test chaos accept playground lint coverage lock clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -56,6 +56,9 @@ accept: $(INSTALLED)  ## Take the outputs and figures of a new quick run as the 
 	cp results/accept/*/*/*.ipynb notebooks && $(BIN)/ruff format -q notebooks
 	rm -rf tests/figures && mkdir tests/figures && cp results/accept/*/*/figures/* tests/figures
 	rm -f tests/figures/timing-*
+
+playground: $(INSTALLED)  ## Draw the figure that stands in the playground's place on paper
+	$(BIN)/python book/playground.py
 
 lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff check

@@ -1,0 +1,90 @@
+"""Draw what stands in the playground's place without JavaScript and in print: `make playground`.
+
+The library runs the preset that the page opens with; its draws are its own, so the run is another one.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+
+import leamvd
+from leamvd.optimizers.state import State
+from leamvd.paper.figures.style import new
+from leamvd.paper.functions import FUNCTIONS
+
+STATIC = Path(__file__).parent / "static"
+PRESET = "directions-orthogonality"
+OPENING = {"function": "ellipsoid", "x0": (-3.0, 2.0), "sigma0": 0.1, "seed": 1}
+"""What the page's controls say at first."""
+
+
+def states(n_gen: int) -> list[State]:
+    """Run the library with the settings of the page."""
+    start: dict[str, Any] = {"sigma0": OPENING["sigma0"], "seed": OPENING["seed"]}
+    opt = leamvd.LEAMVD(OPENING["x0"], n_gen=n_gen, sigma_min=0, **start)
+    found = []
+    while not opt.stop():
+        X = opt.ask()
+        opt.tell(X, FUNCTIONS[str(OPENING["function"])](X))
+        found.append(opt.state)
+    return found
+
+
+def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
+    """Draw the contours, the population, the ellipse and the directions, these at one length (v a half longer)."""
+    grid = np.linspace(-4, 4, 60)
+    values = FUNCTIONS[str(OPENING["function"])](np.stack(np.meshgrid(grid, grid), axis=-1))
+    axes.contourf(grid, grid, values, np.quantile(values, np.linspace(0, 1, 14) ** 1.5), cmap="Greys", alpha=0.5)
+    ranks, X = np.arange(len(state.population)), state.population
+    for chosen, marker, size, label in (
+        (ranks >= n_elite, "o", 16, "the others"),
+        (ranks < n_elite, "D", 22, "elites"),
+    ):
+        axes.scatter(
+            *X[chosen].T, c=ranks[chosen], vmin=0, vmax=len(X), marker=marker, s=size, edgecolors="black",
+            linewidths=0.5, label=label,
+        )  # fmt: skip
+    axes.plot(*X[0], "*", color="black", markersize=11, label="best")
+    axes.plot(*state.mean, "+", color="C1", markersize=11, markeredgewidth=2, label="weighted mean, $\\sigma$")
+    axes.add_patch(Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor="C1", linewidth=1.8))
+    v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
+    for vector, color, style, label, length in (
+        (v, "C3", ":", "v", 1.5), (state.path, "C2", "-", "P", 1.0), (state.descent, "C0", "--", "$C_{ani}$", 1.0),
+    ):  # fmt: skip
+        end = state.mean + length * vector / np.linalg.norm(vector)
+        axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8, label=label)
+        axes.annotate(label, end, color=color, fontweight="bold")
+    axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=(-4, 4), ylim=(-4, 4), aspect="equal")
+    axes.set_title(f"{OPENING['function']}, generation {state.generation}")
+    axes.legend(fontsize="x-small", loc="lower left")
+
+
+def figure() -> Figure:
+    """Return the figure of the preset: the plane, and error, step sizes and standard deviations."""
+    found = states(json.loads((STATIC / "presets.json").read_text(encoding="utf-8"))[PRESET]["generation"])
+    drawn, axes = new(3, 2, height=4.8, width_ratios=(5, 3))
+    for unused in axes[:, 0]:
+        unused.remove()
+    _plane(drawn.add_subplot(axes[0, 0].get_gridspec()[:, 0]), found[-1])
+    generations = np.arange(1, len(found) + 1)
+    error, beta, std = axes[:, 1]
+    error.plot(generations, [state.fitness[0] for state in found], color="C0")
+    error.set(title="error of the best", yscale="log")
+    beta.plot(generations, [state.beta1 for state in found], color="C1", label="$\\beta_1$")
+    beta.plot(generations, [state.beta2 for state in found], "--", color="C2", label="$\\beta_2$")
+    beta.set(title="step sizes", ylim=(0, 3.2))
+    beta.legend(fontsize="x-small")
+    std.plot(generations, [state.std_norm / np.sqrt(2) for state in found], color="C2")
+    std.set(title="$\\|\\sigma\\| / \\sqrt{n}$", xlabel="generation", yscale="log")
+    return drawn
+
+
+if __name__ == "__main__":
+    with plt.rc_context({"svg.hashsalt": "leamvd"}):
+        figure().savefig(STATIC / "playground.svg", metadata={"Date": None})

@@ -1,0 +1,343 @@
+"""The playground of the book: its JavaScript against the library on the same draws, its presets and its page."""
+
+import functools
+import itertools
+import json
+import re
+import runpy
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import nbformat
+import numpy as np
+import pytest
+from py_mini_racer import MiniRacer
+from scipy import stats
+
+import leamvd
+from leamvd.optimizers import random_streams, sampling
+from leamvd.paper.functions import FUNCTIONS
+
+ROOT = Path(__file__).parent.parent
+STATIC = ROOT / "book" / "static"
+# Runs the page's code on lists of draws, and fails where it takes one too many or leaves one.
+DRIVER = """
+function run(name, x0, settings, normals, uniforms, generations) {
+  const given = (values) => () => { if (values.length === 0) throw Error("no draw is left"); return values.shift(); };
+  const draw = { normal: given(normals), uniform: given(uniforms) };
+  const states = [first(FUNCTIONS[name], x0, settings, draw)];
+  while (states.length < generations) states.push(next(FUNCTIONS[name], settings, draw, states.at(-1)));
+  return JSON.stringify({ states, left: normals.length + uniforms.length });
+}
+function seeded(name, x0, settings, seed, generations) {
+  const draw = draws(seed);
+  const all = { ...DEFAULTS, ...settings };
+  const states = [first(FUNCTIONS[name], x0, all, draw)];
+  while (states.length < generations) states.push(next(FUNCTIONS[name], all, draw, states.at(-1)));
+  return JSON.stringify(states);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[MiniRacer]:
+    """A JavaScript engine that holds the modules as the page's one script does."""
+    with MiniRacer() as engine:
+        engine.eval((STATIC / "d3.min.js").read_text(encoding="utf-8"))
+        for name in ("lea_mvd", "functions", "random"):
+            engine.eval(re.sub("^export ", "", (STATIC / f"{name}.js").read_text(encoding="utf-8"), flags=re.MULTILINE))
+        engine.eval(DRIVER)
+        yield engine
+
+
+@functools.cache
+def draws(seed: int, size: int, n_elite: int, generations: int) -> tuple[list[float], list[float]]:
+    """Return the library's draws for two variables as the normals and uniforms of the page, in its order."""
+    normals: list[float] = []
+    uniforms: list[float] = []
+    scratch, hits = random_streams.scratch(np.empty(0)), sampling.perturbation()
+    for generation in range(1, generations + 1):
+        place = sampling.Place(np.uint64(seed), generation, False, 0)
+        for row in range(1 if generation == 1 else n_elite, size):
+            random_streams.normal_tile(np.uint64(seed), random_streams.NORMAL, generation, row, 0, scratch)
+            normals += scratch.numbers[:2].tolist()
+            if generation > 1:
+                factors = np.ones(2)
+                sampling.perturb(factors, place, row, 0, hits)
+                for factor in factors.tolist():  # the uniforms are next to what decides, 0.02
+                    uniforms += [0.02] if factor == 1 else [np.nextafter(0.02, 0), factor - 0.5]
+        words = [random_streams.words(seed, random_streams.DESCENT_ROWS, generation, 0, i)[0] for i in range(4)]
+        uniforms += [int(word) / 2**32 for word in words]
+    return normals, uniforms
+
+
+def compare(
+    page: MiniRacer, function: str, x0: list[float], seed: int = 4, generations: int = 60, **settings: Any
+) -> list[leamvd.State]:
+    """Hold every state of a run in the page to the library's; return the library's.
+
+    With this seed no population gets a million times smaller than its first coordinates, whose rounding stays in it.
+    """
+    own = json.loads(page.eval("JSON.stringify(DEFAULTS)")) | settings
+    reading = {name: own[name] for name in ("shift", "reset", "exponent", "path", "descent")}
+    start = {name: own[name] for name in ("sigma0", "population_size", "n_elite")}
+    opt = leamvd.LEAMVD(x0, **start, n_gen=generations, sigma_min=0, seed=seed, reading=leamvd.Reading(**reading))
+    states = []
+    while not opt.stop():
+        X = opt.ask()
+        opt.tell(X, FUNCTIONS[function](X))
+        states.append(opt.state)
+    normals, uniforms = draws(seed, own["population_size"], own["n_elite"], generations)
+    arguments = function, x0, own, normals, uniforms, generations
+    found = json.loads(page.eval(f"run(...{json.dumps(arguments)})"))
+    assert found["left"] == 0
+    for theirs, mine in zip(states, found["states"], strict=True):
+        assert_same(theirs, mine, own)
+    return states
+
+
+def assert_same(state: leamvd.State, mine: dict[str, Any], settings: dict[str, Any]) -> None:
+    step = state.descent_mean if settings["shift"] == "printed" else abs(state.descent_mean)
+    v = state.beta2 * state.path + (1 - state.beta2) * (settings["descent"] != "off") * step * state.descent  # Eq. 4
+    width = float(np.ptp(state.population, axis=0).max())
+    scales = dict.fromkeys(("population", "mean", "path", "v", "descent_mean", "descent_std"), width)
+    assert set(mine) == {*state._fields, "v"} - {"nfev", "n_nan", "n_inf", "std_norm", "descent_norm"}
+    for name, value in mine.items():
+        if name == "initial_std" and settings["reset"] != "initial":
+            continue  # the library keeps it only where it is used
+        expected = v if name == "v" else getattr(state, name)
+        atol = 1e-9 * scales.get(name, float(np.abs(expected).max()))
+        np.testing.assert_allclose(value, expected, rtol=0, atol=atol, err_msg=f"{name}, {state.generation}")
+
+
+STARTS = {"sphere": [3.0, -2.0], "ellipsoid": [-1.5, 2.5], "rosenbrock": [-2.2, 0.5], "rastrigin": [2.9, 1.1]}
+SWITCHES = {
+    "shift": ("toward_best", "printed"),
+    "reset": (1, "initial", "off"),
+    "path": ("on", "off"),
+    "descent": ("orthogonal", "off"),
+}
+
+
+@pytest.mark.parametrize("function", STARTS)
+@pytest.mark.parametrize("switches", list(itertools.product(*SWITCHES.values())), ids=str)
+def test_the_page_and_the_library_are_in_the_same_state(
+    page: MiniRacer, function: str, switches: tuple[Any, ...]
+) -> None:
+    compare(page, function, STARTS[function], sigma0=1.0, **dict(zip(SWITCHES, switches, strict=True)))
+
+
+def resets(states: list[leamvd.State]) -> int:
+    """Return how often the stagnation counter went back without a better best."""
+    return sum(now.fitness[0] == old.fitness[0] and now.stagnation == 0 for old, now in itertools.pairwise(states))
+
+
+@pytest.mark.parametrize(("reset", "count"), [(1, 5), (0.5, 5), ("initial", 5)])
+@pytest.mark.parametrize("shift", SWITCHES["shift"])
+def test_where_the_search_is_reset(page: MiniRacer, shift: str, reset: Any, count: int) -> None:
+    """From a start solution that is close to the optimum, as in the section's figure on resets."""
+    assert resets(compare(page, "ellipsoid", [1e-6, -1e-6], shift=shift, reset=reset)) == count
+
+
+def test_where_it_would_be_reset_but_for_the_switch(page: MiniRacer) -> None:
+    states = compare(page, "ellipsoid", [0.0, 0.0], generations=30, reset="off")
+    assert states[-1].stagnation == 29
+
+
+@pytest.mark.parametrize("settings", [{"exponent": 0}, {"exponent": 4.0}, {"population_size": 6, "n_elite": 1},
+                                      {"population_size": 40, "n_elite": 15}, {"sigma0": 0.03}], ids=str)  # fmt: skip
+def test_settings_are_those_of_the_library(page: MiniRacer, settings: dict[str, Any]) -> None:
+    compare(page, "rosenbrock", [-2.2, 0.5], **settings)
+
+
+def test_the_defaults_are_those_of_the_library(page: MiniRacer) -> None:
+    defaults, reading = json.loads(page.eval("JSON.stringify(DEFAULTS)")), leamvd.Reading()
+    opt = leamvd.LEAMVD([0.0, 0.0])
+    known = [opt if hasattr(opt, name) else reading for name in defaults]
+    assert defaults == {name: getattr(owner, name) for name, owner in zip(defaults, known, strict=True)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_those_of_the_library(page: MiniRacer, name: str) -> None:
+    points = np.random.default_rng(0).uniform(-3, 3, (50, 2))
+    values = page.eval(f"JSON.stringify({json.dumps(points.tolist())}.map(FUNCTIONS.{name}))")
+    np.testing.assert_allclose(json.loads(values), FUNCTIONS[name](points), rtol=1e-12)
+    assert page.eval(f"FUNCTIONS.{name}([0, 0])") == 0
+
+
+# ---- what the page's text says
+
+
+def searched(page: MiniRacer, function: str, x0: list[float], generations: int = 120, **settings: Any) -> Any:
+    """Return the states of a run of the page with its seed 1."""
+    return json.loads(page.eval(f"seeded(...{json.dumps([function, x0, settings, 1, generations])})"))
+
+
+def error(states: Any) -> float:
+    value: float = states[-1]["fitness"][0]
+    return value
+
+
+def test_draws_are_uniform_and_normal_and_differ_between_seeds(page: MiniRacer) -> None:
+    program = (
+        "JSON.stringify([1, 2].map((seed) => { const d = draws(seed); return Array.from({ length: 4000 }, d.%s); }))"
+    )
+    uniform, normal = (np.array(json.loads(page.eval(program % name))) for name in ("uniform", "normal"))
+    for values, cdf in ((uniform, "uniform"), (normal, "norm")):
+        assert abs(np.corrcoef(values)[0, 1]) < 0.05
+        assert abs(np.corrcoef(values[0, 1:], values[0, :-1])[0, 1]) < 0.05
+        assert stats.kstest(values[0], cdf).pvalue > 0.01
+
+
+def test_the_path_overshoots(page: MiniRacer) -> None:
+    states = searched(page, "ellipsoid", [-3, 2], 60)
+    means = [state["mean"][0] for state in states]
+    assert max(state["beta1"] for state in states) == 3
+    assert max(means) > 1.5  # past the optimum at zero
+    turn = means.index(max(means))
+    assert states[turn + 2]["beta1"] < 1.5
+    assert abs(means[-1]) < 0.2
+
+
+def test_the_path_decides_and_the_other_direction_does_not(page: MiniRacer) -> None:
+    start = [-2.5, 1.5]
+    default = error(searched(page, "rosenbrock", start))
+    assert default < 1e-3
+    assert error(searched(page, "rosenbrock", start, path="off")) > 1
+    for change in ({"descent": "off"}, {"shift": "printed"}):
+        assert error(searched(page, "rosenbrock", start, **change)) < 1e-2
+    betas = [state["beta2"] for state in searched(page, "rosenbrock", start)]
+    assert np.mean(np.array(betas) >= 0.9) > 0.5
+
+
+def test_the_reset_is_a_trap_near_an_optimum_and_helps_among_many(page: MiniRacer) -> None:
+    trapped = searched(page, "ellipsoid", [1e-5, -1e-5])
+    assert error(trapped) == trapped[0]["fitness"][0]
+    assert [k + 1 for k, state in enumerate(trapped) if state["std"] == [1, 1]] == list(range(11, 121, 10))
+    assert error(searched(page, "ellipsoid", [1e-5, -1e-5], reset="off")) < 1e-3 * error(trapped)
+    assert error(searched(page, "rastrigin", [-3, 2], sigma0=0.5, reset="off")) > 0.9
+    assert error(searched(page, "rastrigin", [-3, 2], sigma0=0.5)) < 1e-3
+
+
+# ---- the page
+
+
+class Controls(HTMLParser):
+    """The controls of the page, and which of them have a label."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.named: dict[str, dict[str, str | None]] = {}
+        self.options: dict[str, list[str]] = {}
+        self.bare: list[str] = []
+        self.label: str | None = None  # the text of the label or button that is open
+        self.inside = ""
+        self.feed((STATIC / "playground.html").read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in ("label", "button"):
+            self.label = ""
+        if tag in ("input", "select", "button"):
+            self.inside = str(values["name"])
+            self.named[self.inside] = values
+            if tag != "button" and not (self.label or "").strip():
+                self.bare.append(self.inside)
+        elif tag == "option":
+            self.options.setdefault(self.inside, []).append(str(values.get("value", "")))
+        elif tag == "svg" and not values.get("aria-label"):
+            self.bare.append(str(values))
+
+    def handle_data(self, data: str) -> None:
+        if self.label is not None:
+            self.label += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "button" and not (self.label or "").strip():
+            self.bare.append(self.inside)
+        if tag in ("label", "button"):
+            self.label = None
+
+
+CONTROLS = Controls()
+PRESETS = json.loads((STATIC / "presets.json").read_text(encoding="utf-8"))
+
+
+def test_every_control_has_a_label() -> None:
+    assert len(CONTROLS.named) > 15
+    assert CONTROLS.bare == []
+
+
+def test_controls_are_the_settings_of_the_algorithm_and_their_defaults(page: MiniRacer) -> None:
+    defaults = json.loads(page.eval("JSON.stringify(DEFAULTS)"))
+    assert set(defaults) < set(CONTROLS.named)
+    for name, value in defaults.items():
+        first = CONTROLS.named[name].get("value") or (CONTROLS.options[name] + [""])[0]
+        assert first in (str(value), ""), name
+
+
+def test_presets_are_the_figures_of_section_2() -> None:
+    cells = nbformat.read(ROOT / "notebooks" / "02_directions.ipynb", 4).cells
+    figures = [cell.metadata.mystnb.figure for cell in cells if "figure" in cell.metadata.get("mystnb", {})]
+    assert [figure.name for figure in figures] == [f"fig-{name}" for name in PRESETS]
+    assert CONTROLS.options["preset"] == ["", *PRESETS]
+    text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\(play-(.+)\)=$", text, re.MULTILINE) == [name.removeprefix("directions-") for name in PRESETS]
+    for figure, name in zip(figures, PRESETS, strict=True):
+        target = name.replace("directions-", "#play-")
+        assert figure.caption.endswith(f"[In the playground]({target}).")
+        assert f"({target}), as in {{numref}}`fig-{name}`" in text
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_says_what_controls_take(name: str) -> None:
+    for control, value in PRESETS[name].items():
+        known = CONTROLS.named[control]
+        if "min" in known:
+            assert float(str(known["min"])) <= value <= float(str(known["max"]))
+        else:
+            source = (STATIC / "playground.html").read_text(encoding="utf-8")
+            (select,) = re.findall(rf'<select name="{control}".*?</select>', source, re.DOTALL)
+            assert re.search(rf'(value="|<option>|selected>){value}["<]', select)
+
+
+def test_nothing_is_fetched() -> None:
+    own = [path for path in STATIC.glob("*") if path.name.startswith(("playground.", "lea_mvd", "functions", "random"))]
+    scripts = [path for path in own if path.suffix in (".js", ".html", ".css")]
+    assert len(scripts) == 6
+    for path in scripts:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\w://|fetch\(|XMLHttpRequest|^import |import\(", text, re.MULTILINE), path.name
+    d3 = (STATIC / "d3.min.js").read_text(encoding="utf-8")
+    assert all(url.startswith("http://www.w3.org/") for url in re.findall(r"https?://[^\"\s]+", d3.split("\n", 1)[1]))
+    assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
+
+
+def test_a_static_figure_stands_in_its_place() -> None:
+    text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
+    (options,) = re.findall(r"^:::\{figure\} static/playground\.svg\n((?::.*\n)+)\n\S", text, re.MULTILINE)
+    assert re.search(r"^:alt: \S", options, re.MULTILINE)
+    assert ":figclass: playground-static" in options
+    assert "<svg" in (STATIC / "playground.svg").read_text(encoding="utf-8")
+    css = (STATIC / "playground.css").read_text(encoding="utf-8")
+    assert re.search(r"@media screen \{\s*\.playground-runs \.playground-static \{\s*display: none", css)
+    assert re.search(r"@media print \{\s*\.playground \{\s*display: none", css)
+
+
+def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
+    drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
+    script = (STATIC / "playground.js").read_text(encoding="utf-8")
+    assert f'const FIRST = "{drawn["PRESET"]}";' in script
+    assert set(PRESETS[drawn["PRESET"]]) == {"generation"}  # all else is what the controls say at first
+    opening = drawn["OPENING"]
+    found = [float(str(CONTROLS.named[name]["value"])) for name in ("x1", "x2", "sigma0", "seed")]
+    assert found == [*opening["x0"], opening["sigma0"], opening["seed"]]
+    assert f"<option selected>{opening['function']}</option>" in (STATIC / "playground.html").read_text(
+        encoding="utf-8"
+    )
+    figure = drawn["figure"]()
+    assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 20"
+    plt.close(figure)
