@@ -319,7 +319,8 @@ def test_points_that_are_kept_in_a_box_are_timed_in_it(monkeypatch: pytest.Monke
     seen = []
     real = module.generation
     monkeypatch.setattr(module, "generation", lambda *given: seen.append(given[2:]) or real(*given))
-    given = dataclasses.replace(TINY, methods=("lea-mvd:x0=none+limits=clip", "lea-mvd:x0=none"))
+    methods = ("lea-mvd:x0=none+limits=clip", "lea-mvd:x0=none")
+    given = dataclasses.replace(TINY, methods=methods, training=Training(n_elite=2))
     estimate(tasks(given), set(), images(given), jobs=1)
     assert {(training.x0, reading.limits) for training, reading in seen} == {("none", "clip"), ("epochs", "first")}
 

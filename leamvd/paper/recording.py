@@ -139,7 +139,10 @@ def _extended(
     known |= {
         "study": known["study"] | {"seeds": seeds},
         "parameters": known["parameters"] | {"seeds": None if seeds == usual else seeds},
-        "commit": ", ".join(dict.fromkeys(str(about["commit"]) for about in (before, known))),
+        **{
+            name: ", ".join(dict.fromkeys(str(about[name]) for about in (before, known)))
+            for name in ("commit", "machine")
+        },
     }
     table = pd.concat([records.recorded(name), read_table(io.BytesIO(lzma.decompress(content[RUNS])))])
     with np.load(records.recorded_folder(name) / PICTURES) as old, np.load(io.BytesIO(content[PICTURES])) as new:
@@ -150,7 +153,7 @@ def _extended(
 def _common(known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a study's provenance that its runs with other seeds share."""
     parts = {name: {**known[name], "seeds": None} for name in ("study", "parameters")}
-    own = ("section", "readings", "methods", "data", "checksum", "code", "versions", "python", "machine")
+    own = ("section", "readings", "methods", "data", "checksum", "code", "versions", "python")
     return {name: known[name] for name in own} | parts
 
 

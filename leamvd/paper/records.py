@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from llvmlite.binding import get_host_cpu_name
 
 from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import RBM
@@ -284,7 +285,8 @@ def provenance(study: Study, data: datasets.Dataset) -> dict[str, Any]:
         "commit": versions.commit(),
         "versions": versions.packages(torch=study.training.backend == "torch"),
         "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
+        # the processor too: it decides on the order in which products and sums add up
+        "machine": f"{platform.system()} {platform.machine()} {get_host_cpu_name()}",
     }
 
 
