@@ -20,6 +20,7 @@ from leamvd import cli
 from leamvd._support.compile import Array
 from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import n_parameters
+from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import estimate as module
 from leamvd.paper import records, units
@@ -316,13 +317,19 @@ def test_methods_that_cost_the_same_are_timed_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_points_that_are_kept_in_a_box_are_timed_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    real = module.generation
-    monkeypatch.setattr(module, "generation", lambda *given: seen.append(given[2:]) or real(*given))
+    seen = set()
+    real = Training.optimizer
+
+    def optimizer(self: Training, method: str, x0: Array, *, reading: Reading, seed: int) -> Optimizer:
+        seen.add((self.x0, reading.limits))
+        return real(self, method, x0, reading=reading, seed=seed)
+
+    monkeypatch.setattr(Training, "optimizer", optimizer)
     methods = ("lea-mvd:x0=none+limits=clip", "lea-mvd:x0=none")
     given = dataclasses.replace(TINY, methods=methods, training=Training(n_elite=2))
     estimate(tasks(given), set(), images(given), jobs=1)
-    assert {(training.x0, reading.limits) for training, reading in seen} == {("none", "clip"), ("epochs", "first")}
+    assert ("none", "clip") in seen
+    assert ("epochs", "first") in seen, "elsewhere the start solution costs nothing, and is timed once"
 
 
 def test_torch_is_not_imported_where_it_computes_nothing(tmp_path: Path) -> None:
