@@ -129,7 +129,8 @@ def _extended(
     if isinstance(study, Classification):
         raise ValueError(f"{name} measures stacks, and cannot be extended: replace it")
     before = provenance(name)
-    if other := [key for key, value in _common(known).items() if _common(before)[key] != value]:
+    earlier, here = _common(before), _common(known)
+    if other := [key for key in here if earlier[key] != here[key]]:
         raise ValueError(f"{name} can be extended by other seeds of the same study alone, and {other[0]} differs")
     first, more = before["study"]["seeds"], known["study"]["seeds"]
     if both := [seed for seed in more if seed in first]:
