@@ -190,7 +190,7 @@ def test_equations_and_figures_are_numbered_and_cited_by_number(pages: dict[str,
 def test_nothing_is_left_unresolved(pages: dict[str, Page]) -> None:
     for name in PAGES:
         assert not re.search(
-            r"\?\?|\{(numref|eq|ref|doc|cite:\w|glue:\w+|py:\w+)\}|```|:::|:name:", pages[name].text
+            r"\?\?|\{(numref|eq|ref|doc|term|cite:\w|glue:\w+|py:\w+)\}|```|:::|:name:", pages[name].text
         ), name
 
 
