@@ -25,8 +25,8 @@ export RUSTUP_HOME := $(CONFIG)/rustup
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The tests of leamvd._support, leamvd.optimizers and leamvd.networks, which `pip install leamvd` is for.
-LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts threads base checkpoints directions \
-	evaluation lea_mvd minimize random_streams reading sampling selection contrastive_divergence dbn rbm)
+LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts threads base baselines checkpoints \
+	directions evaluation lea_mvd minimize random_streams reading sampling selection contrastive_divergence dbn rbm)
 
 # The tests that run the kernels themselves; uncompiled, the others would take hours and cover nothing more.
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection directions sampling lea_mvd rbm \

@@ -58,8 +58,8 @@ def changelog(text: str, entry: str) -> str:
     for number, part in enumerate(parts):
         heading, _, lines = part.partition("\n")
         if heading == "### Changed":
-            parts[number] = f"{heading}\n\n" + f"{lines.strip()}\n{told}".strip() + "\n\n"
-    return "".join([head, title, *parts, *later]).rstrip() + "\n"
+            parts[number] = f"{heading}\n\n" + f"{lines.strip()}\n{told}".strip()
+    return "\n\n".join(part.strip() for part in (head, title, *parts, *later)) + "\n"
 
 
 def check(figure: str, reason: str) -> sections.Section | None:
@@ -119,7 +119,7 @@ def main(figure: str, reason: str, output: Path | None) -> None:
 
     Of a notebook whose other figures have moved too, these stay as they were, and tables and numbers are the run's.
     """
-    figure, reason = figure.strip(), reason.strip()
+    figure, reason = figure.strip(), " ".join(reason.split())
     home = check(figure, reason)
     output = output or fresh(home)
     found = [(section, results.latest(output, section.stem)) for section in ([home] if home else sections.load())]
