@@ -33,7 +33,7 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection di
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test test-library test-torch test-newest chaos regress accept playground lint coverage lock clean
+.PHONY: help book bench test test-library test-torch test-newest chaos regress accept playground launch lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ accept: $(INSTALLED)  ## Take FIGURE=NAME, or all, of a new quick run or RESULTS
 
 playground: $(INSTALLED)  ## Draw the figure that stands in the playground's place on paper
 	$(BIN)/python book/playground.py
+
+launch: $(INSTALLED)  ## Write into the notebooks what Colab needs, for the repository that _config.yml names
+	$(BIN)/python book/launch.py
 
 lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff check
