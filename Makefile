@@ -1,7 +1,15 @@
-# `make book` and `make test` set everything up by themselves; `make help` lists the rest.
+# `make book` and `make test` set everything up by themselves; `make help` lists the rest. On Windows, run make in Git
+# Bash, which brings sh, rm and cp.
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+BIN = $(VENV)/Scripts
+else
 PYTHON ?= python3
-BIN := .venv/bin
-INSTALLED := .venv/installed
+BIN = $(VENV)/bin
+endif
+VENV := .venv
+INSTALLED = $(VENV)/installed
+PACKAGES := --require-hashes -r requirements.lock
 
 # What these tools would otherwise write to the home folder stays in the clone.
 CONFIG := $(CURDIR)/_build/config
@@ -16,22 +24,26 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 export RUSTUP_HOME := $(CONFIG)/rustup
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# The tests of leamvd._support, leamvd.optimizers and leamvd.networks, which `pip install leamvd` is for.
+LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts threads base baselines checkpoints \
+	directions evaluation lea_mvd minimize random_streams reading sampling selection contrastive_divergence dbn rbm)
+
 # The tests that run the kernels themselves; uncompiled, the others would take hours and cover nothing more.
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection directions sampling lea_mvd rbm \
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test chaos accept playground lint coverage lock clean
+.PHONY: help book bench test test-library test-torch test-newest chaos regress accept playground launch lint coverage lock clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(INSTALLED): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Python 3.11 or newer is needed, but $(PYTHON) is $$($(PYTHON) --version 2>&1);" \
 		"try: make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --require-hashes -r requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install $(PACKAGES)
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -48,17 +60,34 @@ test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outp
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
 	LEAMVD_RESULTS=$(CURDIR)/_build/nbval $(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
 
+test-library: $(INSTALLED)  ## Run the tests of the optimizers, the networks and what they stand on
+	$(BIN)/python -m pytest $(LIBRARY_TESTS)
+
+test-torch: $(INSTALLED)  ## Install PyTorch too, and run the tests of the backend that uses it
+	$(BIN)/python -m pip install -e ".[torch]"
+	$(BIN)/python -m pytest tests/test_torch_backend.py tests/test_backend_agreement.py
+
+test-newest:  ## Run all tests from nothing, with the newest versions of everything that pyproject.toml allows
+	rm -rf _build/newest
+	$(MAKE) test VENV=_build/newest PACKAGES="-e '.[dev]'"
+
 chaos: $(INSTALLED)  ## Kill the command, its jobs and kernels a hundred times at random; compare what is stored
 	$(BIN)/python tests/chaos.py 100
 
-accept: $(INSTALLED)  ## Take the outputs and figures of a new quick run as the right ones
-	rm -rf results/accept && $(BIN)/leamvd reproduce --profile quick --output results/accept
-	cp results/accept/*/*/*.ipynb notebooks && $(BIN)/ruff format -q notebooks
-	rm -rf tests/figures && mkdir tests/figures && cp results/accept/*/*/figures/* tests/figures
-	rm -f tests/figures/timing-*
+regress: $(INSTALLED)  ## Show on a page which figures moved in a new quick run, or in RESULTS=FOLDER
+	$(if $(RESULTS),,rm -rf results/regress)
+	$(if $(RESULTS),,$(BIN)/leamvd reproduce --profile quick --output results/regress)
+	@$(BIN)/python tests/regress.py "$(or $(RESULTS),results/regress)"
+
+# FIGURE, REASON and RESULTS reach it through the environment.
+accept: $(INSTALLED)  ## Take FIGURE=NAME, or all, of a new quick run or RESULTS as right: REASON="why it moved"
+	@$(BIN)/python tests/accept.py
 
 playground: $(INSTALLED)  ## Draw the figure that stands in the playground's place on paper
 	$(BIN)/python book/playground.py
+
+launch: $(INSTALLED)  ## Write into the notebooks what Colab needs, for the repository that _config.yml names
+	$(BIN)/python book/launch.py
 
 lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff check

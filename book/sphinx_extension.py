@@ -3,6 +3,15 @@
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.config import Config
+
+
+def _link_to_the_repository(_app: Sphinx, config: Config) -> None:
+    """Show the buttons that lead to the repository, or open a notebook of it elsewhere, where there is an address."""
+    options = config.html_theme_options
+    options["use_repository_button"] = bool(options["repository_url"])
+    if not options["repository_url"]:
+        options["launch_buttons"] = {}
 
 
 def _without_thebe(*event: Any) -> None:
@@ -20,6 +29,7 @@ def _without_aliases(*event: Any) -> bool | None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
+    app.connect("config-inited", _link_to_the_repository)
     app.connect("html-page-context", _without_thebe)
     app.connect("autodoc-skip-member", _without_aliases)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -106,6 +106,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a process that is killed there ends as one that fails")
 def test_sigkill_at_random_moments(tmp_path: Path) -> None:
     script, path, moments = tmp_path / "script.py", tmp_path / "run.npz", random.Random(8)
     script.write_text(SCRIPT, encoding="utf-8")
@@ -230,6 +231,7 @@ def test_a_search_that_ended_by_itself_or_by_the_callback_is_still_over(tmp_path
     assert run(checkpoint=tmp_path / "callback.npz").nit == 40
 
 
+@pytest.mark.skipif(time.get_clock_info("monotonic").resolution > 1e-6, reason="several generations fit in a tick")
 def test_time_is_that_of_one_call_and_each_makes_progress(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     for generation in range(1, 6):
@@ -287,7 +289,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_anything_runs(name: s
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises((OSError, ValueError), match="checkpoint"):
         run(killed_after(0), checkpoint=tmp_path / name)
-    with pytest.raises(ValueError, match=r"cannot be read as one .*directory"):
+    with pytest.raises(ValueError, match=r"cannot be read as one .*(directory|denied)"):
         run(killed_after(0), checkpoint=tmp_path)
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 from leamvd._support.compile import kernel
 
 PACKAGE = Path(__file__).parent.parent / "leamvd"
+BY_HOME = pytest.mark.skipif(sys.platform == "win32", reason="numba finds the user's folder there without HOME")
 COMPILING = "leamvd: compiling for this processor; this takes up to a minute, once"
 
 
@@ -90,7 +90,7 @@ def forbid(*folders: Path) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("place", ["NUMBA_CACHE_DIR", "package", "home"])
+@pytest.mark.parametrize("place", ["NUMBA_CACHE_DIR", "package", pytest.param("home", marks=BY_HOME)])
 def test_results_belong_to_the_sources_that_run(
     package: Path, environment: dict[str, str], tmp_path: Path, place: str
 ) -> None:
@@ -120,6 +120,7 @@ def test_compiled_code_is_used_again(package: Path, environment: dict[str, str])
     assert run(environment, program).stdout == "4\n1 0\n"
 
 
+@BY_HOME
 @pytest.mark.compiled
 def test_without_a_folder_to_write_to_kernels_are_compiled_with_one_warning(
     package: Path, environment: dict[str, str], tmp_path: Path
@@ -135,6 +136,7 @@ def test_without_a_folder_to_write_to_kernels_are_compiled_with_one_warning(
     assert run(environment).stderr == "", "what the warning says helps"
 
 
+@BY_HOME
 @pytest.mark.compiled
 def test_the_library_itself_is_imported_where_nothing_can_be_written(
     environment: dict[str, str], tmp_path: Path
@@ -161,6 +163,8 @@ def test_a_folder_that_can_no_longer_be_written_to_does_not_stop_a_kernel(
 
 def on_a_terminal(environment: dict[str, str]) -> str:
     """Return what a process writes to its standard error, a terminal."""
+    import pty
+
     ours, terminal = pty.openpty()
     command = [sys.executable, "-P", "-c", RUN]
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=terminal, check=True, timeout=120)
@@ -173,6 +177,7 @@ def on_a_terminal(environment: dict[str, str]) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a test cannot open a terminal there")
 @pytest.mark.compiled
 def test_the_first_compilation_says_so_on_a_terminal_and_nowhere_else(
     package: Path, environment: dict[str, str], tmp_path: Path

@@ -91,16 +91,6 @@ def test_supported_pythons() -> None:
     assert named == PYTHONS == tested["jobs"]["test"]["strategy"]["matrix"]["python"]
 
 
-def test_files_named_by_the_makefile_and_the_workflow_exist() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    kernels = re.search(r"^KERNEL_TESTS := \$\(patsubst %,tests/test_%\.py,([^)]+)\)", makefile, re.MULTILINE)
-    assert kernels
-    named = [f"tests/test_{name}.py" for name in kernels[1].replace("\\", " ").split()]
-    named += re.findall(r"tests/\w+\.py", (ROOT / ".github" / "workflows" / "ci.yml").read_text())
-    assert len(named) > 5
-    assert [name for name in named if not (ROOT / name).is_file()] == []
-
-
 def imported(folder: str) -> set[str]:
     """Return the packages that the modules of a folder import, inside functions too."""
     found = set()

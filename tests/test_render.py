@@ -219,13 +219,6 @@ def test_parameters_are_folded_and_cells_that_only_glue_are_left_out(pages: dict
         assert "glue()" not in page.text
 
 
-def test_launch_buttons_name_the_notebook(pages: dict[str, Page]) -> None:
-    for stem in STEMS:
-        launch = [link for link in pages[f"notebooks/{stem}"].links if "binder" in link or "colab" in link]
-        assert len(launch) == 2
-        assert all(link.endswith(f"notebooks/{stem}.ipynb") for link in launch)
-
-
 def test_search_index_covers_every_page(pages: dict[str, Page]) -> None:
     index = (pages["index"].path.parent / "searchindex.js").read_text(encoding="utf-8")
     assert index.startswith("Search.setIndex(")

@@ -63,8 +63,9 @@ def _read_section(path: Path) -> Section:
     about = notebook["metadata"].get("leamvd")
     if len(cells) != 1 or about is None:
         raise ValueError(f"{path.name} needs one cell tagged `parameters` and the metadata entry `leamvd`")
-    # papermill replaces the injected cell, so what an earlier run put there does not tell two notebooks apart
-    program = "\0".join(source for source, tags in code if "injected-parameters" not in tags)
+    # papermill replaces the injected cell, so what an earlier run put there does not tell two notebooks apart; and one
+    # that installs the library (book/launch.py) does nothing here
+    program = "\0".join(source for source, tags in code if not {"injected-parameters", "install"} & set(tags))
     return Section(
         path,
         about["section"],

@@ -40,9 +40,9 @@ def compare(a: Path, b: Path) -> Path:
     if folders[0] == folders[1]:
         raise NoRunError(f"RUN_A and RUN_B must be two runs, got {folders[0]} twice")
     settings, origins = zip(*map(_described, runs), strict=True)
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string(Path(__file__).with_name("side_by_side.html").read_text(encoding="utf-8"))
-    text = template.render(
+    templates = jinja2.FileSystemLoader(Path(__file__).parent)
+    environment = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    text = environment.get_template("side_by_side.html").render(
         section=sections[0],
         runs=dict(zip("AB", [f"{folder.parent.name}/{folder.name}" for folder in folders], strict=True)),
         differing={"Parameters": _differing(*settings), "Made with": _differing(*origins)},
@@ -70,10 +70,11 @@ def _described(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return name and both values of what differs, for reading."""
-    return [(name, _value(a.get(name)), _value(b.get(name))) for name in {**a, **b} if a.get(name) != b.get(name)]
+    return [(name, as_text(a.get(name)), as_text(b.get(name))) for name in {**a, **b} if a.get(name) != b.get(name)]
 
 
-def _value(value: Any) -> str:
+def as_text(value: Any) -> str:
+    """Return a value as tables show it."""
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return "–" if value is None else str(value)
@@ -126,30 +127,31 @@ def _png(figure: Any) -> str:
     file = io.BytesIO()
     figure.savefig(file, format="png")
     plt.close(figure)
-    return _data_uri(file.getvalue())
+    return data_uri(file.getvalue())
 
 
-def _data_uri(png: bytes) -> str:
+def data_uri(png: bytes) -> str:
+    """Return a picture as an address that holds it."""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 def _figures(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
     """Return name, alternative text and both images of every figure that one of the runs has."""
     found = [{path.stem: path for path in sorted(run.folder.glob("figures/*.png"))} for run in runs]
-    alternatives = _alternatives(runs[1]) | _alternatives(runs[0])
+    texts = alternatives(runs[1]) | alternatives(runs[0])
     return [
         {
             "name": name,
-            "alt": alternatives.get(name, name),
+            "alt": texts.get(name, name),
             "images": {
-                run: _data_uri(own[name].read_bytes()) for run, own in zip("AB", found, strict=True) if name in own
+                run: data_uri(own[name].read_bytes()) for run, own in zip("AB", found, strict=True) if name in own
             },
         }
         for name in {**found[0], **found[1]}
     ]
 
 
-def _alternatives(run: Run) -> dict[str, str]:
+def alternatives(run: Run) -> dict[str, str]:
     """Return the alternative texts of a run's figures, from its notebook."""
     texts = {}
     for path in run.folder.glob("*.ipynb"):

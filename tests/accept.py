@@ -1,0 +1,143 @@
+"""Take figures of a quick run, and the notebooks' outputs, as the right ones: `make accept`."""
+
+import difflib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import accepted
+import click
+
+from leamvd.book import results, runs, sections
+
+NOTEBOOKS = accepted.ROOT / "notebooks"
+CHANGELOG = accepted.ROOT / "CHANGELOG.md"
+FRESH = Path("results/accept")
+
+
+def read(notebook: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(notebook.read_text(encoding="utf-8"))
+    return content
+
+
+def program(notebook: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return what a notebook's cells hold and say of their figures, but for the cell that a run adds."""
+    cells = [cell for cell in notebook["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    return [("".join(cell["source"]), cell["metadata"].get("mystnb")) for cell in cells]
+
+
+def outputs(own: dict[str, Any], run: dict[str, Any], taken: set[str]) -> dict[str, Any]:
+    """Return a run's notebook, but with the clone's own outputs in cells of figures that are not taken.
+
+    Tables and numbers are the run's, so that what the tests compare is from one run; a figure that has moved and is not
+    taken stays as it was, in the notebook as in tests/figures.
+    """
+    before = accepted.shown(own)
+    for name, cell in accepted.shown(run).items():
+        if name not in taken:
+            cell["outputs"] = before[name]["outputs"]
+    return run
+
+
+def changelog(text: str, entry: str) -> str:
+    """Return a changelog with an entry at the end of what changes in the next version."""
+    head, unreleased, *later = re.split(r"^(?=## \[)", text, maxsplit=2, flags=re.MULTILINE)
+    if not unreleased.startswith("## [Unreleased]"):
+        raise click.ClickException("CHANGELOG.md must begin with a section [Unreleased], which the reason goes into")
+    title, *parts = re.split(r"^(?=### )", unreleased, flags=re.MULTILINE)
+    if not any(part.startswith("### Changed\n") for part in parts):
+        parts.append("### Changed\n")
+    told = textwrap.fill(
+        entry, 120, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    for number, part in enumerate(parts):
+        heading, _, lines = part.partition("\n")
+        if heading == "### Changed":
+            parts[number] = f"{heading}\n\n" + f"{lines.strip()}\n{told}".strip()
+    return "\n\n".join(part.strip() for part in (head, title, *parts, *later)) + "\n"
+
+
+def check(figure: str, reason: str) -> sections.Section | None:
+    """Return the section whose notebook shows the figure, None without one; refuse what is not known or not given."""
+    if not reason:
+        raise click.ClickException('a REASON is needed, for CHANGELOG.md: make accept REASON="why it moved"')
+    if not figure:
+        return None
+    every = {section.name: section for section in sections.load()}
+    home = {name: every[run["section"]] for name, run in accepted.runs().items() if run["section"] in every}
+    home |= {name: section for section in every.values() for name in accepted.shown(read(section.path))}
+    if figure not in home:
+        near = difflib.get_close_matches(figure, home)
+        others = f"near it are {', '.join(near)}" if near else f"there are {', '.join(sorted(home))}"
+        raise click.ClickException(f"no figure is named {figure!r}; {others}")
+    return home[figure]
+
+
+def fresh(section: sections.Section | None) -> Path:
+    """Run a section, or all of them, at the small scale and from nothing; return the folder of the results."""
+    shutil.rmtree(FRESH, ignore_errors=True)
+    command = [sys.executable, "-m", "leamvd.cli", "reproduce", *([section.name] if section else [])]
+    if section is None or "profile" in section.parameters:
+        command += ["--profile", "quick"]
+    if subprocess.run([*command, "--output", str(FRESH)], check=False).returncode:
+        raise click.ClickException("the run has failed, so nothing is accepted")
+    return FRESH
+
+
+def take(section: sections.Section, run: runs.Run, figure: str) -> None:
+    """Take the figure, or all of a section, and the outputs of its notebook."""
+    made, known = accepted.figures(run.folder), accepted.runs()
+    of_section = {name for name, about in known.items() if about["section"] == section.name} | made.keys()
+    taken = {figure} if figure else of_section
+    for name in taken:
+        for ending in (".json", ".png"):
+            (accepted.FIGURES / name).with_suffix(ending).unlink(missing_ok=True)
+            if name in made:
+                shutil.copy(made[name].with_suffix(ending), accepted.FIGURES)
+    accepted.write_runs(
+        {n: a for n, a in known.items() if n not in taken} | dict.fromkeys(made.keys() & taken, run.about)
+    )
+    content = outputs(read(section.path), read(run.folder / section.path.name), taken)
+    section.path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(section.path)], check=True)
+
+
+@click.command()
+@click.option("--figure", envvar="FIGURE", default="", help="One figure alone, by its name; default: all.")
+@click.option("--reason", envvar="REASON", default="", help="Why it has moved; goes into CHANGELOG.md under Changed.")
+@click.option(
+    "--results", "output", envvar="RESULTS", type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of results to take from; default: a new quick run.",
+)  # fmt: skip
+def main(figure: str, reason: str, output: Path | None) -> None:
+    """Take figures, and the outputs of their notebooks, as the right ones.
+
+    Of a notebook whose other figures have moved too, these stay as they were, and tables and numbers are the run's.
+    """
+    figure, reason = figure.strip(), " ".join(reason.split())
+    home = check(figure, reason)
+    output = output or fresh(home)
+    found = [(section, results.latest(output, section.stem)) for section in ([home] if home else sections.load())]
+    last = [(section, runs.read(folder)) for section, folder in found if folder]
+    if not last:
+        sought = home.stem if home else "a section"
+        raise click.ClickException(f"{output} holds no run of {sought}, so nothing is accepted")
+    for section, run in last:
+        if program(read(section.path)) != program(read(run.folder / section.path.name)):
+            raise click.ClickException(f"{section.stem} has been edited since its run in {output}: run it again")
+    names = ", ".join(run.about["section"] for _, run in last)
+    what = f"Figure `{figure}`" if figure else f"Figures and numbers of {names}"
+    told = changelog(CHANGELOG.read_text(encoding="utf-8"), f"{what}: {reason.removesuffix('.')}.")
+    for section, run in last:
+        take(section, run, figure)
+    CHANGELOG.write_text(told, encoding="utf-8")
+    click.echo(f"{what}: accepted from {output}")
+
+
+if __name__ == "__main__":
+    main()

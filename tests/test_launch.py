@@ -1,0 +1,150 @@
+"""Buttons that lead to the repository or open a notebook elsewhere: only with an address, and with what they need."""
+
+import ast
+import copy
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from packaging.requirements import Requirement
+from test_render import Page
+
+import leamvd
+from leamvd.book import render, sections
+
+ROOT = Path(leamvd.__file__).parent.parent
+sys.path.append(str(ROOT / "book"))
+import launch  # noqa: E402
+
+ADDRESS = "https://github.com/someone/fork-of-leamvd"
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+STEM = NOTEBOOKS[0].stem
+
+
+def read(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def source(notebook: dict[str, Any]) -> str:
+    return "".join(notebook["cells"][0]["source"])
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebooks_are_prepared_for_the_address_of_the_repository(path: Path) -> None:
+    assert read(path) == launch.prepared(read(path), launch.address()), "make launch"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_with_an_address_a_notebook_installs_the_library_in_its_first_cell(path: Path, tmp_path: Path) -> None:
+    before = read(path)
+    prepared = launch.prepared(copy.deepcopy(before), ADDRESS)
+    nbformat.validate(nbformat.from_dict(prepared))
+    assert prepared["cells"][0]["metadata"]["tags"] == ["install", "remove-cell"]
+    assert f"leamvd[book] @ git+{ADDRESS}'" in source(prepared)
+    counts = [cell["execution_count"] for cell in prepared["cells"] if cell["cell_type"] == "code"]
+    assert counts == [*range(1, len(counts) + 1)]
+    assert launch.prepared(copy.deepcopy(prepared), ADDRESS) == prepared
+    assert source(launch.prepared(copy.deepcopy(prepared), ADDRESS + "2")).count("2'") == 1
+    assert launch.prepared(copy.deepcopy(prepared), "") == launch.prepared(before, "")
+    (tmp_path / path.name).write_text(json.dumps(prepared))
+    assert sections.load(tmp_path)[0].fingerprint == sections.load(path.parent)[NOTEBOOKS.index(path)].fingerprint
+
+
+def test_the_first_cell_installs_only_where_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = source(launch.prepared({"cells": []}, ADDRESS))
+    ran: list[tuple[str, str]] = []
+
+    class Shell:
+        def run_line_magic(self, name: str, line: str) -> None:
+            ran.append((name, line))
+
+    ast.parse(program)
+    exec(program, {"get_ipython": Shell})
+    assert ran == []
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    exec(program, {"get_ipython": Shell})
+    ((name, line),) = ran
+    requirement = Requirement(re.fullmatch(r"install --quiet '(.+)'", line)[1])  # type: ignore[index]
+    assert (name, requirement.name, requirement.extras, requirement.url) == (
+        "pip",
+        "leamvd",
+        {"book"},
+        f"git+{ADDRESS}",
+    )
+
+
+def test_binder_finds_an_environment_and_installs_the_library_into_it() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    names = {re.split(r"[<>=]", entry)[0] for entry in environment["dependencies"] if isinstance(entry, str)}
+    assert {
+        "python",
+        "pip",
+        "ipykernel",
+        "jupyter-book",
+    } <= names  # all are compared in test_packaging.py
+    script = ROOT / "postBuild"
+    assert os.access(script, os.X_OK)
+    assert script.read_text(encoding="utf-8").splitlines()[-1] == "exec pip install --no-deps -e ."
+    subprocess.run(["sh", "-n", str(script)], check=True)
+
+
+def clone(folder: Path, address: str) -> Path:
+    """Make a clone of two pages, one of them a notebook, whose repository has this address."""
+    (folder / "book").mkdir(parents=True)
+    (folder / "notebooks").mkdir()
+    for name in ("book/sphinx_extension.py", "book/references.bib"):
+        shutil.copy(ROOT / name, folder / name)
+    shutil.copytree(ROOT / "book" / "static", folder / "book" / "static")
+    config, count = re.subn(
+        r"(?m)^repository:\n  url: .*", f'repository:\n  url: "{address}"', (ROOT / "_config.yml").read_text("utf-8")
+    )
+    assert count == 1
+    (folder / "_config.yml").write_text(config, encoding="utf-8")
+    toc = {"format": "jb-book", "root": "book/index", "chapters": [{"file": f"notebooks/{STEM}"}]}
+    (folder / "_toc.yml").write_text(yaml.safe_dump(toc))
+    (folder / "book" / "index.md").write_text("# A page\n\nWords.\n")
+    shown = new_code_cell("1 + 1", outputs=[new_output("execute_result", data={"text/plain": "2"}, execution_count=1)])
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = new_notebook(cells=[new_markdown_cell("# A section"), shown], metadata={"kernelspec": kernel})
+    (folder / "notebooks" / f"{STEM}.ipynb").write_text(json.dumps(launch.prepared(notebook, address)))
+    return folder
+
+
+@pytest.mark.parametrize("address", ["", ADDRESS])
+def test_buttons_are_there_where_there_is_an_address(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = clone(tmp_path / "clone", address)
+    monkeypatch.setattr(leamvd, "__file__", str(folder / "leamvd" / "__init__.py"))
+    index = render.render(None, tmp_path / "out")
+    pages = {name: Page(index.parent / f"{name}.html") for name in ("book/index", f"notebooks/{STEM}")}
+    away = {
+        name: sorted({link for link in page.links if re.search("binder|colab|github.com/someone|edit", link)})
+        for name, page in pages.items()
+    }
+    launched = [
+        f"https://colab.research.google.com/github/someone/fork-of-leamvd/blob/main/notebooks/{STEM}.ipynb",
+        ADDRESS,
+        f"https://mybinder.org/v2/gh/someone/fork-of-leamvd/main?urlpath=lab/tree/notebooks/{STEM}.ipynb",
+    ]
+    assert away == {"book/index": launched[1:2], f"notebooks/{STEM}": launched} if address else not any(away.values())
+    assert "pip" not in pages[f"notebooks/{STEM}"].text, "the page hides the cell that installs"
+    assert pages[f"notebooks/{STEM}"].text.count("1 + 1") == 1
+
+
+def test_no_other_file_names_the_repository() -> None:
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    texts = {name: (ROOT / name).read_bytes() for name in names if (ROOT / name).is_file()}
+    own = re.compile(rb"https?://(?:github|gitlab)\.com/[\w.-]+/leamvd")
+    found = {name for name, text in texts.items() if own.search(text)}
+    assert found <= {"_config.yml", *(f"notebooks/{path.name}" for path in NOTEBOOKS)}
