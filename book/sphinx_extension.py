@@ -16,11 +16,11 @@ VERDICTS = {
     "reproduced": ("✓", "success"),
     "partly": ("~", "warning"),
     "not reproduced": ("✗", "danger"),
-    "not testable": ("?", "muted"),
-    "not yet run": ("…", "muted"),
-    "not measured": ("–", "muted"),
+    "not testable": ("?", "neutral"),
+    "not yet run": ("…", "neutral"),
+    "not measured": ("–", "neutral"),
 }
-"""Sign and color of every verdict; sphinx-design has a class for each color."""
+"""Sign and color of every verdict; sphinx-design has classes for the colors, and book.css for neutral."""
 
 _VERDICT = re.compile(r"c\d+-(as-printed|conclusion)")
 
