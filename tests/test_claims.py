@@ -162,6 +162,7 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     parts = [
         part("C1", "both", "time, float32", 1.01, (0.95, 1.05), True, "slope"),
         part("C1", "both", "memory, float32", 0.96, (0.95, 1.05), True, "slope"),
+        part("C2", "both", "memory, float64", np.nan, (1.8, 2.2), pd.NA, "slope", runs=1),
         part("C4", "as printed", "RBM 2, lea-mvd / cd", 1.25, (-inf, 1), False),
         part("C4", "as printed", "RBM 3, lea-mvd / cd", 0.5, (-inf, 1), True),
         part("C4", "conclusion", "RBM 2, lea-mvd / cd", 0.75, (-inf, 1), True),
@@ -178,6 +179,7 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     found = claims.quoted(rows)
     assert found["c1-as-printed-furthest"] == found["c1-conclusion-furthest"] == "0.96, memory, float32"
     assert found["c1-conclusion-met"] == "2 of 2"
+    assert found["c2-as-printed-furthest"] == "–, memory, float64"
     assert found["c4-as-printed-furthest"] == "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"
     assert found["c4-as-printed-met"] == "1 of 2"
     assert found["c4-conclusion-furthest"] == "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"

@@ -287,7 +287,7 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
             own = rows[(rows["claim"] == claim.claim) & rows["view"].isin([view, "both"])]
             name, run = _key(claim.claim, view), len(own) and own["runs"].all()
             found[f"{name}-met"] = f"{own['met'].sum()} of {len(own)}" if run else "–"
-            found[f"{name}-furthest"] = _shown(own.loc[_missed(own).idxmax()]) if run else "–"
+            found[f"{name}-furthest"] = _shown(own.iloc[int(_missed(own).fillna(np.inf).argmax())]) if run else "–"
     for row in beside_cd(rows).to_dict("records"):
         name = _key(row["view"], row["study"], row["part"].removesuffix(", lea-mvd / cd"))
         found |= {name: six_digits(row["effect"])}
@@ -304,7 +304,7 @@ def _missed(rows: pd.DataFrame) -> pd.Series:
     effect, lower, upper, ratio = rows["effect"], rows["lower"], rows["upper"], rows["unit"] == "ratio"
     above = (effect / upper).where(ratio, 1 + (effect - upper) / 100)
     under = (lower / effect).where(ratio, 1 + (lower - effect) / 100)
-    return np.maximum(above, under)
+    return above.where(above > under, under)
 
 
 def _shown(row: pd.Series) -> str:
