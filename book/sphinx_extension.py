@@ -1,9 +1,124 @@
-"""Sphinx extension: what neither the theme nor autodoc has a setting for."""
+"""Sphinx extension: what neither the theme nor autodoc has a setting for, and how verdicts look."""
 
+import re
+from html import escape
+from textwrap import shorten
 from typing import Any
 
+from docutils import nodes
+from myst_nb.ext.glue.utils import PendingGlueReference
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.errors import ExtensionError
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
+
+VERDICTS = {
+    "reproduced": ("✓", "success"),
+    "partly": ("~", "warning"),
+    "not reproduced": ("✗", "danger"),
+    "not testable": ("?", "neutral"),
+    "not yet run": ("…", "neutral"),
+    "not measured": ("–", "neutral"),
+}
+"""Sign and color of every verdict; sphinx-design has classes for the colors, and book.css for neutral."""
+
+_VERDICT = re.compile(r"c\d+-(as-printed|conclusion)")
+
+
+# ---- verdicts
+
+
+def badge(word: str) -> nodes.inline:
+    """Return a verdict with its sign, in its color."""
+    if word not in VERDICTS:
+        raise ExtensionError(f"a verdict must be one of {', '.join(VERDICTS)}, got {word!r}")
+    sign, color = VERDICTS[word]
+    text = f"{sign} {word}"
+    return nodes.inline(text, text, classes=["verdict", "sd-badge", f"sd-bg-{color}", f"sd-bg-text-{color}"])
+
+
+class _Verdict(nodes.inline):
+    """Holds a verdict that is pasted from another page, until it is there."""
+
+
+class MarkVerdicts(SphinxPostTransform):
+    """Find the verdicts among what is pasted: by their keys, before myst-nb puts the words in their place."""
+
+    default_priority = 4
+
+    def run(self, **_: Any) -> None:
+        """Wrap each of them."""
+        for pasted in list(self.document.findall(PendingGlueReference)):
+            if _VERDICT.fullmatch(pasted.key):
+                wrapper = _Verdict()
+                pasted.replace_self(wrapper)
+                wrapper += pasted
+
+
+class ShowVerdicts(SphinxPostTransform):
+    """Give each verdict that has been pasted its sign and its color."""
+
+    default_priority = 6
+
+    def run(self, **_: Any) -> None:
+        """Put badges in their place."""
+        for verdict in list(self.document.findall(_Verdict)):
+            verdict.replace_self(badge(verdict.astext()))
+
+
+# ---- pictures of other pages
+
+
+class _Picture(nodes.General, nodes.Element):
+    """Where the picture of a figure on another page is to be."""
+
+
+class PictureOf(SphinxDirective):
+    """``{picture-of} fig-NAME``: the picture of a figure on another page, without its caption."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return a place for it: the other page may not have been read."""
+        return [_Picture(label=self.arguments[0])]
+
+
+class ShowPictures(SphinxPostTransform):
+    """Copy pictures from the pages that have them."""
+
+    default_priority = 6
+
+    def run(self, **_: Any) -> None:
+        """Put them in their places."""
+        for place in list(self.document.findall(_Picture)):
+            if place["label"] not in self.env.domains["std"].labels:
+                raise ExtensionError(f"picture-of must name a figure with a caption, got {place['label']!r}")
+            page, target, _caption = self.env.domains["std"].labels[place["label"]]
+            figure = next(f for f in self.env.get_doctree(page).findall(nodes.figure) if target in f["ids"])
+            place.replace_self(next(figure.findall(nodes.image)).deepcopy())
+
+
+# ---- what a page's head says
+
+
+def _described(*event: Any) -> None:
+    """Describe a page by its first paragraph; with an address of the book, also by its first picture."""
+    app, page, _template, context, doctree = event
+    if doctree is None:  # the search, say
+        return
+    paragraph = next(doctree.findall(nodes.paragraph), nodes.paragraph())
+    description = shorten(paragraph.astext(), 200, placeholder=" …")
+    told = {"og:title": doctree.next_node(nodes.title).astext(), "og:type": "article", "og:description": description}
+    if address := app.config.html_baseurl.rstrip("/"):
+        told["og:url"] = f"{address}/{app.builder.get_target_uri(page)}"
+        for image in doctree.findall(nodes.image):
+            told["og:image"] = f"{address}/{app.builder.imagedir}/{app.builder.images[image['uri']]}"
+            told["og:image:alt"] = image["alt"]
+            break
+    tags = [f'<meta name="description" content="{escape(description)}" />']
+    tags += [f'<meta property="{name}" content="{escape(text)}" />' for name, text in told.items()]
+    context["metatags"] += "\n".join(tags)
 
 
 def _link_to_the_repository(_app: Sphinx, config: Config) -> None:
@@ -30,6 +145,10 @@ def _without_aliases(*event: Any) -> bool | None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
+    app.add_directive("picture-of", PictureOf)
+    for transform in (MarkVerdicts, ShowVerdicts, ShowPictures):
+        app.add_post_transform(transform)
+    app.connect("html-page-context", _described)
     app.connect("html-page-context", _without_thebe)
     app.connect("autodoc-skip-member", _without_aliases)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

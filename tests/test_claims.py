@@ -149,6 +149,58 @@ def test_contrastive_divergence_that_still_falls_has_not_converged(whole):
     assert list(rows.loc["C10", "met"]) == [True, False, True]
 
 
+# ---- what prose and cards quote
+
+
+def part(claim, view, name, effect, bounds, met, unit="ratio", runs=12, study="mnist_7x7"):
+    ends = (np.nan, np.nan) if unit == "slope" else (effect - 0.25, effect + 0.25)
+    return (claim, study, view, name, effect, *ends, *bounds, unit, runs, "a test", 0.5, met)
+
+
+def test_the_part_furthest_from_its_claim_is_quoted():
+    inf = np.inf
+    parts = [
+        part("C1", "both", "time, float32", 1.01, (0.95, 1.05), True, "slope"),
+        part("C1", "both", "memory, float32", 0.96, (0.95, 1.05), True, "slope"),
+        part("C2", "both", "memory, float64", np.nan, (1.8, 2.2), pd.NA, "slope", runs=1),
+        part("C4", "as printed", "RBM 2, lea-mvd / cd", 1.25, (-inf, 1), False),
+        part("C4", "as printed", "RBM 3, lea-mvd / cd", 0.5, (-inf, 1), True),
+        part("C4", "conclusion", "RBM 2, lea-mvd / cd", 0.75, (-inf, 1), True),
+        part("C5", "as printed", "RBM 2, lea-mvd / cd", 1.25, (-inf, 1), False),
+        part("C8", "as printed", "RBM 3, lea-mvd / 900", 0.25, (0.5, 2), False),  # by a factor of 2
+        part("C8", "as printed", "RBM 3, cd", -50, (-10, 10), False, "%"),  # by 40 % of 1
+        part("C9", "as printed", "RBM 1, cd", 0.8, (1, inf), False),
+        part("C9", "as printed", "RBM 2, cd", 3.0, (1, inf), True),
+        part("C10", "both", "RBM 1, cd", -1.5, (-1, 1), pd.NA, "%"),
+        part("C15", "both", "mnist-7x7, lea-mvd / cd", 0.9, (-inf, 1), True, study="classification"),
+        part("C15", "both", "mnist-28x28, lea-mvd / cd", np.nan, (-inf, 1), False, runs=0, study="classification"),
+    ]
+    rows = pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"})
+    found = claims.quoted(rows)
+    assert found["c1-as-printed-furthest"] == found["c1-conclusion-furthest"] == "0.96, memory, float32"
+    assert found["c1-conclusion-met"] == "2 of 2"
+    assert found["c2-as-printed-furthest"] == "–, memory, float64"
+    assert found["c4-as-printed-furthest"] == "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"
+    assert found["c4-as-printed-met"] == "1 of 2"
+    assert found["c4-conclusion-furthest"] == "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"
+    assert found["c8-as-printed-furthest"] == "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"
+    assert found["c9-as-printed-furthest"] == "0.8 (0.55 to 1.05), RBM 1, cd"
+    assert found["c10-as-printed-furthest"] == "-1.5 % (-1.75 to -1.25), RBM 1, cd"
+    assert found["c10-as-printed-met"] == "0 of 1"
+    assert {found[f"c{n}-as-printed-{what}"] for n in (6, 15) for what in ("met", "furthest")} == {"–"}
+    ends = {"": 0.0, "-low": -0.25, "-high": 0.25}
+    ratios = {"as-printed-mnist_7x7-rbm-2": 1.25, "as-printed-mnist_7x7-rbm-3": 0.5, "conclusion-mnist_7x7-rbm-2": 0.75}
+    assert {name: value for name, value in found.items() if "mnist_7x7" in name} == {
+        f"{name}{end}": ratio + off for name, ratio in ratios.items() for end, off in ends.items()
+    }
+    assert claims.beside_cd(rows)["claim"].tolist() == ["C4", "C4", "C4", "C15", "C15"]
+
+
+def test_everything_is_quoted_where_everything_is_recorded(whole):
+    found = claims.quoted(claims.evidence(whole))
+    assert {name.partition("-")[0] for name, value in found.items() if value == "–"} == {"c13", "c14"}
+
+
 # ---- studies of their own
 
 

@@ -1,4 +1,4 @@
-"""The figure of verdicts draws what the evidence says."""
+"""The figures of verdicts draw what the evidence says."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -69,3 +69,47 @@ def test_intervals_and_bounds_are_drawn(panels):
     left, right = axes[2].get_xlim()
     assert 0.9 < left < 0.95
     assert 1.05 < right < 1.1
+
+
+BESIDE = pd.DataFrame(
+    {
+        "study": ["mnist_7x7", "mnist_7x7", "mnist_28x28", "classification"],
+        "view": ["as printed", "conclusion", "conclusion", "both"],
+        "part": [*["RBM 2, lea-mvd / cd"] * 3, "mnist-28x28, lea-mvd / cd"],
+        "effect": [1.3, 1.5, 0.25, 0.9],
+        "low": [1.2, 1.4, 0.2, 0.8],
+        "high": [1.4, 1.6, 0.3, 1.1],
+    }
+)
+
+
+def test_each_comparison_with_contrastive_divergence_has_a_line():
+    figure = draw.beside_cd(BESIDE)
+    (ax,) = figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "7×7 pixels, RBM 2", "28×28 pixels, RBM 2", "classifier, 28×28 pixels"
+    ]  # fmt: skip
+    ticks = ax.get_yticks()
+    found = {}
+    for container in ax.containers:
+        points, _, (bars,) = container
+        for x, y, bar in zip(*points.get_data(), bars.get_segments(), strict=True):
+            found[x] = (points.get_fillstyle(), int(np.argmin(np.abs(ticks - y))), bar[:, 0].tolist())
+    looks = {view: filling for view, (_, filling, _) in draw.VIEWS.items()}
+    assert len(set(looks.values())) == 3
+    lines = [0, 0, 1, 2]
+    for line, row in zip(lines, BESIDE.to_dict("records"), strict=True):
+        filling, at, ends = found[row["effect"]]
+        assert (filling, at, ends) == (looks[row["view"]], line, pytest.approx([row["low"], row["high"]]))
+    plt.close(figure)
+
+
+def test_the_line_of_equal_errors_is_in_the_middle():
+    figure = draw.beside_cd(BESIDE)
+    (ax,) = figure.axes
+    left, right = ax.get_xlim()
+    assert left < 0.2 < 1.6 < right
+    assert left * right == pytest.approx(1)
+    better = {text.get_text().split()[0]: text.get_position()[0] for text in ax.texts}
+    assert better["LEA-MVD"] < 1 < better["contrastive"], "a smaller ratio is a smaller error of LEA-MVD"
+    plt.close(figure)

@@ -9,13 +9,13 @@ is, and not testable where a part has too few runs.
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from leamvd.paper import pretraining, records, rules
-from leamvd.paper.comparison import holm
+from leamvd.paper.comparison import holm, number, six_digits
 from leamvd.paper.rules import REGISTERED, VIEWS, Margins, Part
 from leamvd.paper.significance import Test
 
@@ -30,6 +30,8 @@ RECORDED = {
 
 LOOKED_AT = (0, 1)
 """Seeds that had been looked at before the rules were written; every answer is also given without them."""
+
+Answer = Literal["reproduced", "partly", "not reproduced", "not testable", "not yet run", "not measured"]
 
 TESTS = 47
 """Different tests of all claims together, whether or not they have been run: Holm's family."""
@@ -263,6 +265,54 @@ def close(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[holds[0] | holds[1]]
 
 
+def beside_cd(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the tests, from `evidence`, that compare LEA-MVD with contrastive divergence; one of two claims once."""
+    return rows[rows["part"].str.endswith(", lea-mvd / cd")].drop_duplicates(_SAME)
+
+
+def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
+    """Return what prose and cards may quote of `evidence`.
+
+    Returns
+    -------
+    dict of str to float or str
+        For every claim and view "c4-as-printed-met", how many of its parts are met, and "c4-as-printed-furthest", the
+        part whose effect is furthest from where the claim has it: the effect, its 95 % interval and the part; dashes
+        where nothing has been run. Of `beside_cd`, "as-printed-mnist_7x7-rbm-2" and so on, and the ends of the
+        interval, "as-printed-mnist_7x7-rbm-2-low" and "-high".
+    """
+    found: dict[str, float | str] = {}
+    for claim in CLAIMS:
+        for view in VIEWS:
+            own = rows[(rows["claim"] == claim.claim) & rows["view"].isin([view, "both"])]
+            name, run = _key(claim.claim, view), len(own) and own["runs"].all()
+            found[f"{name}-met"] = f"{own['met'].sum()} of {len(own)}" if run else "–"
+            found[f"{name}-furthest"] = _shown(own.iloc[int(_missed(own).fillna(np.inf).argmax())]) if run else "–"
+    for row in beside_cd(rows).to_dict("records"):
+        name = _key(row["view"], row["study"], row["part"].removesuffix(", lea-mvd / cd"))
+        found |= {name: six_digits(row["effect"])}
+        found |= {f"{name}-{end}": six_digits(row[end]) for end in ("low", "high")}
+    return found
+
+
+def _key(*names: str) -> str:
+    return "-".join(names).lower().replace(" ", "-")
+
+
+def _missed(rows: pd.DataFrame) -> pd.Series:
+    """Return by which factor effects lie beyond their bounds, or by which part of 1 where they are no ratios."""
+    effect, lower, upper, ratio = rows["effect"], rows["lower"], rows["upper"], rows["unit"] == "ratio"
+    above = (effect / upper).where(ratio, 1 + (effect - upper) / 100)
+    under = (lower / effect).where(ratio, 1 + (lower - effect) / 100)
+    return above.where(above > under, under)
+
+
+def _shown(row: pd.Series) -> str:
+    unit = " %" if row["unit"] == "%" else ""
+    ends = f" ({number(row['low'])} to {number(row['high'])})" if np.isfinite(row["low"]) else ""
+    return f"{number(row['effect'])}{unit}{ends}, {row['part']}"
+
+
 def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
     """Return the answers that would be others by one of `OTHERS` in the place of a margin.
 
@@ -280,7 +330,7 @@ def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTE
     return pd.DataFrame(rows, columns=["claim", "view", "answer", "margin", "value", "other answer"])
 
 
-def _answer(claim: Claim, rows: pd.DataFrame) -> str:
+def _answer(claim: Claim, rows: pd.DataFrame) -> Answer:
     if not claim.studies:
         return "not measured"
     if rows.empty or not rows["runs"].all():

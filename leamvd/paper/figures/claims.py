@@ -1,4 +1,4 @@
-"""The figure of the section on verdicts: the effect of every part of every claim, and the bounds that it is to meet."""
+"""The figures of the section on verdicts: LEA-MVD beside contrastive divergence, and every part of every claim."""
 
 from typing import Any
 
@@ -8,13 +8,58 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.figures.style import new, plain
+from leamvd.paper.figures.style import COLORS, logarithmic, new, plain
 
 LOOKS = {"met": ("C2", "o"), "not met": ("C3", "X"), "too few runs to tell": ("C7", "s")}
 """Color and marker of a part, by what it shows."""
 
+VIEWS = {
+    "as printed": ("each method on its own inputs, as in the paper", "none", 0.15),
+    "conclusion": ("both methods on the same inputs", "full", -0.15),
+    "both": ("the stacks, fine-tuned as classifiers", "bottom", 0.0),
+}
+"""Of each view, what it compares, and how its markers are filled and raised."""
+
+STUDIES = {"mnist_7x7": "7×7 pixels", "mnist_28x28": "28×28 pixels", "classification": "classifier"}
+"""Names of studies that compare LEA-MVD with contrastive divergence."""
+
 LEAST: dict[str, tuple[float, ...]] = {"ratio": (0.5, 2.0), "%": (-1.0, 1.0), "slope": ()}
 """Ends that every axis of a unit reaches at least."""
+
+
+def beside_cd(rows: pd.DataFrame) -> Figure:
+    """Plot the error of LEA-MVD over that of contrastive divergence, with intervals: a line for each comparison.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Of `leamvd.paper.claims.beside_cd`, at least one row.
+    """
+    parts = rows["part"].str.removesuffix(", lea-mvd / cd")
+    names = rows["study"].map(STUDIES) + ", " + parts.str.replace(r"mnist-(\d+)x\d+", r"\1×\1 pixels", regex=True)
+    height = {name: -y for y, name in enumerate(names.unique())}
+    figure, axes = new(width=5.2, height=0.42 * len(height) + 1.95)
+    ax = axes[0, 0]
+    for view, shown in rows.assign(y=names.map(height)).groupby("view", sort=False):
+        label, filling, raised = VIEWS[str(view)]
+        ends = [shown["effect"] - shown["low"], shown["high"] - shown["effect"]]
+        look: dict[str, Any] = {"fmt": "o", "fillstyle": filling, "color": "black", "label": label}
+        ax.errorbar(shown["effect"], shown["y"] + raised, xerr=ends, **look)
+    reach = max(2.0, 1.1 * rows["high"].max(), 1.1 / rows["low"].min())
+    sides = {"lea-mvd": (1 / reach, "LEA-MVD\nbetter"), "cd": (reach, "contrastive\ndivergence better")}
+    for method, (end, words) in sides.items():
+        ax.axvspan(1, end, color=COLORS[method], alpha=0.15, linewidth=0)
+        ax.text(np.sqrt(end), 0.45, words, ha="center", va="bottom", weight="bold")
+    ax.axvline(1, color="black", linewidth=1)
+    ax.set_xscale("log")
+    logarithmic(ax.xaxis)
+    ax.set_xlim(1 / reach, reach)
+    ax.set_ylim(0.45 - len(height), 1.2)
+    ax.set_yticks(list(height.values()), [plain(name) for name in height])
+    ax.grid(axis="y", visible=False)
+    ax.set_xlabel("error of LEA-MVD / error of contrastive divergence", loc="right")
+    figure.legend(loc="outside lower center", frameon=False)
+    return figure
 
 
 def effects(rows: pd.DataFrame) -> Figure:

@@ -1,0 +1,165 @@
+"""The first page: its cards, the look of verdicts, its example, and what the heads of pages say."""
+
+import base64
+import importlib.util
+import io
+import re
+import shutil
+from pathlib import Path
+from typing import Any, get_args
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
+from sphinx.errors import ExtensionError
+
+import leamvd
+from leamvd.book import render
+from leamvd.paper import claims
+
+ROOT = Path(__file__).parent.parent
+INDEX = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+NOTEBOOK = "../notebooks/one.ipynb"
+
+spec = importlib.util.spec_from_file_location("sphinx_extension", ROOT / "book" / "sphinx_extension.py")
+assert spec
+assert spec.loader
+extension = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(extension)
+
+
+def notebook(words: dict[str, str]) -> nbformat.NotebookNode:
+    """Return a notebook with a named figure that glues words by their keys."""
+    png = io.BytesIO()
+    Image.new("RGB", (8, 6)).save(png, "PNG")
+    picture = new_output("display_data", data={"image/png": base64.b64encode(png.getvalue()).decode()})
+    shown = {"figure": {"caption": "A square.", "name": "fig-square"}, "image": {"alt": 'Black, "8 x 6".'}}
+    mime = "application/papermill.record/"
+    pasted = [
+        new_output(
+            "display_data",
+            data={f"{mime}text/plain": repr(word)},
+            metadata={"scrapbook": {"name": key, "mime_prefix": mime}},
+        )
+        for key, word in words.items()
+    ]
+    cells = [
+        new_markdown_cell("# A section\n\nThe section's first words."),
+        new_code_cell("draw()", execution_count=1, outputs=[picture], metadata={"mystnb": shown}),
+        new_code_cell("glue()", execution_count=2, outputs=pasted, metadata={"tags": ["remove-cell"]}),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def book(folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address: str = "") -> dict[str, str]:
+    """Render a clone of two pages, of which the first pastes every word and the picture; return both by name."""
+    clone = folder / "clone"
+    (clone / "book").mkdir(parents=True)
+    (clone / "notebooks").mkdir()
+    for name in ("book/sphinx_extension.py", "book/references.bib"):
+        shutil.copy(ROOT / name, clone / name)
+    shutil.copytree(ROOT / "book" / "static", clone / "book" / "static")
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    (clone / "_config.yml").write_text(re.sub("baseurl: .*", f'baseurl: "{address}"', config), encoding="utf-8")
+    (clone / "_toc.yml").write_text("{format: jb-book, root: book/index, chapters: [{file: notebooks/one}]}")
+    nbformat.write(notebook(words), clone / "notebooks" / "one.ipynb")
+    lines = [f"- {{glue:text}}`{NOTEBOOK}::{key}:s`" for key in words]
+    page = ["# The *first* page", "It answers <at once>.", ":::{picture-of} fig-square\n:::", *lines]
+    (clone / "book" / "index.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+    with patch.context() as inside:
+        inside.setattr(leamvd, "__file__", str(clone / "leamvd" / "__init__.py"))
+        built = render.render(None, folder / "book").parent
+    pages = {"index": "book/index", "one": "notebooks/one"}
+    return {name: (built / f"{path}.html").read_text(encoding="utf-8") for name, path in pages.items()}
+
+
+VIEWED = {f"c{n}-{view}": word for n, word in enumerate(extension.VERDICTS) for view in ("as-printed", "conclusion")}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    with pytest.MonkeyPatch.context() as patch:
+        return book(tmp_path_factory.mktemp("first"), patch, VIEWED | {"c1-as-printed-met": "partly"})
+
+
+# ---- verdicts
+
+
+def test_every_answer_has_a_sign_and_a_color() -> None:
+    assert set(extension.VERDICTS) == set(get_args(claims.Answer))
+    signs = [sign for sign, _ in extension.VERDICTS.values()]
+    assert len(set(signs)) == len(signs)
+    colors = {word: color for word, (_, color) in extension.VERDICTS.items()}
+    settled = [colors.pop(word) for word in ("reproduced", "partly", "not reproduced")]
+    assert settled == ["success", "warning", "danger"]
+    assert set(colors.values()) == {"neutral"}
+
+
+def test_a_pasted_verdict_takes_the_look_of_its_word(pages: dict[str, str]) -> None:
+    badges = re.findall(r'<span class="verdict ([^"]+)">([^<]+)</span>', pages["index"])
+    looks = {word: (f"sd-badge sd-bg-{c} sd-bg-text-{c}", f"{s} {word}") for word, (s, c) in extension.VERDICTS.items()}
+    assert badges == [looks[word] for word in VIEWED.values()]
+    assert '<span class="pasted-text">partly</span>' in pages["index"]  # another key than that of a verdict
+
+
+@pytest.mark.parametrize("word", ["Partly", "confirmed", ""])
+def test_an_unknown_verdict_is_an_error(word: str) -> None:
+    with pytest.raises(ExtensionError, match=f"reproduced, partly, .* got '{word}'"):
+        extension.badge(word)
+
+
+def test_a_book_with_an_unknown_verdict_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match=r"got.*'confirmed'"):
+        book(tmp_path, monkeypatch, {"c1-conclusion": "confirmed"})
+
+
+# ---- pictures, heads
+
+
+def test_a_picture_of_another_page_brings_its_text(pages: dict[str, str]) -> None:
+    images = [re.findall(r'<img alt="Black, &quot;8 x 6&quot;\." [^>]*src="([^"]+)"', page) for page in pages.values()]
+    assert images[0] == images[1]
+    assert len(images[0]) == 1
+
+
+def test_a_page_is_described_without_an_address(pages: dict[str, str]) -> None:
+    assert '<meta name="description" content="It answers &lt;at once&gt;." />' in pages["index"]
+    assert '<meta property="og:title" content="The first page" />' in pages["index"]
+    assert '<meta name="description" content="The section’s first words." />' in pages["one"]
+    assert not re.search(r"og:(url|image)|rel=.canonical", "".join(pages.values()))
+    assert '<link rel="icon" href="../_static/favicon.svg"' in pages["index"]
+
+
+def test_an_address_brings_urls_and_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = book(tmp_path, monkeypatch, {}, "https://book.example/lea/")
+    for name, path in {"index": "book/index", "one": "notebooks/one"}.items():
+        told = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]+)" />', found[name]))
+        assert told["og:url"] == f"https://book.example/lea/{path}.html"
+        assert told["og:image:alt"] == "Black, &quot;8 x 6&quot;."
+        image = told["og:image"].removeprefix("https://book.example/lea/")
+        assert (tmp_path / "book" / image).is_file()
+
+
+# ---- the page itself
+
+
+def test_every_claim_has_a_card_about_itself() -> None:
+    cards = re.findall(r"^::::\{grid-item-card\} (C\d+): (.*?)^::::$", INDEX, re.MULTILINE | re.DOTALL)
+    assert [claim for claim, _ in cards] == [claim.claim for claim in claims.CLAIMS]
+    for claim, text in cards:
+        keys = re.findall(r"::([\w-]+):s`", text)
+        assert keys[0] == f"{claim.lower()}-as-printed", "the first sign colors the card"
+        assert f"{claim.lower()}-conclusion" in keys
+        assert {key.partition("-")[0] for key in keys} == {claim.lower()}
+
+
+def test_the_example_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```", INDEX, re.MULTILINE | re.DOTALL)
+    assert len([line for line in example.splitlines() if line]) == 4
+    names: dict[str, Any] = {}
+    exec(example, names)
+    result = names["result"]
+    assert result.fun < 500  # half of what it starts from
+    assert capsys.readouterr().out == f"{result.fun} {result.message}\n"
