@@ -152,14 +152,18 @@ def test_slopes_stand_side_by_side():
     assert rows["memory"].tolist() == pytest.approx([0.9, 1])
 
 
-def test_ratios_keep_the_sizes_that_most_have_and_put_the_fastest_first():
+def test_ratios_keep_the_ends_of_the_sizes_that_most_have_and_put_the_fastest_first():
     rows = summary.ratios(optimizers())
-    assert sorted(rows["n"].unique()) == [10**3, 10**4, 10**5, 10**6]
+    assert sorted(rows["n"].unique()) == [10**3, 10**6]
     order = list(rows["label"].unique())
     assert order[:2] == ["leamvd, float32", "leamvd, float64"]
-    assert order[-2:] == ["pycma separable, float64", "pycma full, float64"]
-    last = rows[rows["n"] == 10**6]["ratio_to_normal"]
-    assert last.is_monotonic_increasing
+    assert order[-1] == "pycma separable, float64"
+    assert "pycma full, float64" not in order  # which was measured at one of them
+    last = rows[rows["n"] == 10**6].set_index("label")
+    assert last["time"].is_monotonic_increasing
+    assert last.loc["evosax Sep_CMA_ES, float32", ["time", "memory"]].tolist() == pytest.approx([3.6, 2.7], rel=1e-2)
+    np.testing.assert_allclose(last["low"], 0.98 * last["time"])
+    np.testing.assert_allclose(last["high"], 1.03 * last["time"])
 
 
 def test_baselines_are_compared_in_their_own_dtype_at_the_largest_common_size():
@@ -194,23 +198,28 @@ def test_gaps_say_why():
 
 
 def test_shares_and_rates():
-    parts = summary.shares(pd.DataFrame({"optimizer_seconds": [1.0], "objective_seconds": [3.0]}))
-    assert parts[["total_seconds", "percent"]].to_numpy().tolist() == [[4, 25]]
+    shares = summary.shares(pd.DataFrame({"optimizer_seconds": [1.0], "objective_seconds": [3.0]}))
+    assert shares["percent"].tolist() == [25]
     rows = summary.rates(objectives())
-    assert rows["rate"].max() == pytest.approx(9e11 * 0.95)
-    assert rows["label"].unique().tolist() == [
-        "numpy float32, 1 thread", "numpy float32, 2 threads", "torch bfloat16, 2 threads"
-    ]  # fmt: skip
-    card = objectives().assign(device="cuda", status=["ok"] * 3 + ["failed: MemoryError"] * 15)
-    assert summary.rates(card)["label"].tolist()[-1] == "torch bfloat16, cuda"
-    assert len(summary.rates(card)) == 3
+    assert rows["GFLOP/s"].max() == pytest.approx(900 * 0.95)
+    assert rows["% of the products' rate"].tolist()[:4] == pytest.approx([93, 93, 93, 92])
+    assert len(summary.rates(objectives().assign(status=["ok"] * 3 + ["failed: MemoryError"] * 15))) == 3
+
+
+def test_parts_add_up_to_a_generation():
+    rows = summary.parts(parts())
+    assert list(rows)[:2] == ["n = 1,000, float32", "n = 1,000, float64"]
+    assert rows["n = 1,000, float32"].tolist() == pytest.approx([30, 10, 15, 5, 30, 10])
+    assert rows.sum().tolist() == pytest.approx([100] * 4)
 
 
 def test_epochs_and_accuracies():
-    assert summary.epochs(training())["place"].tolist() == ["1 thread", "1 thread", "2 threads"]
-    scores = summary.accuracies(probe())
-    assert list(scores) == ["leamvd", "scikit-learn"]
-    assert scores.loc[3].tolist() == pytest.approx([94.4, 94.3])
+    rows = summary.epochs(training())
+    assert rows["seconds of an epoch"].tolist() == [2.0, 4.8, 4.4]
+    assert rows["seconds of its products"].tolist() == [1.7, 1.7, 1.1]
+    scores = summary.accuracies(probe()).set_index("trainer")
+    assert scores.loc["leamvd"].tolist() == pytest.approx([5, 94.3, 94.1, 94.5])
+    assert scores.loc["scikit-learn"].tolist() == pytest.approx([5, 94.2, 94, 94.4])
 
 
 def test_machine_says_what_it_was_measured_on():
@@ -232,10 +241,20 @@ def test_numbers_are_those_of_the_tables():
     percent = summary.shares(split())["percent"]
     assert (values["split-least"], values["split-most"]) == pytest.approx((percent.min(), percent.max()), rel=1e-5)
     assert (values["objective-least"], values["objective-most"]) == pytest.approx((63, 95))
-    assert (values["probe-leamvd"], values["probe-scikit-learn"]) == pytest.approx((94.3, 94.2))
     assert (values["c1"], values["c2"]) == ("reproduced", "reproduced")
     assert 0.95 < values["c1-least"] < values["c1-most"] < 1.05
     assert values["c2-least"] == values["c2-most"] == pytest.approx(2)
+
+
+def test_the_others_are_compared_with_ours_in_their_dtype():
+    values = summary.numbers(tables())
+    assert (values["others-small-n"], values["others-n"]) == (10**3, 10**6)
+    time = [part / OWN[dtype] for dtype, part, _ in BASELINES.values()]
+    assert (values["others-time-least"], values["others-time-most"]) == pytest.approx((min(time), max(time)), rel=1e-2)
+    assert (values["others-memory-least"], values["others-memory-most"]) == pytest.approx((1.9 / 1.25, 8.6 / 1.25))
+    small = [(24e3 * NORMAL[d] * part + 4e-4) / (24e3 * NORMAL[d] * OWN[d] + 3e-5) for d, part, _ in BASELINES.values()]
+    assert values["others-small-least"] == pytest.approx(min(small), rel=1e-5)
+    assert 0.8 < values["others-slope-least"] < values["others-slope-most"] < 1
 
 
 def test_the_objectives_numbers_are_of_numpy_alone():

@@ -50,6 +50,7 @@ def executed(stem: str) -> NotebookNode:
     picture = new_output("display_data", data={"image/png": base64.b64encode(png.getvalue()).decode()})
     prose = "\n".join(PROSE.values())
     keys = set(re.findall(rf"notebooks/{stem}\.ipynb::([\w.-]+)", prose)) | {"gap"}
+    keys |= set(re.findall(rf"\{{glue:any\}} ([\w-]+)\n:doc: \.\./notebooks/{stem}\.ipynb", prose))
     text = f"See {{numref}}`own-{stem}`, {{eq}}`here-{stem}`, {{eq}}`eq-weights` and {{glue:text}}`gap:.1f`."
     cells = [new_markdown_cell(f"# Section {stem}\n\n{text}\n\n$$\ny = x^2\n$$ (here-{stem})\n")]
     names = [f"own-{stem}"]

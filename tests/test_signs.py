@@ -22,11 +22,11 @@ Value = float | str
 
 
 def glued(cells: list[nbformat.NotebookNode]) -> dict[str, Value]:
-    """Return what a notebook has glued, by its key."""
+    """Return the numbers and words that a notebook has glued, by their key; tables are of another kind."""
     outputs = [
         output for cell in cells for output in cell.get("outputs", []) if "scrapbook" in output.get("metadata", {})
     ]
-    texts = {output.metadata.scrapbook.name: "".join(output.data.values()) for output in outputs}
+    texts = {o.metadata.scrapbook.name: "".join(o.data.values()) for o in outputs if len(o.data) == 1}
     return {key: math.nan if text == "nan" else ast.literal_eval(text) for key, text in texts.items()}
 
 

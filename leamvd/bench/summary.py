@@ -1,6 +1,5 @@
 """What the bench's tables say: tables for figures and pages, and the numbers that pages paste."""
 
-import numpy as np
 import pandas as pd
 
 from leamvd.bench import Tables
@@ -9,6 +8,9 @@ from leamvd.paper.comparison import six_digits
 
 LEAMVD, FULL = "leamvd", "pycma full"
 """Methods that are looked at alone, as the tables name them."""
+
+RANDOM = ["second pass: random words", "second pass: normal samples from them"]
+"""What drawing takes of a generation."""
 
 SHARDS = {"1e9": 8, "1e10": 64, "1e11": 512}
 """Machines among which so many variables are divided on the book's page about them."""
@@ -63,11 +65,25 @@ def baselines(optimizers: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratios(optimizers: pd.DataFrame) -> pd.DataFrame:
-    """Return `costs` at the n that most methods share, in order of `ratio_to_normal` at the largest."""
+    """Return `costs` at the smallest and the largest n that most methods share, of methods that were measured at both.
+
+    Returns
+    -------
+    DataFrame
+        With `time`, `low` and `high`, the median and the quartiles of a generation over the median of NumPy's normal
+        samples, and `memory`, the peak over the population. The fastest at the largest n comes first.
+    """
     rows = costs(optimizers)
     counts = rows.groupby("n")["label"].nunique()
-    rows = rows[rows["n"].map(counts) > counts.max() / 2].sort_values("n")
-    last = rows["label"].map(rows.groupby("label")["ratio_to_normal"].last())
+    shared = counts.index[counts > counts.max() / 2]
+    rows = rows[rows["n"].isin([shared.min(), shared.max()])].sort_values("n")
+    rows = rows[rows.groupby("label")["n"].transform("nunique") == rows["n"].nunique()]
+    found = {
+        name: rows[f"generation_{column}"] / rows["normal_seconds"]
+        for name, column in {"time": "seconds", "low": "low", "high": "high"}.items()
+    }
+    rows = rows.assign(**found, memory=rows["peak_bytes"] / rows["population_bytes"])
+    last = rows["label"].map(rows.groupby("label")["time"].last())
     return rows.assign(last=last).sort_values(["last", "label", "n"]).drop(columns="last")
 
 
@@ -88,51 +104,58 @@ def full_matrix(optimizers: pd.DataFrame) -> pd.DataFrame:
 
 
 def parts(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what part of a generation each of its parts takes, in percent: a row for each n and dtype.
+    """Return what each part of a generation takes of it, in percent: a column for each n and dtype.
 
     Calls are what is left beside the two passes: the interpreter, the ranking, the power method on 4 x 4 numbers.
     """
     names = [f"n = {n:,}, {dtype}" for n, dtype in zip(table["n"], table["dtype"], strict=True)]
-    seconds = table.set_index(pd.Index(names, name="generation", dtype=object))
+    seconds = table.set_index(pd.Index(names, dtype=object))
     words, normals = seconds["words_seconds"], seconds["normals_seconds"]
     first, second, perturbation = (seconds[f"{name}_seconds"] for name in ("first_pass", "second_pass", "perturbation"))
     found = {
         "first pass": first,
-        "random words": words,
-        "normals from them": normals - words,
-        "perturbation": perturbation,
-        "rest of the second pass": second - normals - perturbation,
+        RANDOM[0]: words,
+        RANDOM[1]: normals - words,
+        "second pass: perturbation": perturbation,
+        "second pass: the rest": second - normals - perturbation,
         "calls": seconds["generation_seconds"] - first - second,
     }
-    return 100 * pd.DataFrame(found).div(seconds["generation_seconds"], axis=0)
+    return 100 * pd.DataFrame(found).div(seconds["generation_seconds"], axis=0).T
 
 
 def shares(split: pd.DataFrame) -> pd.DataFrame:
-    """Return `split` with a generation's total seconds, and the percentage of them that is the optimizer's."""
+    """Return `split` with the percentage of a generation's seconds that is the optimizer's."""
     total = split["optimizer_seconds"] + split["objective_seconds"]
-    return split.assign(total_seconds=total, percent=100 * split["optimizer_seconds"] / total)
+    return split.assign(percent=100 * split["optimizer_seconds"] / total)
 
 
 def rates(objectives: pd.DataFrame) -> pd.DataFrame:
-    """Return what was measured of the objective: `label`, how and where it ran, and `rate`, operations a second."""
+    """Return what was measured of the objective: where it ran, its `GFLOP/s`, and how near it is to its products."""
     rows = objectives[objectives["status"] == "ok"]
-    place = _threads(rows["threads"]).where(rows["device"] == "cpu", rows["device"])
-    label = rows["backend"] + " " + rows["precision"] + ", " + place
-    return rows.assign(label=label, rate=rows["flop"] / rows["seconds"])
+    columns = {
+        "visible": rows["n_visible"],
+        "hidden": rows["n_hidden"],
+        "backend": rows["backend"],
+        "precision": rows["precision"],
+        "device": rows["device"],
+        "threads": rows["threads"],
+        "seconds": rows["seconds"],
+        "GFLOP/s": rows["flop"] / rows["seconds"] / 1e9,
+        "% of the products' rate": 100 * rows["fraction_of_products"],
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def epochs(training: pd.DataFrame) -> pd.DataFrame:
-    """Return what was measured of an epoch, with `place`: the number of threads, in words."""
-    return training.assign(place=_threads(training["threads"]))
-
-
-def _threads(counts: pd.Series) -> pd.Series:
-    return counts.map(lambda count: f"{count} thread{'s'[: count > 1]}")
+    """Return the seconds of an epoch of each trainer, and of its five matrix products alone."""
+    columns = {"seconds": "seconds of an epoch", "product_seconds": "seconds of its products"}
+    return training[["trainer", "threads", *columns]].rename(columns=columns)
 
 
 def accuracies(probe: pd.DataFrame) -> pd.DataFrame:
-    """Return the probe's test accuracies in percent, a row for each seed, a column for each trainer."""
-    return 100 * probe.pivot_table(index="seed", columns="trainer", values="test_accuracy")
+    """Return the probe's test accuracies in percent for each trainer: the mean over seeds, the least and the most."""
+    scores = (100 * probe["test_accuracy"]).groupby(probe["trainer"]).agg(["size", "mean", "min", "max"])
+    return scores.set_axis(["seeds", "mean", "least", "most"], axis=1).reset_index()
 
 
 def machine(tables: Tables) -> pd.DataFrame:
@@ -152,39 +175,73 @@ def machine(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame({"measured on": rows})
 
 
-# ---- numbers for pages
+# ---- what pages paste
 
 
-def numbers(tables: Tables) -> dict[str, float | str]:
+def tables(found: Tables) -> dict[str, pd.DataFrame]:
+    """Return the tables that the page for developers pastes, by name."""
+    return {
+        "bench-baselines": baselines(found.optimizers),
+        "bench-slopes": slopes(found.optimizers),
+        "bench-gaps": gaps(found.optimizers),
+        "bench-parts": parts(found.parts),
+        "bench-objectives": rates(found.objectives),
+        "bench-training": epochs(found.training),
+        "bench-probe": accuracies(found.probe),
+    }
+
+
+def numbers(found: Tables) -> dict[str, float | str]:
     """Return what pages paste, by name; NaN where this run did not measure it."""
     answers: dict[str, float | str] = {}
-    evidence = claims.evidence({"linear_cost": tables.optimizers})
+    evidence = claims.evidence({"linear_cost": found.optimizers})
     for claim, answer in claims.answers(evidence).loc[["C1", "C2"], "conclusion"].items():
-        name, slopes = str(claim).lower(), evidence.loc[evidence["claim"] == claim, "effect"]
-        answers |= {name: answer}
-        answers |= {f"{name}-least": six_digits(slopes.min()), f"{name}-most": six_digits(slopes.max())}
-    own = rates(tables.objectives).query("backend == 'numpy'")["fraction_of_products"]
-    drawn = parts(tables.parts)[["random words", "normals from them"]].sum(axis=1)
-    optimizer, scores = shares(tables.split)["percent"], accuracies(tables.probe).mean()
-    found = {"parts-random-least": drawn.min(), "parts-random-most": drawn.max()}
-    found |= {"split-least": optimizer.min(), "split-most": optimizer.max()}
-    found |= {"objective-least": 100 * own.min(), "objective-most": 100 * own.max()}
-    found |= {f"probe-{trainer}": scores.get(trainer) for trainer in (LEAMVD, "scikit-learn")}
-    measured = {name: six_digits(np.nan if value is None else value) for name, value in found.items()}
-    return answers | measured | _scale(tables)
+        name, effects = str(claim).lower(), evidence.loc[evidence["claim"] == claim, "effect"]
+        answers |= {name: answer, f"{name}-least": effects.min(), f"{name}-most": effects.max()}
+    objective = rates(found.objectives).query("backend == 'numpy'")["% of the products' rate"]
+    drawn = parts(found.parts).loc[RANDOM].sum(min_count=1)
+    values = answers | _others(found.optimizers) | _scale(found)
+    columns = {"parts-random": drawn, "split": shares(found.split)["percent"], "objective": objective}
+    for name, column in columns.items():
+        values |= {f"{name}-least": column.min(), f"{name}-most": column.max()}
+    return {name: value if isinstance(value, str) else six_digits(value) for name, value in values.items()}
 
 
-def _scale(tables: Tables) -> dict[str, float]:
+def _others(optimizers: pd.DataFrame) -> dict[str, float]:
+    """Return the least and the most of the other methods without a full matrix: slopes of time, and times LEA-MVD's.
+
+    The latter at the largest n that most methods share, and the least time at the smallest.
+    """
+    growth = rules.growth(optimizers).query("cost == 'time' and method not in (@LEAMVD, @FULL)")["slope"]
+    rows = ratios(optimizers)
+    ours = rows.loc[rows["method"] == LEAMVD, ["dtype", "n", "generation_seconds", "peak_bytes"]]
+    both = rows[rows["method"] != LEAMVD].merge(ours, on=["dtype", "n"], suffixes=("", "_own"))
+    time, memory = (both[column] / both[f"{column}_own"] for column in ("generation_seconds", "peak_bytes"))
+    small, large = both["n"] == both["n"].min(), both["n"] == both["n"].max()
+    return {
+        "others-slope-least": growth.min(),
+        "others-slope-most": growth.max(),
+        "others-n": both["n"].max(),
+        "others-time-least": time[large].min(),
+        "others-time-most": time[large].max(),
+        "others-memory-least": memory[large].min(),
+        "others-memory-most": memory[large].max(),
+        "others-small-n": both["n"].min(),
+        "others-small-least": time[small].min(),
+    }
+
+
+def _scale(found: Tables) -> dict[str, float]:
     """Return what the page on many machines takes: costs in float32 on one thread at the largest n, per variable.
 
     In nanoseconds and in bytes; seconds per generation of the `SHARDS`; and how many operations for each variable and
     individual take an objective as long as the optimizer.
     """
-    rows = costs(tables.optimizers).query("method == @LEAMVD and dtype == 'float32'")
+    rows = costs(found.optimizers).query("method == @LEAMVD and dtype == 'float32'")
     last = rows[rows["n"] == rows["n"].max()]
     seconds = (last["generation_seconds"] / last["n"]).mean()
-    rate = rates(tables.objectives).query("threads == 1 and precision == 'float32'")["rate"].max()
+    rate = 1e9 * rates(found.objectives).query("threads == 1 and precision == 'float32'")["GFLOP/s"].max()
     values = {"n": last["n"].mean(), "nanoseconds": 1e9 * seconds, "bytes": (last["peak_bytes"] / last["n"]).mean()}
     values |= {"operations": seconds * rate / last["population_size"].mean()}
     values |= {f"seconds-{n}": seconds * float(n) / shards for n, shards in SHARDS.items()}
-    return {f"scale-{name}": six_digits(value) for name, value in values.items()}
+    return {f"scale-{name}": value for name, value in values.items()}

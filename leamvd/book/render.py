@@ -96,8 +96,8 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     stage = work / "stage"
     shutil.copytree(sources / "book", stage / "book")
     (stage / "notebooks").mkdir()
-    for path in (sources / "_config.yml", sources / "_toc.yml"):
-        shutil.copy(path, stage)
+    for name in ("_config.yml", "_toc.yml", "CONTRIBUTING.md"):  # the last one is linked to
+        shutil.copy(sources / name, stage)
     for path in notebooks:
         shutil.copy(path, stage / "notebooks")
     options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
