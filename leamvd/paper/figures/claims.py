@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.figures.style import GRAY, GREEN, VERMILION, new, plain
+from leamvd.paper.figures.style import GRAY, GREEN, VERMILION, new, plain, styled
 
 LOOKS = {"met": (GREEN, "o"), "not met": (VERMILION, "X"), "too few runs to tell": (GRAY, "s")}
 """Color and marker of a part, by what it shows."""
@@ -17,6 +17,7 @@ LEAST: dict[str, tuple[float, ...]] = {"ratio": (0.5, 2.0), "%": (-1.0, 1.0), "s
 """Ends that every axis of a unit reaches at least."""
 
 
+@styled
 def effects(rows: pd.DataFrame) -> Figure:
     """Plot effects with their intervals, a panel for each claim and unit; shaded is where a part is met.
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, label_ends, legend, line_style, logarithmic, new, plain
+from leamvd.paper.figures.style import COLORS, label_ends, legend, line_style, logarithmic, new, plain, styled
 
 LABELS = {
     "iteration": "epoch or generation",
@@ -21,6 +21,7 @@ LABELS = {
 """Of axes and rows, by the names in the records."""
 
 
+@styled
 def errors(
     bands: pd.DataFrame,
     runs: pd.DataFrame,
@@ -69,6 +70,7 @@ def errors(
     return figure
 
 
+@styled
 def work(bands: pd.DataFrame, title: str, ylabel: str) -> Figure:
     """Plot a measure on one kind of inputs against iterations, passes and seconds (item E10): a row for each layer.
 
@@ -91,6 +93,7 @@ def work(bands: pd.DataFrame, title: str, ylabel: str) -> Figure:
     return figure
 
 
+@styled
 def ends(errors: pd.DataFrame, runs: Mapping[str, pd.DataFrame], title: str, xlabel: str) -> Figure:
     """Plot final errors of all methods, with their intervals: a row for each layer, a column for each kind of inputs.
 
@@ -123,6 +126,7 @@ def ends(errors: pd.DataFrame, runs: Mapping[str, pd.DataFrame], title: str, xla
     return figure
 
 
+@styled
 def input_std(errors: pd.DataFrame, title: str) -> Figure:
     """Plot the standard deviation of each layer's inputs, a line for each method.
 
@@ -174,7 +178,7 @@ def _thin(ax: Any, runs: pd.DataFrame) -> None:
 
 def _printed(ax: Any, method: str, value: float) -> None:
     ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
-    text = f"paper, {method}: {value:,.0f}"
+    text = f"paper: {value:,.0f}"
     ax.annotate(text, (1, value), (-3, 2), ("axes fraction", "data"), "offset points", ha="right")
 
 
@@ -192,6 +196,7 @@ def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
     ax.fill_between(line[x], line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
 
 
+@styled
 def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     """Plot final errors, with their intervals, against a parameter; a column of panels for each layer.
 
@@ -231,6 +236,7 @@ def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
     ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **drawn)
 
 
+@styled
 def pictures(
     rows: Mapping[str, NDArray[Any]], title: str, columns: Sequence[str] = ("",), *, signed: bool = False
 ) -> Figure:

@@ -6,14 +6,27 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.paper.figures.style import BLUE, COLORS, GREEN, VERMILION, label_ends, legend, line_style, logarithmic, new, plain
+from leamvd.paper.figures.style import (
+    BLUE,
+    COLORS,
+    GREEN,
+    VERMILION,
+    label_ends,
+    legend,
+    line_style,
+    logarithmic,
+    new,
+    plain,
+    styled,
+)
 
 STARTS = {"epochs": BLUE, "batch": VERMILION, "none": GREEN}
 """Colors of start solutions."""
 
 
+@styled
 def paths(table: pd.DataFrame, title: str) -> Figure:
-    """Plot one measure of the error against the other over the run: a row for each layer, a column for each kind of inputs.
+    """Plot one measure against the other over the run: a row for each layer, a column for each kind of inputs.
 
     Parameters
     ----------
@@ -37,13 +50,15 @@ def paths(table: pd.DataFrame, title: str) -> Figure:
         ax.set_title(f"RBM {layer}, {kind} inputs")
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
-    figure.supxlabel("mean-field error / constant image's")
-    figure.supylabel("sampled error / constant image's")
+    for ax in axes[-1]:
+        ax.set_xlabel("mean-field ratio")
+    figure.supylabel("sampled ratio: error / constant image's")
     figure.suptitle(title, wrap=True)
     legend(figure, axes[0, 0])
     return figure
 
 
+@styled
 def inputs(table: pd.DataFrame, title: str) -> Figure:
     """Plot final errors and those of the constant image, joined by a line: a column for each layer.
 
@@ -72,12 +87,13 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
         logarithmic(ax.xaxis)
         ax.set_yticks(range(len(methods)), [plain(method) for method in methods])
     axes[0, 0].invert_yaxis()
-    figure.supxlabel("mean-field error per image")
+    axes[0, len(layers) // 2].set_xlabel("mean-field error per image")
     figure.suptitle(title, wrap=True)
     legend(figure, axes[0, 0])
     return figure
 
 
+@styled
 def collapse(table: pd.DataFrame, title: str) -> Figure:
     """Plot what RBM 2 scores, and what the features are worth, against the factor of RBM 1's weights.
 
@@ -109,6 +125,7 @@ def collapse(table: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
+@styled
 def combinations(rows: pd.DataFrame, numbers: Mapping[str, float], near: pd.DataFrame, title: str) -> Figure:
     """Plot each combination as a mark in each of the paper's numbers, a line; the nearest have rings.
 
@@ -133,7 +150,7 @@ def combinations(rows: pd.DataFrame, numbers: Mapping[str, float], near: pd.Data
         for i, (_, row) in enumerate(near.iterrows()):
             look: dict[str, Any] = {"fillstyle": "none", "markersize": 9 + 4 * i, "label": f"nearest: {i + 1}"}
             ax.plot(row[name], places[tuple(row[keys])], "o", color="black", **look)
-        ax.set_title(f"{name}:\n{number:,.0f}")
+        ax.set_title("\n".join([*name.split(", "), f"{number:,.0f}"]))
         ax.set(xscale="log", xlabel="error", ylim=(len(places) - 0.5, -0.5))
     axes[0, 0].set_yticks(list(places.values()), [f"{m}, {n:,}, {i}" for m, n, i in places])
     axes[0, 0].set_ylabel("measure, images, inputs")

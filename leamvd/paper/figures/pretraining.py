@@ -7,12 +7,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.figures.style import COLORS, GRAY, label_ends, line_style, new, plain
+from leamvd.paper.figures.style import COLORS, GRAY, label_ends, line_style, new, plain, styled
 
 _RANDOM = ("-", "--", ":", "-.")
 """Line styles of random weights, in their order; all have one color."""
 
 
+@styled
 def test_errors(bands: pd.DataFrame, title: str) -> Figure:
     """Plot test errors in percent against epochs of fine-tuning, with intervals; a row for each study.
 
@@ -37,6 +38,7 @@ def test_errors(bands: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
+@styled
 def probe_errors(table: pd.DataFrame, title: str) -> Figure:
     """Plot test errors of linear probes in percent by layer, with intervals; a row for each study.
 
@@ -61,6 +63,7 @@ def probe_errors(table: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
+@styled
 def log_likelihoods(table: pd.DataFrame, independent: pd.Series, title: str) -> Figure:
     """Plot log-likelihoods of the first layers, with intervals; a row for each study.
 

@@ -8,12 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.figures.style import PALETTE, new, plain
+from leamvd.paper.figures.style import PALETTE, new, plain, styled
 
 _ROW = 0.27
 """Inches."""
 
 
+@styled
 def forest(effects: pd.DataFrame, title: str) -> Figure:
     """Plot the effects of all alternatives, a row for each, a color for each problem.
 

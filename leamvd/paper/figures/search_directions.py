@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support.compile import Floats
-from leamvd.paper.figures.style import BLUE, GRAY, GREEN, PURPLE, VERMILION, legend, new
+from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, legend, new, styled
 
 TOWARD, AWAY, PATH, MEAN = BLUE, VERMILION, GREEN, PURPLE
 READINGS = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}
@@ -30,11 +30,12 @@ def _drawn(vectors: pd.DataFrame, name: str, radius: float) -> Floats:
     return radius * vector / length if length > 0 else vector
 
 
+@styled
 def scene_2d(
     points: pd.DataFrame, vectors: pd.DataFrame, numbers: pd.Series, slices: pd.DataFrame, label: str
 ) -> Figure:
     """Draw a `Scene` of two variables: the population, the projections, the shift, and the objective along it."""
-    figure, ((a, b), (c, d)) = new(2, 2, height=8.2)
+    figure, ((a, b), first, (c, d), second) = new(4, 2, height=8.0, height_ratios=(3, 1.6, 3, 1.6))
     mean_projection, std, radius = numbers[["mu_ani", "sigma_ani", "norm of sigma"]]
     best, mean = points[["x1", "x2"]].to_numpy()[0], vectors.loc["mean"].to_numpy()
     for row in points.itertuples(index=False):
@@ -74,14 +75,15 @@ def scene_2d(
     c.set_aspect("equal", adjustable="datalim")
 
     _slices(d, slices)
-    for panel in (a, b, c, d):
-        panel.locator_params(axis="x", nbins=5)
-        _legend_below(panel)
+    for panel, below in zip((a, b, c, d), (*first, *second), strict=True):
+        panel.locator_params(axis="x", nbins=3)
+        _legend_of(panel, below)
     return figure
 
 
-def _legend_below(axes: Axes) -> None:
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), borderpad=0, borderaxespad=0)
+def _legend_of(panel: Axes, below: Axes) -> None:
+    below.set_axis_off()
+    below.legend(*panel.get_legend_handles_labels(), loc="upper center", borderaxespad=0)
 
 
 def _slices(axes: Axes, slices: pd.DataFrame) -> None:
@@ -91,12 +93,13 @@ def _slices(axes: Axes, slices: pd.DataFrame) -> None:
     axes.set(xlabel="distance from the mean", ylabel="change of f (%)", title="along the directions")
 
 
+@styled
 def scene_3d(points: pd.DataFrame, vectors: pd.DataFrame, numbers: pd.Series, label: str) -> Figure:
     """Draw a `Scene` of three variables: the same population and shifts in the two readings, side by side."""
-    figure, axes = new(1, 2, height=5.0, subplot_kw={"projection": "3d"})
+    figure, axes = new(2, 2, height=4.4, height_ratios=(2, 1), subplot_kw={"projection": "3d"})
     mean = vectors.loc["mean"].to_numpy()
-    for panel, name, color, reading, step in zip(
-        axes[0], ("toward", "away"), (TOWARD, AWAY), ("toward the best", "as printed"),
+    for panel, below, name, color, reading, step in zip(
+        *axes, ("toward", "away"), (TOWARD, AWAY), ("toward the best", "as printed"),
         ("$|\\mu_{ani}|\\,C_{ani}$", "$\\mu_{ani}\\,C_{ani}$"), strict=True,
     ):  # fmt: skip
         panel.scatter(points["x1"], points["x2"], points["x3"], c=points["rank"], cmap="viridis", s=14, alpha=0.6)
@@ -108,13 +111,14 @@ def scene_3d(points: pd.DataFrame, vectors: pd.DataFrame, numbers: pd.Series, la
             panel.plot(*ends.T, style, color=own, linewidth=2, label=f"{text}, length {length:.2g}")
             panel.plot(*ends[1:].T, "o", color=own, markersize=4)
         panel.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=reading)
-        panel.set_box_aspect(None, zoom=0.85)  # or the last label is cut
+        panel.set_box_aspect(None, zoom=0.72)  # or the last label is cut
         panel.locator_params(nbins=3)
-        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), borderpad=0)
+        _legend_of(panel, below)
     figure.suptitle(label)
     return figure
 
 
+@styled
 def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
     """Draw the cosines with P and the length of C_ani that `trace` recorded, a line per seed."""
     figure, axes = new(1, 2, height=3.4)
@@ -132,6 +136,7 @@ def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
+@styled
 def steps(trace: pd.DataFrame, label: str) -> Figure:
     """Draw one run of `trace`, the first seed's: best value, step sizes, successes, standard deviations."""
     figure, axes = new(3, 1, height=6.4, sharex=True)
@@ -157,6 +162,7 @@ def steps(trace: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
+@styled
 def resets(table: pd.DataFrame, label: str) -> Figure:
     """Draw the records of `resets`: the standard deviations of the first seed, and every run's best."""
     figure, axes = new(1, 2, height=3.8)
@@ -176,6 +182,7 @@ def resets(table: pd.DataFrame, label: str) -> Figure:
     return figure
 
 
+@styled
 def signs(table: pd.DataFrame, n_var: int) -> Figure:
     """Draw the records of `signs`: the share of populations in which a shift descends."""
     functions = table["function"].unique()
@@ -193,8 +200,7 @@ def signs(table: pd.DataFrame, n_var: int) -> Figure:
             )
         panel.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
         panel.set_yticks(range(len(names)), [name.replace("C_ani", "$C_{ani}$") for name in names])
-        panel.set(xlim=(-2, 102), title=f"{function}, n = {n_var}")
+        panel.set(xlabel="% in which f falls", xlim=(-2, 102), title=f"{function}, n = {n_var}")
     axes[0, 0].invert_yaxis()
-    figure.supxlabel("populations in which f falls (%)")
     legend(figure, axes[0, 0])
     return figure

@@ -21,7 +21,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, StrMethodFormatter
-
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -42,6 +41,9 @@ STYLE: dict[str, Any] = {
     "savefig.dpi": 200,
 }
 """Of every figure, over matplotlib's defaults."""
+
+styled = plt.style.context(["default", STYLE])
+"""In this style a function draws; its decorator."""
 
 WIDTH = 5.4
 """Inches of a figure whose text of 10 points is still 9 pixels high on a phone, see `PHONE`."""
@@ -77,12 +79,12 @@ def line_style(method: str) -> tuple[str, str]:
     return COLORS[name], STYLES.get(reading, "-.")
 
 
+@styled
 def new(
     rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 4.0, **options: Any
 ) -> tuple[Figure, Any]:
     """Return a figure in the project's style and its axes, an array (rows, columns); `options` go to `subplots`."""
-    with plt.style.context(["default", STYLE]):
-        return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
 
 
 def plain(name: str) -> str:
@@ -106,7 +108,7 @@ def legend(figure: Figure, *panels: Axes) -> None:
 
 
 def label_ends(ax: Axes) -> None:
-    """Name each labeled line at its right end, joined to it by a line of its look; names are moved until none overlap."""
+    """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other."""
     named = zip(*ax.get_legend_handles_labels(), strict=True)
     lines = [(item if isinstance(item, Line2D) else item[0], name.replace(":", ":\n")) for item, name in named]
     to_axes = ax.transData + ax.transAxes.inverted()
@@ -117,7 +119,13 @@ def label_ends(ax: Axes) -> None:
     heights = [0.19 * (1 + lines[i][1].count("\n")) / inches for i in order]
     for i, place in zip(order, _apart([places[i] for i in order], heights), strict=True):
         line, name = lines[i]
-        look = {"color": line.get_color(), "linestyle": line.get_linestyle(), "arrowstyle": "-", "shrinkA": 1, "shrinkB": 1}
+        look = {
+            "color": line.get_color(),
+            "linestyle": line.get_linestyle(),
+            "arrowstyle": "-",
+            "shrinkA": 1,
+            "shrinkB": 1,
+        }
         ax.annotate(name, ends[i], (1.08, place), "data", "axes fraction", look, va="center", annotation_clip=False)
 
 
@@ -133,6 +141,7 @@ def _apart(places: list[float], heights: list[float]) -> list[float]:
     return moved
 
 
+@styled
 def save(figure: Figure, name: str, output: str | Path) -> Picture:
     """Save a figure as ``figures/NAME.png`` and what it shows, see `shown`, as ``figures/NAME.json`` in `output`.
 
@@ -144,8 +153,7 @@ def save(figure: Figure, name: str, output: str | Path) -> Picture:
     path = Path(output) / "figures" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn, kept = io.BytesIO(), PngInfo()
-    with plt.style.context(["default", STYLE]):
-        figure.savefig(drawn, format="png")
+    figure.savefig(drawn, format="png")
     with Image.open(drawn) as image:
         kept.add_text("Software", str(image.info["Software"]))
         # 256 colors are enough, and take a third of the bytes
@@ -162,8 +170,8 @@ def shown(figure: Figure) -> dict[str, Any]:
     Returns
     -------
     dict
-        size (width and height in pixels of a page), text (those of its smallest text), titles, legends, and axes: what is
-        `plotted` on each.
+        size (width and height in pixels of a page), text (those of its smallest text), titles, legends, and axes:
+        what is `plotted` on each.
     """
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     return {
