@@ -110,7 +110,7 @@ def legend(figure: Figure, *panels: Axes) -> None:
 def label_ends(ax: Axes) -> None:
     """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other."""
     named = zip(*ax.get_legend_handles_labels(), strict=True)
-    lines = [(item if isinstance(item, Line2D) else item[0], name.replace(":", ":\n")) for item, name in named]
+    lines = [(item if isinstance(item, Line2D) else item[0], name.replace(":", ":\n", 1)) for item, name in named]
     to_axes = ax.transData + ax.transAxes.inverted()
     ends = [line.get_xydata()[-1] for line, _ in lines]
     places = [float(to_axes.transform(end)[1]) for end in ends]
