@@ -109,29 +109,25 @@ def legend(figure: Figure, *panels: Axes) -> None:
 
 def label_ends(ax: Axes) -> None:
     """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other."""
-    named = zip(*ax.get_legend_handles_labels(), strict=True)
-    lines = [(item if isinstance(item, Line2D) else item[0], name.replace(":", ":\n", 1)) for item, name in named]
+    handles: list[Any] = ax.get_legend_handles_labels()[0]
+    lines = [handle if isinstance(handle, Line2D) else handle[0] for handle in handles]  # of error bars the line
+    names = [str(handle.get_label()).replace(":", ":\n", 1) for handle in handles]
+    ends = [line.get_xydata()[-1] for line in lines]
     to_axes = ax.transData + ax.transAxes.inverted()
-    ends = [line.get_xydata()[-1] for line, _ in lines]
-    places = [float(to_axes.transform(end)[1]) for end in ends]
-    order = sorted(range(len(lines)), key=places.__getitem__)
-    inches = ax.figure.get_figheight() * ax.get_position().height
-    heights = [0.19 * (1 + lines[i][1].count("\n")) / inches for i in order]
-    for i, place in zip(order, _apart([places[i] for i in order], heights), strict=True):
-        line, name = lines[i]
-        look = {
-            "color": line.get_color(),
-            "linestyle": line.get_linestyle(),
-            "arrowstyle": "-",
-            "shrinkA": 1,
-            "shrinkB": 1,
-        }
-        ax.annotate(name, ends[i], (1.08, place), "data", "axes fraction", look, va="center", annotation_clip=False)
+    heights = [float(to_axes.transform(end)[1]) for end in ends]
+    order = np.argsort(heights, kind="stable")
+    inches = ax.get_window_extent().height / ax.figure.dpi
+    room = [0.19 * (1 + names[i].count("\n")) / inches for i in order]
+    for i, height in zip(order, _apart([heights[i] for i in order], room), strict=True):
+        look = {"color": lines[i].get_color(), "linestyle": lines[i].get_linestyle(), "arrowstyle": "-", "shrinkA": 1}
+        ax.annotate(
+            names[i], ends[i], (1.08, height), "data", "axes fraction", look, va="center", annotation_clip=False
+        )
 
 
-def _apart(places: list[float], heights: list[float]) -> list[float]:
-    """Return sorted places moved up, and from 1 down again, until neighbors are as far apart as they are high."""
-    gaps = [(a + b) / 2 for a, b in itertools.pairwise(heights)]
+def _apart(places: list[float], sizes: list[float]) -> list[float]:
+    """Return sorted places moved up, and from 1 down again, until neighbors are as far apart as their sizes ask."""
+    gaps = [(a + b) / 2 for a, b in itertools.pairwise(sizes)]
     moved = places.copy()
     for i, gap in enumerate(gaps):
         moved[i + 1] = max(moved[i + 1], moved[i] + gap)
@@ -161,7 +157,8 @@ def save(figure: Figure, name: str, output: str | Path) -> Picture:
     content = shown(figure)
     path.with_suffix(".json").write_text(json.dumps(content) + "\n", encoding="utf-8")
     plt.close(figure)
-    return Picture(*content["size"], path.with_suffix(".png").read_bytes())
+    width, height = content["size"]
+    return Picture(width, height, path.with_suffix(".png").read_bytes())
 
 
 def shown(figure: Figure) -> dict[str, Any]:
@@ -176,7 +173,7 @@ def shown(figure: Figure) -> dict[str, Any]:
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     return {
         "size": [round(figure.dpi * inches) for inches in figure.get_size_inches()],
-        "text": round(min(text.get_fontsize() for text in texts) * figure.dpi / 72, 2),
+        "text": round(min(float(text.get_fontsize()) for text in texts) * figure.dpi / 72, 2),
         "titles": [figure.get_suptitle(), figure.get_supxlabel(), figure.get_supylabel()],
         "legends": [_entries(legend) for legend in figure.legends],
         "axes": plotted(figure),
