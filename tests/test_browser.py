@@ -1,10 +1,12 @@
 """Every page of the book in a browser without a network: `pip install -e '.[browser]'`, and a system's Chromium."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -83,6 +85,30 @@ def test_pages_are_whole(book: Path, window: tuple[Any, list[str], str]) -> None
             found[path.stem] = faults[:5]
         wrong.clear()
     assert not found
+
+
+# Of each figure: how wide its image is drawn, what filters it, what makes it, and where its data lie.
+FIGURES = """() => [...document.querySelectorAll(".cell_output figure")].map(figure => {
+  const style = getComputedStyle(figure.querySelector("img"));
+  const drawn = parseFloat(style.width) - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  const command = figure.querySelector(".legend code")?.innerText, data = figure.querySelector(".legend a")?.pathname;
+  return {id: figure.id, drawn, filter: style.filter, command, data};
+})"""
+
+
+def test_figures_can_be_read_and_say_what_made_them(book: Path, window: tuple[Any, list[str], str]) -> None:
+    page, _, _ = window
+    found = []
+    for path in (book / "notebooks").glob("*.html"):
+        page.goto(path.as_uri())
+        found += page.evaluate(FIGURES)
+    assert len(found) > 40
+    for figure in found:
+        content = json.loads(Path(unquote(figure["data"])).read_text(encoding="utf-8"))
+        assert content["text"] * figure["drawn"] / content["size"][0] >= 8.95, figure["id"]
+        assert figure["filter"] == "none"
+        assert figure["command"].startswith("leamvd reproduce ")
+        assert figure["data"].endswith(f"{figure['id'].removeprefix('fig-')}.json")
 
 
 @pytest.mark.parametrize("words", ["contrastive divergence", "C_ani"])

@@ -3,6 +3,8 @@
 `make regress` shows what has moved, and `make accept` takes it as right.
 """
 
+import io
+import itertools
 import json
 import os
 import re
@@ -15,6 +17,10 @@ import accepted
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from IPython.core.formatters import DisplayFormatter
+from matplotlib.colors import to_rgb
+from matplotlib.text import Text
+from PIL import Image
 
 from leamvd.paper.figures import style
 
@@ -54,6 +60,82 @@ def test_arrays(figures: dict[str, Path], name: str) -> None:
 def test_pixels(figures: dict[str, Path], name: str) -> None:
     old, new = (path.with_suffix(".png") for path in (accepted.FIGURES / name, figures[name]))
     assert accepted.pixels(old, new) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_can_be_read_on_a_phone(name: str) -> None:
+    """Nine pixels are enough; the tables of costs are wide, and scroll at their own size (`test_browser.py`)."""
+    content = read(accepted.FIGURES / name)
+    shown = style.PHONE if not name.startswith("costs-") else content["size"][0]
+    assert content["text"] * min(1, shown / content["size"][0]) >= 9
+
+
+def test_a_figure_in_a_notebook_is_as_large_as_it_was_drawn_and_twice_as_sharp(tmp_path: Path) -> None:
+    figure, axes = style.new(height=3.0)
+    axes[0, 0].set_xlabel("x", fontsize=7.2)
+    picture = style.save(figure, "one", tmp_path)
+    png, metadata = DisplayFormatter().format(picture)
+    assert metadata["image/png"] == {"width": 540, "height": 300}
+    assert png["image/png"] == (tmp_path / "figures" / "one.png").read_bytes()
+    with Image.open(io.BytesIO(png["image/png"])) as image:
+        assert image.size == (1080, 600)
+    content = read(tmp_path / "figures" / "one")
+    assert content["size"] == [540, 300]
+    assert content["text"] == 10
+    assert not style.fits_a_phone(content)
+    assert style.fits_a_phone(content | {"text": 13.9})
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
+    figure, axes = style.new(height=3.0)
+    for i, end in enumerate((0.5, 0.51, 0.0, 1.0, 0.49)):
+        axes[0, 0].plot([0, 1], [0.5, end], label=f"method {i}:with a reading")
+    style.label_ends(axes[0, 0])
+    figure.canvas.draw()
+    boxes = [Text.get_window_extent(text) for text in sorted(axes[0, 0].texts, key=lambda text: text.xy[1])]
+    assert len(boxes) == 5
+    assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(boxes)), "in the order of the ends"
+    assert max(box.x1 for box in boxes) < figure.bbox.x1
+
+
+# Machado, Oliveira and Fernandes (2009): linear RGB as it is seen without one kind of cones.
+SEEN = {
+    "by most": np.eye(3),
+    "protanopia": np.array([[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]]),
+    "deuteranopia": np.array([[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]),
+}
+XYZ = np.array([[0.4125, 0.3576, 0.1804], [0.2127, 0.7152, 0.0722], [0.0193, 0.1192, 0.9503]])
+
+
+def linear(color: str) -> np.ndarray[Any, Any]:
+    rgb = np.array(to_rgb(color))
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return CIELAB, in which a distance of about 2 can just be seen."""
+    t = XYZ @ rgb / XYZ.sum(axis=1)
+    f = np.where(t > (6 / 29) ** 3, np.cbrt(t), t / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_colors_are_far_apart_for_everyone(seen: str) -> None:
+    assert set(style.COLORS.values()) == set(style.PALETTE)
+    places = [lab(np.clip(SEEN[seen] @ linear(color), 0, 1)) for color in style.PALETTE]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)) > 15
+
+
+def test_colors_are_seen_on_white() -> None:
+    for color in style.PALETTE:
+        assert 1.05 / (XYZ[1] @ linear(color) + 0.05) >= 3, "WCAG 2.1, 1.4.11"
+
+
+def test_no_figure_has_another_color() -> None:
+    """A color that is not a gray is the palette's, in all but the figures of costs."""
+    for path in Path(style.__file__).parent.glob("*.py"):
+        if path.stem not in ("style", "costs"):
+            assert not re.search(r"\"(C\d|#[0-9a-f]{6}|tab:\w+)\"", path.read_text(encoding="utf-8")), path.name
 
 
 def saved(folder: Path, shift: float = 0.0, error: float = 0.1, **words: str) -> Path:

@@ -2,10 +2,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 
 from leamvd.paper.figures import comparison
-from leamvd.paper.figures.style import COLORS, plotted
+from leamvd.paper.figures.style import BLUE, COLORS, GREEN, VERMILION, plotted
 
 
 @pytest.fixture(autouse=True)
@@ -40,10 +40,10 @@ def test_errors_plot_the_records():
     table = bands()
     figure = comparison.errors(table, NONE, "some digits", "error")
     panels = plotted(figure)
-    titles = ["RBM 1, own inputs", "RBM 2, own inputs", "RBM 1, shared inputs", "RBM 2, shared inputs"]
+    titles = ["RBM 1, own inputs", "RBM 1, shared inputs", "RBM 2, own inputs", "RBM 2, shared inputs"]
     assert [panel["title"] for panel in panels] == titles
     assert {panel["scales"][1] for panel in panels} == {"log"}
-    cells = table[table["iteration"] > 0].groupby(["inputs", "layer"], sort=False)
+    cells = table[table["iteration"] > 0].groupby(["layer", "inputs"])
     for panel, axes, (_, cell) in zip(panels, figure.axes, cells, strict=True):
         methods = cell.groupby("method", sort=False)
         for line, area, (_, rows) in zip(panel["arrays"], axes.collections, methods, strict=False):
@@ -58,7 +58,7 @@ def test_runs_are_drawn_thin_behind_their_means():
     table = bands(kinds=("own",), layers=(1,), methods=("cd", "lea-mvd"))
     (axes,) = comparison.errors(table, runs(table), "", "").axes
     *thin, cd, lea = axes.lines
-    assert [line.get_color() for line in thin] == ["C0", "C1", "C0", "C1"]
+    assert [line.get_color() for line in thin] == [BLUE, VERMILION, BLUE, VERMILION]
     assert max(line.get_linewidth() for line in thin) < min(cd.get_linewidth(), lea.get_linewidth())
     later = table[(table["method"] == "cd") & (table["iteration"] > 0)]
     assert np.allclose(thin[0].get_ydata(), later["mean"] - 0.1)
@@ -69,15 +69,16 @@ def test_printed_numbers_are_labeled_lines_in_the_layer_and_on_the_inputs_of_the
     printed = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0, ("cma-es", 1): 1.0}
     figure = comparison.errors(bands(methods=("cd", "lea-mvd")), NONE, "", "", printed=printed)
     texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-    assert texts == [[], ["paper, cd: 50,000", "paper, lea-mvd: 5,000"], [], []], "cma-es was not run"
-    drawn = figure.axes[1].lines[2:]
-    assert [(line.get_color(), *line.get_ydata()) for line in drawn] == [("C0", 5e4, 5e4), ("C1", 5e3, 5e3)]
+    assert [texts[0], texts[2]] == [[], ["paper: 50,000", "paper: 5,000"]], "cma-es was not run"
+    assert {*texts[1], *texts[3]} == {"cd", "lea-mvd"}
+    drawn = figure.axes[2].lines[2:]
+    assert [(line.get_color(), *line.get_ydata()) for line in drawn] == [(BLUE, 5e4, 5e4), (VERMILION, 5e3, 5e3)]
 
 
 def test_work_is_counted_in_three_ways():
     table = bands(kinds=("shared",))
     figure = comparison.work(table, "some digits", "error")
-    labels = ["epoch or generation", "passes over the images", "seconds"]
+    labels = ["iterations", "passes", "seconds"]
     assert [axes.get_xlabel() for axes in figure.axes[3:]] == labels
     assert [panel["scales"] for panel in plotted(figure)[:3]] == [["linear", "log"], ["log", "log"], ["log", "log"]]
     line = table.query("layer == 2 and method == 'cd' and iteration > 0")
@@ -98,14 +99,14 @@ def test_ends_show_runs_means_and_intervals_of_each_measure():
     panels = plotted(figure)
     assert panels[0]["ticks"] == [["cd", "lea-mvd:printed"]]
     assert {panel["scales"][0] for panel in panels} == {"log"}
-    behind, *points = figure.axes[1].lines
+    behind, *points = figure.axes[2].lines
     assert behind.get_xydata()[:, 0].tolist() == [4.0, 7.0], "of layer 2"
     means = [line for line in points if line.get_marker() == "o"]
     assert [tuple(line.get_xdata()) for line in means] == [(2.0,), (5.0,), (4.0,), (5.0,)]
-    assert [line.get_markerfacecolor() for line in means] == ["C0", "C1", "white", "white"]
+    assert [line.get_markerfacecolor() for line in means] == [BLUE, VERMILION, "white", "white"]
     places = [line.get_ydata()[0] for line in means]
     assert places == pytest.approx([-0.15, 0.85, 0.15, 1.15])
-    (interval,) = figure.axes[1].collections[0].get_segments()
+    (interval,) = figure.axes[2].collections[0].get_segments()
     assert interval[:, 0].tolist() == [1.0, 4.0]
 
 
@@ -116,7 +117,7 @@ def test_input_std_is_a_line_for_each_method():
     ]  # fmt: skip
     columns = ["inputs", "method", "layer", "low", "mean", "high"]
     (axes,) = comparison.input_std(pd.DataFrame(rows, columns=columns), "t").axes
-    assert [(line.get_color(), line.get_linestyle()) for line in axes.lines] == [("C0", "-"), ("C1", ":")]
+    assert [(line.get_color(), line.get_linestyle()) for line in axes.lines] == [(BLUE, "-"), (VERMILION, ":")]
     assert axes.lines[1].get_xydata().tolist() == [[1, 0.3], [2, 0.3]]
     assert axes.get_ylim()[0] == 0
     assert [text.get_text() for text in axes.get_xticklabels()] == ["RBM 1", "RBM 2"]
@@ -130,23 +131,21 @@ def test_a_method_has_one_color_and_its_readings_differ_by_style():
     assert {line.get_color() for line in lines} == {COLORS["lea-mvd"]}
     assert [line.get_linestyle() for line in lines] == ["-", "--", "-."]
     assert list(constant.get_ydata()) == [1.0, 1.0]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "lea-mvd",
-        "lea-mvd:x0-excluded",
-        "lea-mvd:own",
-    ]
+    named = {text.get_text(): text.arrow_patch.get_linestyle() for text in figure.axes[1].texts}
+    assert named == {"lea-mvd": "-", "lea-mvd:\nx0-excluded": "--", "lea-mvd:\nown": "-."}
 
 
-def test_a_line_and_its_band_have_the_color_that_the_legend_gives_the_method():
+def test_a_line_its_band_and_its_name_have_the_color_of_the_method():
     table = bands(methods=("cma-es", "cd", "lea-mvd"))
     figure = comparison.errors(table, NONE, "", "")
-    named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
-    assert {method: line.get_color() for method, line in named.items()} == {"cma-es": "C2", "cd": "C0", "lea-mvd": "C1"}
-    legend = figure.legends[0]
-    assert [text.get_text() for text in legend.get_texts()] == ["cma-es", "cd", "lea-mvd"]
-    assert [handle.get_color() for handle in legend.legend_handles] == ["C2", "C0", "C1"]
+    for axes in figure.axes[1::2]:
+        named = {text.get_text(): to_hex(text.arrow_patch.get_edgecolor()) for text in axes.texts}
+        assert named == {"cma-es": GREEN, "cd": BLUE, "lea-mvd": VERMILION}
+        assert {text.get_text(): text.xy[1] for text in axes.texts} == {
+            line.get_label(): line.get_ydata()[-1] for line in axes.lines
+        }
     drawn = table[table["iteration"] > 0]
-    for axes, (_, cell) in zip(figure.axes, drawn.groupby(["inputs", "layer"], sort=False), strict=True):
+    for axes, (_, cell) in zip(figure.axes, drawn.groupby(["layer", "inputs"]), strict=True):
         for line, area in zip(axes.lines, axes.collections, strict=True):
             rows = cell[cell["method"] == line.get_label()]
             assert np.array_equal(line.get_ydata(), rows["mean"])
@@ -158,7 +157,7 @@ def test_a_line_and_its_band_have_the_color_that_the_legend_gives_the_method():
 def test_errors_of_any_number_of_layers(inputs, layers):
     figure = comparison.errors(bands(inputs, layers), NONE, "t", "y")
     assert len(figure.axes) == len(layers)
-    assert [axes.get_xlabel() for axes in figure.axes] == ["epoch or generation"] * len(layers)
+    assert figure.axes[-1].get_xlabel() == "epoch or generation"
 
 
 def test_a_title_stays_within_a_figure_of_one_layer():
@@ -169,14 +168,14 @@ def test_a_title_stays_within_a_figure_of_one_layer():
     assert paper.x0 < text.x0 < text.x1 < paper.x1
 
 
-def test_pictures_show_each_run_in_its_column():
+def test_pictures_show_the_runs_one_below_the_other():
     rows = {
         "original": np.arange(3 * 4 * 4).reshape(1, 3, 4, 4),
         "cd, RBM 1": np.random.default_rng(1).integers(0, 256, (2, 3, 4, 4)),
     }
     figure = comparison.pictures(rows, "some digits", ["seed 0", "seed 7"])
     shown = [axes.images[0] for axes in figure.axes]
-    strips = [rows["original"][0], rows["original"][0], *rows["cd, RBM 1"]]
+    strips = [rows["original"][0], rows["cd, RBM 1"][0], rows["original"][0], rows["cd, RBM 1"][1]]
     for image, strip in zip(shown, strips, strict=True):
         values = image.get_array()
         assert values.shape == (4, 15)
@@ -184,8 +183,8 @@ def test_pictures_show_each_run_in_its_column():
             assert np.array_equal(values[:, 5 * i : 5 * i + 4], picture)
             assert np.ma.getmaskarray(values)[:, 5 * i + 4].all(), "nothing between two images"
     assert {image.get_clim() for image in shown} == {(0, 255)}
-    assert [text.get_text() for axes in figure.axes for text in axes.texts] == list(rows)
-    assert [axes.get_title() for axes in figure.axes] == ["seed 0", "seed 7", "", ""]
+    assert [text.get_text() for axes in figure.axes for text in axes.texts] == 2 * list(rows)
+    assert [axes.get_title() for axes in figure.axes] == ["seed 0", "", "seed 7", ""]
 
 
 def test_signed_pictures_are_white_in_the_middle():
@@ -201,7 +200,8 @@ def test_names_of_readings_are_shown_as_they_are(name):
     method = f"lea-mvd:{name}.json"
     errors = comparison.errors(bands(methods=(method,)), NONE, "", "")
     pictures = comparison.pictures({method: np.zeros((1, 2, 4, 4))}, "")
-    texts = [*errors.legends[0].get_texts(), *(text for axes in pictures.axes for text in axes.texts)]
+    texts = [text for figure in (errors, pictures) for text in figure.axes[-1].texts]
     for figure in (errors, pictures):
         figure.canvas.draw()
-    assert [text._preprocess_math(text.get_text()) for text in texts] == [(method, False)] * 2
+    drawn = [text._preprocess_math(text.get_text()) for text in texts]
+    assert [(text.replace(":\n", ":"), mathematics) for text, mathematics in drawn] == [(method, False)] * 2

@@ -31,9 +31,9 @@ def test_paths_go_from_an_open_marker_to_a_filled_one():
     table = table.sort_values(["inputs", "layer", "method"], kind="stable")
     figure = measures.paths(table, "some digits")
     assert [ax.get_title() for ax in figure.axes] == [
-        f"RBM {n}, {kind} inputs" for kind in ("own", "shared") for n in (1, 2)
+        f"RBM {n}, {kind} inputs" for n in (1, 2) for kind in ("own", "shared")
     ]
-    for ax, (_, cell) in zip(figure.axes, table.groupby(["inputs", "layer"], sort=False), strict=True):
+    for ax, (_, cell) in zip(figure.axes, table.groupby(["layer", "inputs"]), strict=True):
         lines = ax.lines[:-2]  # the last two are the constant image's
         drawn = zip(lines[::3], lines[1::3], lines[2::3], cell.groupby("method"), strict=True)
         for path, start, end, (method, rows) in drawn:
@@ -99,4 +99,4 @@ def test_combinations_stand_in_the_rows_of_their_counting_and_the_nearest_have_r
         assert [ring.get_xdata()[0] for ring in rings] == near[name].tolist()
         assert [ring.get_ydata()[0] for ring in rings] == [2, 1]
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert labels[1] == "mean-field, 60,000 images, own"
+    assert labels[1] == "mean-field, 60,000, own"

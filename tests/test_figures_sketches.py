@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from leamvd.paper import search_directions, selection_pressure
 from leamvd.paper.figures import search_directions as drawn_directions
 from leamvd.paper.figures import selection_pressure as drawn_selection
-from leamvd.paper.figures.style import plotted
+from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, plotted, shown
 
 PLAN = search_directions.Plan(n_var=5, n_gen=14, seeds=(0, 1), n_populations=10)
 
@@ -33,7 +33,7 @@ def drawn(figure: Figure, panel: int, *columns: object) -> bool:
 def looks(figure: Figure, panel: int, legend: str) -> list[str]:
     """Return how the legend says that something is drawn, and how the lines with that label are."""
     axes = figure.axes[panel]
-    entries = dict(plotted(figure)[panel]["legend"])
+    entries = dict(*shown(figure)["legends"])
     drawn_like = [plotted(figure)[panel]["looks"][k] for k, line in enumerate(axes.lines) if line.get_label() == legend]
     return [entries[legend], *drawn_like]
 
@@ -51,7 +51,8 @@ def test_differences() -> None:
     table = selection_pressure.differences(selection_pressure.simulate(6, 2_000, 0), nearest)
     figure = drawn_selection.differences(table, nearest)
     for panel, (method, own) in enumerate(table.groupby("method", sort=False)):
-        assert figure.axes[panel].get_title() == method
+        assert figure.axes[panel].get_title().startswith(f"{method}: closest exponent ")
+        assert (", stated " in figure.axes[panel].get_title()) == (method in selection_pressure.STATED)
         assert drawn(figure, panel, own["rank"], own["simulated"])
         assert drawn(figure, panel, own["rank"], own["closest"])
         assert drawn(figure, panel, own["rank"], own["stated"]) == (method in selection_pressure.STATED)
@@ -59,8 +60,8 @@ def test_differences() -> None:
         ends = np.array([path.vertices for path in bars.get_paths()])
         np.testing.assert_allclose(ends[:, 0], own[["rank", "simulated"]] - [0, 2] * own[["error", "error"]].to_numpy())
         np.testing.assert_allclose(ends[:, 1], own[["rank", "simulated"]] + [0, 2] * own[["error", "error"]].to_numpy())
-        assert figure.axes[panel].get_xlabel() == "rank (1 = best)"
-    assert figure.axes[0].get_ylabel() == "less the exact probability\n(percentage points)"
+    assert figure.axes[-1].get_xlabel() == "rank (1 = best)"
+    assert figure.get_supylabel() == "less the exact probability (percentage points)"
 
 
 def test_pressure() -> None:
@@ -101,18 +102,18 @@ def test_scene_2d() -> None:
     assert drawn(figure, 0, points["x1"], points["x2"])
     assert drawn(figure, 1, points["rank"][1:], points["projection"][1:])
     for name in ("toward", "away", "P"):
-        assert drawn(figure, 2, [0, v.loc[name, "x1"]], [0, v.loc[name, "x2"]])
+        assert drawn(figure, 4, [0, v.loc[name, "x1"]], [0, v.loc[name, "x2"]])
     for name in ("v toward", "v away"):
-        assert drawn(figure, 2, [v.loc[name, "x1"]], [v.loc[name, "x2"]])
+        assert drawn(figure, 4, [v.loc[name, "x1"]], [v.loc[name, "x2"]])
     for _, own in scene.slices.groupby("direction"):
-        assert drawn(figure, 3, own["distance"], 100 * own["change"])
-    # toward the best is blue, as printed red and P green wherever they are drawn
-    colors = {"toward": "#1f77b4", "away": "#d62728", "P": "#2ca02c"}
-    for panel, names in ((2, ("toward", "away", "P", "v toward", "v away")), (3, ("P", "toward", "away"))):
+        assert drawn(figure, 5, own["distance"], 100 * own["change"])
+    # toward the best is blue, as printed vermilion and P green wherever they are drawn; legends stand below
+    colors = {"toward": BLUE, "away": VERMILION, "P": GREEN}
+    for panel, names in ((6, ("toward", "away", "P", "v toward", "v away")), (7, ("P", "toward", "away"))):
         legend = plotted(figure)[panel]["legend"]
         assert [look.split()[0] for _, look in legend] == [colors[name.removeprefix("v ")] for name in names]
         assert ["best" in text for text, _ in legend] == ["toward" in name for name in names]
-    assert [axes.get_xlabel() for axes in figure.axes] == [
+    assert [axes.get_xlabel() for axes in figure.axes if axes.axison] == [
         "$x_1$", "rank (2 = second best)", "step in $x_1$", "distance from the mean"
     ]  # fmt: skip
 
@@ -122,7 +123,7 @@ def test_scene_3d_draws_opposite_steps() -> None:
     figure = drawn_directions.scene_3d(scene.points, scene.vectors, scene.numbers, scene.label)
     mean = scene.vectors.loc["mean"].to_numpy()
     ends = []
-    for panel in figure.axes:
+    for panel in figure.axes[:2]:
         lines = [np.array(line.get_data_3d()).T for line in panel.lines]  # type: ignore[attr-defined]
         steps = [line[1] - line[0] for line in lines if line.shape == (2, 3)]
         assert len(steps) == 3
@@ -136,7 +137,7 @@ def test_scene_3d_draws_opposite_steps() -> None:
 def test_a_scene_without_a_path_can_be_drawn() -> None:
     scene = search_directions.scene(PLAN, 2, 1, 0)
     assert not scene.vectors.loc["P"].any()
-    assert drawn(drawn_directions.scene_2d(*scene), 2, [0, 0], [0, 0])
+    assert drawn(drawn_directions.scene_2d(*scene), 4, [0, 0], [0, 0])
 
 
 def test_runs() -> None:
@@ -150,8 +151,8 @@ def test_runs() -> None:
     for panel, column in ((0, "best"), (1, "beta1"), (1, "beta2"), (2, "std")):
         assert drawn(steps, panel, own["generation"], own[column])
     assert [axes.get_ylabel() for axes in steps.axes] == ["best value", "step sizes", "$\\|\\sigma\\| / \\sqrt{n}$"]
-    assert looks(figure, 0, "$C_{ani}$") == ["#1f77b4 - None #1f77b4"] * 2
-    assert looks(figure, 0, "$\\hat C_{ani}$") == ["#d62728 - None #d62728"] * 2
+    assert looks(figure, 0, "$C_{ani}$") == [f"{BLUE} - None {BLUE}"] * 2
+    assert looks(figure, 0, "$\\hat C_{ani}$") == [f"{VERMILION} - None {VERMILION}"] * 2
     assert drawn(figure, 0, *figure.axes[0].lines[0].get_data())
     np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), own["descent_path"])
     np.testing.assert_array_equal(figure.axes[0].lines[1].get_ydata(), own["hat_path"])
@@ -168,8 +169,9 @@ def test_resets_are_marked_and_drawn() -> None:
         if seed == 0:
             assert drawn(figure, 0, own["generation"], own["std"])
     # each reading has its own color and style, in the legend and in both panels
-    styles = {"1": "#d62728 - None #d62728", "initial": "#ff7f0e -- None #ff7f0e", "off": "#1f77b4 : None #1f77b4"}
-    for reading, style in styles.items():
+    styles = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}
+    for reading, (color, line_style) in styles.items():
+        style = f"{color} {line_style} None {color}"
         runs = table[table["reading"] == reading].groupby("seed")
         for panel, column in ((0, "std"), (1, "relative")):
             assert looks(figure, panel, f"reset = {reading}") == [style, style]
@@ -193,7 +195,7 @@ def test_signs() -> None:
         assert figure.axes[panel].get_title() == f"{function}, n = 5"
         shown = [x for line in figure.axes[panel].lines[:2] for x in np.asarray(line.get_xdata()).tolist()]
         assert sorted(shown) == sorted(own["lower"])
-        assert figure.axes[panel].get_xlabel() == "populations in which f falls (%)"
+        assert figure.axes[panel].get_xlabel() == "% in which f falls"
         names = [text.get_text().replace("$C_{ani}$", "C_ani") for text in figure.axes[0].get_yticklabels()]
         for line, (_, rows) in zip(figure.axes[panel].lines, own.groupby("generation"), strict=False):
             places = np.asarray(line.get_ydata(), dtype=float)

@@ -5,6 +5,7 @@ import base64
 import copy
 import dataclasses
 import io
+import json
 import os
 import pkgutil
 import re
@@ -24,7 +25,7 @@ from PIL import Image
 from sphinx_external_toc.parsing import parse_toc_yaml
 
 import leamvd
-from leamvd.book import render
+from leamvd.book import render, sections
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import datasets
 
@@ -74,7 +75,8 @@ def executed(stem: str) -> NotebookNode:
     widgets = {
         "application/vnd.jupyter.widget-state+json": {"state": {"bar": bar}, "version_major": 2, "version_minor": 0}
     }
-    metadata = {"kernelspec": kernel, "papermill": {"exception": None}, "widgets": widgets}
+    made = {"exception": None, "parameters": {"profile": "quick"} | ({"seed": 7} if stem == STEMS[0] else {})}
+    metadata = {"kernelspec": kernel, "papermill": made, "widgets": widgets}
     return new_notebook(cells=cells, metadata=metadata)
 
 
@@ -93,6 +95,9 @@ def published(results: Path, **changed: NotebookNode) -> Path:
             (results / stem / "earlier" / f"{stem}.ipynb").write_text("not the one to show")
             nbformat.write(changed.get(f"_{stem}", executed(stem)), results / stem / "last" / f"{stem}.ipynb")
             (results / stem / "latest").write_text("last\n")
+            (results / stem / "last" / "figures").mkdir()
+            plotted = {"size": [900 if stem == STEMS[1] else 540, 400], "text": 13.89}
+            (results / stem / "last" / "figures" / f"own-{stem}.json").write_text(json.dumps(plotted))
     return results
 
 
@@ -187,6 +192,20 @@ def test_equations_and_figures_are_numbered_and_cited_by_number(pages: dict[str,
         text = " ".join(pages[f"notebooks/{stem}"].text.split())
         assert f"See Fig. {number}.1, ({number}.1), ({labels.index('eq-weights') + 1}) and 0.2." in text
         assert f"Fig. {number}.1 Weights of the digits." in text
+
+
+def test_a_figure_says_what_makes_it_and_links_what_it_plots(pages: dict[str, Page]) -> None:
+    for section in sections.load():
+        page = pages[f"notebooks/{section.stem}"]
+        html = page.path.read_text(encoding="utf-8")
+        figure = re.search(rf'<figure class="([^"]*)" id="own-{section.stem}">.*?</figure>', html, flags=re.DOTALL)
+        assert figure
+        told = " ".join(re.sub("<[^>]+>", "", figure[0]).split())
+        given = " -p seed=7" if section.stem == STEMS[0] else ""
+        assert f"Made by leamvd reproduce {section.name}{given}. Data of this figure." in told
+        (link,) = [link for link in page.links if link.endswith(f"own-{section.stem}.json")]
+        width, _ = json.loads(page.target(link)[0].read_text())["size"]
+        assert ("wide" in figure[1].split()) == (width == 900), "what is too small on a phone is scrolled there"
 
 
 def test_nothing_is_left_unresolved(pages: dict[str, Page]) -> None:
@@ -350,7 +369,7 @@ def test_results_take_the_place_of_the_clones_own_notebooks(tmp_path: Path, monk
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from leamvd.book import render
+from leamvd.book import render, sections
 step, rename, renamed = int(sys.argv[2]), Path.rename, iter(range(1, 9))
 def kill(*_):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -3,6 +3,7 @@
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
 """
 
+import json
 import os
 import re
 import shutil
@@ -98,8 +99,10 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     (stage / "notebooks").mkdir()
     for name in ("_config.yml", "_toc.yml", "CONTRIBUTING.md"):  # the last one is linked to
         shutil.copy(sources / name, stage)
+    (stage / "figures").mkdir()
     for path in notebooks:
-        shutil.copy(path, stage / "notebooks")
+        own = path.parent == sources / "notebooks"
+        _stage(path, sources / "tests" / "figures" if own else path.parent / "figures", stage)
     options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
     command = [*children.command(_JUPYTER_BOOK), "build", *options, str(stage)]
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))  # Sphinx leaves reports there
@@ -111,6 +114,34 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
         told = f" {refused[0]}" if refused else f"\n{strip_colors(run.stdout)}"
         raise RuntimeError(f"the book was not built:{told}")
     return work / "built" / "_build" / "html"
+
+
+def _stage(notebook: Path, figures: Path, stage: Path) -> None:
+    """Copy a notebook, and say below each of its figures what makes it and where the numbers are that it plots.
+
+    The numbers are what `leamvd.paper.figures.style.save` has written to `figures`. A figure whose text would be too
+    small on a phone gets the class ``wide``, which book.css lets scroll.
+    """
+    import nbformat
+
+    from leamvd.book import origins, sections
+    from leamvd.paper.figures.style import fits_a_phone
+
+    content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    (section,) = [found.name for found in sections.load() if found.path.stem == notebook.stem]
+    command = origins.command(section, content.metadata.get("papermill", {}).get("parameters", {}))
+    for cell in content.cells:
+        if not (figure := cell.metadata.get("mystnb", {}).get("figure")):
+            continue
+        data = figures / f"{figure['name'].removeprefix('fig-')}.json"
+        note = f"Made by `{command}`."
+        if data.is_file():
+            shutil.copy(data, stage / "figures")
+            note += f" [Data of this figure](../figures/{data.name})."
+            if not fits_a_phone(json.loads(data.read_text(encoding="utf-8"))):
+                figure["classes"] = "wide"
+        figure["caption"] += f"\n\n{note}"
+    nbformat.write(content, stage / "notebooks" / notebook.name)  # type: ignore[no-untyped-call]
 
 
 def check(notebook: Path) -> None:

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.figures.style import COLORS, logarithmic, new, plain
+from leamvd.paper.figures.style import COLORS, GRAY, GREEN, VERMILION, logarithmic, new, plain, styled
 
-LOOKS = {"met": ("C2", "o"), "not met": ("C3", "X"), "too few runs to tell": ("C7", "s")}
+LOOKS = {"met": (GREEN, "o"), "not met": (VERMILION, "X"), "too few runs to tell": (GRAY, "s")}
 """Color and marker of a part, by what it shows."""
 
 VIEWS = {
@@ -27,6 +27,7 @@ LEAST: dict[str, tuple[float, ...]] = {"ratio": (0.5, 2.0), "%": (-1.0, 1.0), "s
 """Ends that every axis of a unit reaches at least."""
 
 
+@styled
 def beside_cd(rows: pd.DataFrame) -> Figure:
     """Plot the error of LEA-MVD over that of contrastive divergence, with intervals: a line for each comparison.
 
@@ -62,6 +63,7 @@ def beside_cd(rows: pd.DataFrame) -> Figure:
     return figure
 
 
+@styled
 def effects(rows: pd.DataFrame) -> Figure:
     """Plot effects with their intervals, a panel for each claim and unit; shaded is where a part is met.
 
@@ -72,17 +74,17 @@ def effects(rows: pd.DataFrame) -> Figure:
     """
     panels = list(rows.groupby(["claim", "unit"], sort=False))
     heights = [len(panel) + 2.5 for _, panel in panels]
-    figure, axes = new(len(panels), 1, width=8.5, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
+    figure, axes = new(len(panels), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), panel) in zip(axes[:, 0], panels, strict=True):
         _panel(ax, panel.sort_values("view", kind="stable"), *_limits(panel, str(unit)))
-        ax.set_title(f"{claim}, {unit}", fontsize="medium")
+        ax.set_title(f"{claim}, {unit}")
         if unit == "ratio":
             ax.set_xscale("log")
             ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
             ax.xaxis.set_minor_formatter(NullFormatter())
     handles = [Line2D([], [], color=color, marker=marker, label=name) for name, (color, marker) in LOOKS.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
 
 
@@ -104,12 +106,12 @@ def _panel(ax: Any, panel: pd.DataFrame, left: float, right: float) -> None:
     for y, name, row in zip(height, names, panel.to_dict("records"), strict=True):
         color, marker = LOOKS[name]
         met = np.clip([row["lower"], row["upper"]], left, right)
-        ax.plot(met, [y, y], color="C2", alpha=0.15, linewidth=9, solid_capstyle="butt")
+        ax.plot(met, [y, y], color=GREEN, alpha=0.15, linewidth=9, solid_capstyle="butt")
         bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
         ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=9, color="black")
         ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
         ax.errorbar(row["effect"], y, xerr=ends, color=color, marker=marker, markersize=5, linewidth=1.5)
     ax.set_xlim(left, right)
     ax.set_ylim(-0.7, len(panel) - 0.3)
-    ax.set_yticks(height, [plain(label) for label in labels], fontsize="small")
+    ax.set_yticks(height, [plain(label) for label in labels])
     ax.grid(axis="y", visible=False)

@@ -1,5 +1,6 @@
 """Figures of the sections on reconstruction: errors over the run and at its end, work, images, filters."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
@@ -10,18 +11,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, line_style, logarithmic, new, plain
+from leamvd.paper.figures.style import COLORS, label_ends, legend, line_style, logarithmic, new, plain, styled
 
 LABELS = {
     "iteration": "epoch or generation",
-    "passes": "passes over the images",
-    "seconds": "seconds",
     "own": "own inputs",
     "shared": "shared inputs",
 }
 """Of axes and rows, by the names in the records."""
 
 
+@styled
 def errors(
     bands: pd.DataFrame,
     runs: pd.DataFrame,
@@ -31,7 +31,7 @@ def errors(
     printed: Mapping[tuple[str, int], float] = MappingProxyType({}),
     constant: bool = False,
 ) -> Figure:
-    """Plot a measure over the run, on a logarithmic scale: a row for each kind of inputs, a column for each layer.
+    """Plot a measure over the run, on a logarithmic scale: a row for each layer, a column for each kind of inputs.
 
     Lines begin with the first iteration: what contrastive divergence starts from is random, and off any scale.
 
@@ -49,10 +49,10 @@ def errors(
         Draw a line at 1, the ratio of the constant image.
     """
     kinds, layers = list(bands["inputs"].unique()), sorted(bands["layer"].unique())
-    figure, axes = _grid(len(kinds), len(layers), sharex=True)
+    figure, axes = _grid(len(layers), len(kinds), sharex=True)
     bands, runs = _since_first(bands), _since_first(runs)
     for (kind, layer), cell in bands.groupby(["inputs", "layer"], sort=False):
-        ax = axes[kinds.index(str(kind)), layers.index(layer)]
+        ax = axes[layers.index(layer), kinds.index(str(kind))]
         _thin(ax, runs[(runs["inputs"] == kind) & (runs["layer"] == layer)])
         for method, line in cell.groupby("method", sort=False):
             _band(ax, line, "iteration", str(method))
@@ -61,12 +61,16 @@ def errors(
                 _printed(ax, method, value)
         if constant:
             ax.axhline(1.0, color="black", linewidth=0.8)
-        ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}", fontsize="medium")
+        ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         _logarithmic(ax)
-    return _named(figure, axes, [LABELS["iteration"]] * len(layers), title, ylabel)
+    _named(figure, axes, [LABELS["iteration"]] * len(kinds), title, ylabel)
+    for ax in axes[:, -1]:
+        label_ends(ax)
+    return figure
 
 
+@styled
 def work(bands: pd.DataFrame, title: str, ylabel: str) -> Figure:
     """Plot a measure on one kind of inputs against iterations, passes and seconds (item E10): a row for each layer.
 
@@ -78,16 +82,20 @@ def work(bands: pd.DataFrame, title: str, ylabel: str) -> Figure:
     for (layer, method), line in _since_first(bands).groupby(["layer", "method"], sort=False):
         for ax, budget in zip(axes[layers.index(layer)], budgets, strict=True):
             _band(ax, line, budget, str(method))
-            ax.set_title(f"RBM {layer}, {LABELS[str(line['inputs'].iloc[0])]}", fontsize="medium")
             _logarithmic(ax)
             if budget != "iteration":
                 ax.set_xscale("log")
                 ax.xaxis.set_minor_formatter(NullFormatter())
-    return _named(figure, axes, [LABELS[budget] for budget in budgets], title, ylabel)
+        kind = LABELS[str(line["inputs"].iloc[0])]
+        axes[layers.index(layer), 0].set_title(f"RBM {layer}, {kind}", loc="left")
+    _named(figure, axes, ["iterations", "passes", "seconds"], title, ylabel)
+    legend(figure, axes[0, 0])
+    return figure
 
 
+@styled
 def ends(errors: pd.DataFrame, runs: Mapping[str, pd.DataFrame], title: str, xlabel: str) -> Figure:
-    """Plot final errors of all methods, with their intervals: a row for each kind of inputs, a column for each layer.
+    """Plot final errors of all methods, with their intervals: a row for each layer, a column for each kind of inputs.
 
     Parameters
     ----------
@@ -99,25 +107,26 @@ def ends(errors: pd.DataFrame, runs: Mapping[str, pd.DataFrame], title: str, xla
         The data set; the measure and its unit.
     """
     kinds, layers, methods = (list(errors[name].unique()) for name in ("inputs", "layer", "method"))
-    figure, axes = _grid(len(kinds), len(layers), height=0.25 * len(methods) + 0.5, sharey=True)
+    figure, axes = _grid(len(layers), len(kinds), height=0.25 * len(methods) + 0.7, sharey=True)
     for (kind, layer), panel in errors.groupby(["inputs", "layer"], sort=False):
-        ax = axes[kinds.index(str(kind)), layers.index(layer)]
+        ax = axes[layers.index(layer), kinds.index(str(kind))]
         for i, (measure, points) in enumerate(panel.groupby("measure", sort=False)):
             dots = runs[str(measure)]
             dots = dots[(dots["inputs"] == kind) & (dots["layer"] == layer)]
             shift = 0.3 * (i - 0.5 * (len(runs) - 1))
             ax.plot(dots["value"], dots["method"].map(methods.index) + shift, "|", color="black", alpha=0.25)
             _points(ax, points, points["method"].map(methods.index) + shift, filled=i == 0)
-        ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}", fontsize="medium")
+        ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}")
         ax.set_yticks(range(len(methods)), [plain(str(method)) for method in methods])
         ax.set_ylim(len(methods) - 0.5, -0.5)
         _logarithmic(ax, "x")
-        ax.tick_params(axis="x", labelrotation=45, labelsize="small")
-    figure.supxlabel(xlabel, fontsize="medium")
-    figure.suptitle(title, fontsize="medium", wrap=True)
+        ax.tick_params(axis="x", labelrotation=45)
+    figure.supxlabel(xlabel)
+    figure.suptitle(title, wrap=True)
     return figure
 
 
+@styled
 def input_std(errors: pd.DataFrame, title: str) -> Figure:
     """Plot the standard deviation of each layer's inputs, a line for each method.
 
@@ -128,31 +137,28 @@ def input_std(errors: pd.DataFrame, title: str) -> Figure:
     title : str
         Names the data set.
     """
-    figure, axes = new(width=6.0, height=3.6)
+    figure, axes = new(height=3.6)
     layers = sorted(errors["layer"].unique())
     for method, points in errors[errors["inputs"] == errors["inputs"].iloc[0]].groupby("method", sort=False):
         _bars(axes[0, 0], points["layer"], points, str(method))
     axes[0, 0].set_xticks(layers, [f"RBM {layer}" for layer in layers])
     axes[0, 0].set_ylim(bottom=0.0)
     axes[0, 0].set_ylabel("standard deviation of the inputs")
-    axes[0, 0].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    figure.suptitle(title, fontsize="medium", wrap=True)
+    label_ends(axes[0, 0])
+    figure.suptitle(title, wrap=True)
     return figure
 
 
 def _grid(rows: int, columns: int, *, height: float = 2.2, **options: Any) -> tuple[Figure, Any]:
-    return new(rows, columns, width=max(5.0, 0.5 + 2.5 * columns), height=1.2 + height * rows, **options)
+    return new(rows, columns, height=1.2 + height * rows, **options)
 
 
-def _named(figure: Figure, axes: Any, xlabels: Sequence[str], title: str, ylabel: str) -> Figure:
-    """Name the axes and the lines of a grid."""
+def _named(figure: Figure, axes: Any, xlabels: Sequence[str], title: str, ylabel: str) -> None:
+    """Name the axes of a grid."""
     for ax, label in zip(axes[-1], xlabels, strict=True):
         ax.set_xlabel(label)
-    figure.supylabel(ylabel, fontsize="medium")
-    figure.suptitle(title, fontsize="medium", wrap=True)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 5), frameon=False)
-    return figure
+    figure.supylabel(ylabel)
+    figure.suptitle(title, wrap=True)
 
 
 def _logarithmic(ax: Any, which: Literal["x", "y"] = "y") -> None:
@@ -172,8 +178,8 @@ def _thin(ax: Any, runs: pd.DataFrame) -> None:
 
 def _printed(ax: Any, method: str, value: float) -> None:
     ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
-    text = f"paper, {method}: {value:,.0f}"
-    ax.annotate(text, (1, value), (-3, 2), ("axes fraction", "data"), "offset points", ha="right", fontsize="small")
+    text = f"paper: {value:,.0f}"
+    ax.annotate(text, (1, value), (-3, 2), ("axes fraction", "data"), "offset points", ha="right")
 
 
 def _points(ax: Any, points: pd.DataFrame, places: Any, *, filled: bool) -> None:
@@ -190,6 +196,7 @@ def _band(ax: Any, line: pd.DataFrame, x: str, method: str) -> None:
     ax.fill_between(line[x], line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
 
 
+@styled
 def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     """Plot final errors, with their intervals, against a parameter; a column of panels for each layer.
 
@@ -213,11 +220,13 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
                 points = row[(row["layer"] == layer) & (row["method"] == method)]
                 places = points[x].map(ticks.index) + 0.3 * (i / len(methods) - 0.5)  # beside those of other methods
                 _bars(ax, places, points, method)
-            ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}{where}", fontsize="medium")
+            ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}{where}")
             _logarithmic(ax)
             ax.set_xticks(range(len(ticks)), [plain(tick) for tick in ticks])
             ax.set_xlim(-0.5, len(ticks) - 0.5)
-    return _named(figure, axes, [x] * len(layers), title, "mean-field error per 10,000 images")
+    _named(figure, axes, [x] * len(layers), title, "mean-field error per 10,000 images")
+    legend(figure, axes[0, 0])
+    return figure
 
 
 def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
@@ -227,10 +236,11 @@ def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
     ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **drawn)
 
 
+@styled
 def pictures(
     rows: Mapping[str, NDArray[Any]], title: str, columns: Sequence[str] = ("",), *, signed: bool = False
 ) -> Figure:
-    """Show images in rows, each row with its name, and side by side those of several runs.
+    """Show images in rows, each row with its name, and one below the other those of several runs.
 
     Parameters
     ----------
@@ -244,16 +254,17 @@ def pictures(
         Blue below 127.5, white there, red above, instead of gray levels.
     """
     colors, k = "RdBu_r" if signed else "gray_r", next(iter(rows.values())).shape[1]
-    size = 0.3  # inches of an image
-    shape = {"width": 1.6 + len(columns) * k * size, "height": 0.6 + 1.15 * size * len(rows)}
-    figure, axes = new(len(rows), len(columns), **shape)
-    for line, (name, images) in zip(axes, rows.items(), strict=True):
-        for ax, own in zip(line, np.broadcast_to(images, (len(columns), *images.shape[1:])), strict=True):
-            framed = np.pad(own.astype(float), ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
-            ax.imshow(np.hstack(list(framed)), cmap=colors, vmin=0, vmax=255, interpolation="nearest")
-            ax.set_axis_off()
-        line[0].text(-0.01, 0.5, plain(name), transform=line[0].transAxes, ha="right", va="center")
-    for ax, column in zip(axes[0], columns, strict=True):
-        ax.set_title(column, fontsize="medium")
-    figure.suptitle(title, fontsize="medium", wrap=True)
+    size = 0.35  # inches of an image
+    shape = {"width": 1.6 + k * size, "height": 0.5 + 1.15 * size * len(rows) * len(columns)}
+    figure, axes = new(len(rows) * len(columns), 1, **shape)
+    blocks = itertools.product(range(len(columns)), rows.items())
+    for ax, (run, (name, images)) in zip(axes[:, 0], blocks, strict=True):
+        own = np.broadcast_to(images, (len(columns), *images.shape[1:]))[run]
+        framed = np.pad(own.astype(float), ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
+        ax.imshow(np.hstack(list(framed)), cmap=colors, vmin=0, vmax=255, interpolation="nearest")
+        ax.set_axis_off()
+        ax.text(-0.01, 0.5, plain(name), transform=ax.transAxes, ha="right", va="center")
+    for ax, column in zip(axes[:: len(rows), 0], columns, strict=True):
+        ax.set_title(column)
+    figure.suptitle(title, wrap=True)
     return figure

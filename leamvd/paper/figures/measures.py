@@ -6,17 +6,27 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.paper.figures.style import COLORS, line_style, logarithmic, new, plain
+from leamvd.paper.figures.style import (
+    BLUE,
+    COLORS,
+    GREEN,
+    VERMILION,
+    label_ends,
+    legend,
+    line_style,
+    logarithmic,
+    new,
+    plain,
+    styled,
+)
 
-STARTS = {"epochs": "C0", "batch": "C1", "none": "C2"}
+STARTS = {"epochs": BLUE, "batch": VERMILION, "none": GREEN}
 """Colors of start solutions."""
 
-NEAREST = ("C3", "C4", "C5")
-"""Colors of rings around the nearest combinations."""
 
-
+@styled
 def paths(table: pd.DataFrame, title: str) -> Figure:
-    """Plot one measure of the error against the other over the run: a row a kind of inputs, a column a layer.
+    """Plot one measure against the other over the run: a row for each layer, a column for each kind of inputs.
 
     Parameters
     ----------
@@ -26,9 +36,9 @@ def paths(table: pd.DataFrame, title: str) -> Figure:
         Names the data set.
     """
     kinds, layers = list(table["inputs"].unique()), sorted(table["layer"].unique())
-    figure, axes = new(len(kinds), len(layers), width=0.8 + 2.6 * len(layers), height=1.3 + 2.5 * len(kinds))
+    figure, axes = new(len(layers), len(kinds), height=1.3 + 2.1 * len(layers))
     for (kind, layer), cell in table.groupby(["inputs", "layer"], sort=False):
-        ax = axes[kinds.index(str(kind)), layers.index(layer)]
+        ax = axes[layers.index(layer), kinds.index(str(kind))]
         for method, line in cell.groupby("method", sort=False):
             color, style = line_style(str(method))
             x, y = line["mean_field_ratio"].to_numpy(), line["sampled_ratio"].to_numpy()
@@ -37,18 +47,18 @@ def paths(table: pd.DataFrame, title: str) -> Figure:
             ax.plot(x[-1:], y[-1:], "o", color=color, markersize=5)
         for line in (ax.axhline, ax.axvline):
             line(1.0, color="black", linewidth=0.8)
-        ax.set_title(f"RBM {layer}, {kind} inputs", fontsize="medium")
+        ax.set_title(f"RBM {layer}, {kind} inputs")
         ax.set_xlim(left=0)
         ax.set_ylim(bottom=0)
     for ax in axes[-1]:
-        ax.set_xlabel("mean-field / constant image's")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("sampled / constant image's")
-    figure.suptitle(title, fontsize="medium", wrap=True)
-    _legend(figure, axes[0, 0])
+        ax.set_xlabel("mean-field ratio")
+    figure.supylabel("sampled ratio: error / constant image's")
+    figure.suptitle(title, wrap=True)
+    legend(figure, axes[0, 0])
     return figure
 
 
+@styled
 def inputs(table: pd.DataFrame, title: str) -> Figure:
     """Plot final errors and those of the constant image, joined by a line: a column for each layer.
 
@@ -62,7 +72,7 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
     layers, methods = sorted(table["layer"].unique()), list(table["method"].unique())
     kinds = list(table["inputs"].unique())
     height = 1.5 + 0.22 * len(kinds) * len(methods)
-    figure, axes = new(1, len(layers), width=2.0 + 2.4 * len(layers), height=height, sharey=True)
+    figure, axes = new(1, len(layers), height=height, sharey=True)
     for ax, layer in zip(axes[0], layers, strict=True):
         for kind, rows in table[table["layer"] == layer].groupby("inputs", sort=False):
             y = rows["method"].map(methods.index) + 0.36 * (kinds.index(str(kind)) - 0.5 * (len(kinds) - 1))
@@ -72,16 +82,18 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
                 ax.plot([row["error"], row["constant"]], [place, place], "-", color=color, linewidth=1.0)
                 ax.plot(row["constant"], place, "|", color="black", markersize=9, label="constant image")
                 ax.plot(row["error"], place, "o", color=color, label=f"{kind} inputs", **look)
-        ax.set_title(f"RBM {layer}", fontsize="medium")
-        ax.set(xscale="log", xlabel="mean-field error per image")
+        ax.set_title(f"RBM {layer}")
+        ax.set(xscale="log")
         logarithmic(ax.xaxis)
         ax.set_yticks(range(len(methods)), [plain(method) for method in methods])
     axes[0, 0].invert_yaxis()
-    figure.suptitle(title, fontsize="medium", wrap=True)
-    _legend(figure, axes[0, 0])
+    axes[0, len(layers) // 2].set_xlabel("mean-field error per image")
+    figure.suptitle(title, wrap=True)
+    legend(figure, axes[0, 0])
     return figure
 
 
+@styled
 def collapse(table: pd.DataFrame, title: str) -> Figure:
     """Plot what RBM 2 scores, and what the features are worth, against the factor of RBM 1's weights.
 
@@ -92,28 +104,28 @@ def collapse(table: pd.DataFrame, title: str) -> Figure:
     title : str
         Names the data set.
     """
-    figure, axes = new(1, 3, width=9.0, height=3.6)
+    figure, axes = new(3, 1, height=6.6, sharex=True)
     panels = {
-        "RBM 2's error per image": {"bound": ("bound", ":", "black"), "error": ("constant RBM 2", "-", "C3"),
+        "RBM 2's error per image": {"bound": ("bound", ":", "black"), "error": ("constant RBM 2", "-", VERMILION),
                                     "cd error": ("RBM 2 by CD", "-", COLORS["cd"])},
-        "error / constant image's": {"ratio": ("constant RBM 2", "-", "C3"),
+        "error / constant image's": {"ratio": ("constant RBM 2", "-", VERMILION),
                                      "cd ratio": ("RBM 2 by CD", "-", COLORS["cd"])},
-        "test accuracy of a linear classifier": {"accuracy above": ("on the constant RBM 2", "-", "C3"),
+        "test accuracy of\na linear classifier": {"accuracy above": ("on the constant\nRBM 2", "-", VERMILION),
                                                  "accuracy": ("on RBM 1", "--", "black")},
     }  # fmt: skip
-    for ax, (ylabel, lines) in zip(axes[0], panels.items(), strict=True):
+    for ax, (ylabel, lines) in zip(axes[:, 0], panels.items(), strict=True):
         for column, (label, style, color) in lines.items():
             ax.plot(table["scale"], table[column], style, color=color, marker=".", label=label)
-        ax.set(xlabel="factor of RBM 1's weights", ylabel=ylabel, xscale="log")
-        ax.invert_xaxis()
-        ax.legend(fontsize="small")
-    for ax in axes[0, :2]:
-        ax.set_yscale("log")
-    axes[0, 2].set_ylim(0, 1)
-    figure.suptitle(title, fontsize="medium", wrap=True)
+        ax.set(ylabel=ylabel, xscale="log", yscale="linear" if "accuracy" in lines else "log")
+    axes[2, 0].set(xlabel="factor of RBM 1's weights", ylim=(0, 1))
+    axes[2, 0].invert_xaxis()
+    for ax in axes[:, 0]:
+        label_ends(ax)
+    figure.suptitle(title, wrap=True)
     return figure
 
 
+@styled
 def combinations(rows: pd.DataFrame, numbers: Mapping[str, float], near: pd.DataFrame, title: str) -> Figure:
     """Plot each combination as a mark in each of the paper's numbers, a line; the nearest have rings.
 
@@ -128,26 +140,20 @@ def combinations(rows: pd.DataFrame, numbers: Mapping[str, float], near: pd.Data
     """
     keys = ["measure", "images", "inputs"]
     places = {key: place for place, (key, _) in enumerate(rows.groupby(keys, sort=False))}
-    figure, axes = new(1, len(numbers), width=9.0, height=1.8 + 0.32 * len(places), sharey=True)
+    figure, axes = new(1, len(numbers), height=1.8 + 0.32 * len(places), sharey=True)
     for ax, (name, number) in zip(axes[0], numbers.items(), strict=True):
         ax.axvline(number, color="black", linewidth=1.0, label="the paper's number")
         for start, color in STARTS.items():
             own = rows[rows["start"] == start]
             y = [places[key] for key in zip(*(own[name] for name in keys), strict=True)]
             ax.plot(own[name], y, "|", color=color, markersize=8, label=f"start: {start}")
-        for i, ((_, row), color) in enumerate(zip(near.iterrows(), NEAREST, strict=False)):
+        for i, (_, row) in enumerate(near.iterrows()):
             look: dict[str, Any] = {"fillstyle": "none", "markersize": 9 + 4 * i, "label": f"nearest: {i + 1}"}
-            ax.plot(row[name], places[tuple(row[keys])], "o", color=color, **look)
-        ax.set_title(f"{name}: {number:,.0f}", fontsize="medium")
+            ax.plot(row[name], places[tuple(row[keys])], "o", color="black", **look)
+        ax.set_title("\n".join([*name.split(", "), f"{number:,.0f}"]))
         ax.set(xscale="log", xlabel="error", ylim=(len(places) - 0.5, -0.5))
-    axes[0, 0].set_yticks(list(places.values()), [f"{m}, {n:,} images, {i}" for m, n, i in places])
-    figure.suptitle(title, fontsize="medium", wrap=True)
-    _legend(figure, axes[0, 0])
+    axes[0, 0].set_yticks(list(places.values()), [f"{m}, {n:,}, {i}" for m, n, i in places])
+    axes[0, 0].set_ylabel("measure, images, inputs")
+    figure.suptitle(title, wrap=True)
+    legend(figure, axes[0, 0])
     return figure
-
-
-def _legend(figure: Figure, ax: Any) -> None:
-    """Show each label of the axes once, below the figure."""
-    handles, labels = ax.get_legend_handles_labels()
-    every = dict(zip(labels, handles, strict=True))
-    figure.legend(every.values(), every.keys(), loc="outside lower center", ncols=min(len(every), 4), frameon=False)

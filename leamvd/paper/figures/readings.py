@@ -1,17 +1,20 @@
 """Figures of the section on readings: the effect of every alternative."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.figures.style import new, plain
+from leamvd.paper.figures.style import PALETTE, new, plain, styled
 
 _ROW = 0.27
 """Inches."""
 
 
+@styled
 def forest(effects: pd.DataFrame, title: str) -> Figure:
     """Plot the effects of all alternatives, a row for each, a color for each problem.
 
@@ -37,28 +40,32 @@ def forest(effects: pd.DataFrame, title: str) -> Figure:
     for j, problem in enumerate(problems):
         own = effects[effects["problem"] == problem]
         offset = 0.6 * ((j + 0.5) / len(problems) - 0.5)
-        for kind, face, marker in (("same", "none", "x"), ("different", f"C{j}", "o"), ("not shown", "none", "o")):
+        color = PALETTE[j % len(PALETTE)]
+        for kind, face, marker in (("same", "none", "x"), ("different", color, "o"), ("not shown", "none", "o")):
             chosen = own[_kind(own) == kind]
             y = chosen["method"].map(place).to_numpy(dtype=float) + offset
             for at, row in zip(y, chosen.itertuples(), strict=True):
                 if not row.same and np.isfinite(row.low):
-                    ax.plot([row.low, row.high], [at, at], color=f"C{j}", linewidth=1.2)
-            ax.plot(chosen["ratio"], y, marker, color=f"C{j}", markerfacecolor=face, markersize=4)
+                    ax.plot([row.low, row.high], [at, at], color=color, linewidth=1.2)
+            ax.plot(chosen["ratio"], y, marker, color=color, markerfacecolor=face, markersize=4)
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     names = [f"{item}   {plain(method.removeprefix('lea-mvd:'))}" for item, method in rows.itertuples(index=False)]
-    ax.set_yticks(range(len(rows)), names, fontsize="small")
+    ax.set_yticks(range(len(rows)), names)
     ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="final error over the default's")
-    ax.set_title(title, fontsize="medium")
-    handles = [Line2D([], [], color=f"C{j}", marker="o", label=problem) for j, problem in enumerate(problems)]
+    ax.set_title(title)
+    handles = [
+        Line2D([], [], color=color, marker="o", label=problem)
+        for problem, color in zip(problems, itertools.cycle(PALETTE), strict=False)
+    ]
     looks = {"significant": ("o", "0.3"), "not significant": ("o", "none"), "same bits": ("x", "none")}
     handles += [
         Line2D([], [], color="0.3", linestyle="", marker=marker, markerfacecolor=face, markersize=4, label=name)
         for name, (marker, face) in looks.items()
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize="small")
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
 
 

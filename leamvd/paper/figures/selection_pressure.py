@@ -5,11 +5,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.paper.figures.style import new
+from leamvd.paper.figures.style import BLUE, VERMILION, legend, new, styled
 
 MARKERS = {"binary tournament": "o", "double binary tournament": "s", "tournament of four": "x"}
 
 
+@styled
 def weights(table: pd.DataFrame) -> Figure:
     """Draw the records of `weights`: exponents as lines, exact tournaments as markers."""
     figure, ((axes,),) = new(height=4.2)
@@ -34,28 +35,32 @@ def weights(table: pd.DataFrame) -> Figure:
     return figure
 
 
+@styled
 def differences(table: pd.DataFrame, closest: pd.DataFrame) -> Figure:
-    """Draw the records of `differences`, a panel per tournament; bars are two standard errors."""
-    figure, axes = new(1, len(closest), height=3.4)
-    for panel, row in zip(axes[0], closest.to_dict("records"), strict=True):
+    """Draw the records of `differences`, a row per tournament; bars are two standard errors."""
+    figure, axes = new(len(closest), 1, height=0.6 + 2.0 * len(closest), sharex=True)
+    for panel, row in zip(axes[:, 0], closest.to_dict("records"), strict=True):
         own = table[table["method"] == row["tournament"]]
         panel.axhline(0, color="black", linewidth=0.8)
         if not np.isnan(row["stated"]):
-            panel.plot(own["rank"], own["stated"], "--", color="C3", label=f"exponent {row['stated']:g}, as stated")
-        panel.plot(own["rank"], own["closest"], color="C0", label=f"exponent {row['closest']:.3f}, closest")
+            panel.plot(own["rank"], own["stated"], "--", color=VERMILION, label="exponent as stated")
+        panel.plot(own["rank"], own["closest"], color=BLUE, label="closest exponent")
         panel.errorbar(
             own["rank"], own["simulated"], 2 * own["error"], fmt=".", color="black", markersize=4, linewidth=1,
-            label="simulation, ±2 s.e.",
+            label="simulation ± 2 s.e.",
         )  # fmt: skip
-        panel.set(xlabel="rank (1 = best)", title=row["tournament"])
-        panel.legend(fontsize="x-small")
-    axes[0, 0].set_ylabel("less the exact probability\n(percentage points)")
+        stated = "" if np.isnan(row["stated"]) else f", stated {row['stated']:g}"
+        panel.set_title(f"{row['tournament']}: closest exponent {row['closest']:.3f}{stated}")
+    axes[-1, 0].set_xlabel("rank (1 = best)")
+    figure.supylabel("less the exact probability (percentage points)")
+    legend(figure, *axes[:, 0])
     return figure
 
 
+@styled
 def pressure(table: pd.DataFrame) -> Figure:
     """Draw the records of `pressure` against the exponent: tournaments as horizontal lines."""
-    figure, axes = new(1, 2, height=3.6)
+    figure, axes = new(1, 2, height=4.4)
     names = {"rank_share": "expected rank / $\\lambda$", "size_share": "effective sample size / $\\lambda$"}
     sizes = table["population_size"].unique()
     shades = plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(sizes)))
@@ -67,22 +72,22 @@ def pressure(table: pd.DataFrame) -> Figure:
             for own in [table[table["population_size"] == size].dropna(subset="exponent")]
         ]
         lines = [
-            panel.axhline(
-                value, color="black", linestyle=style, linewidth=1, label=f"{method}, $\\lambda$ = {sizes.max()}"
-            )
+            panel.axhline(value, color="black", linestyle=style, linewidth=1, label=method)
             for method, value, style in zip(largest["method"], largest[column], (":", "--", "-."), strict=True)
         ]
         panel.set(xlabel="exponent", ylabel=label, ylim=(0, None))
-    axes[0, 0].legend(handles=curves, fontsize="x-small")
-    axes[0, 1].legend(handles=lines, fontsize="x-small")
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.2)}
+    axes[0, 0].legend(handles=curves, ncols=2, **below)
+    axes[0, 1].legend(handles=lines, title=f"$\\lambda$ = {sizes.max()}", **below)
     return figure
 
 
+@styled
 def models(points: pd.DataFrame, rows: pd.DataFrame) -> Figure:
     """Draw the records of `normal_models`, a panel per exponent; ellipses of 1 and 2 sigma."""
     columns = min(3, len(rows))
     lines = -(-len(rows) // columns)
-    figure, axes = new(lines, columns, height=0.6 + 2.1 * lines, sharex=True, sharey=True)
+    figure, axes = new(lines, columns, height=0.6 + 1.7 * lines, sharex=True, sharey=True)
     turn = np.linspace(0, 2 * np.pi, 100)
     limits = {"vmin": 0, "vmax": points["weight"].max()}
     for panel, row in zip(axes.flat, rows.to_dict("records"), strict=False):
@@ -90,8 +95,8 @@ def models(points: pd.DataFrame, rows: pd.DataFrame) -> Figure:
         dots = panel.scatter(own["x1"], own["x2"], c=own["weight"], cmap="viridis_r", s=28, **limits)
         for k in (1, 2):
             x, y = row["mean1"] + k * row["std1"] * np.cos(turn), row["mean2"] + k * row["std2"] * np.sin(turn)
-            panel.plot(x, y, color="C3", linewidth=1.2)
-        panel.plot(row["mean1"], row["mean2"], "+", color="C3", markersize=10, markeredgewidth=2)
+            panel.plot(x, y, color=VERMILION, linewidth=1.2)
+        panel.plot(row["mean1"], row["mean2"], "+", color=VERMILION, markersize=10, markeredgewidth=2)
         panel.plot(1, 1, "*", color="black", markersize=9)
         panel.set(title=f"exponent {row['exponent']:g}", aspect="equal")
     for panel in axes.flat[len(rows) :]:

@@ -1,6 +1,9 @@
 """The look of all figures, and saving them as pixels and as what they show: words, colors and arrays."""
 
+import io
+import itertools
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,10 @@ from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, StrMethodFormatter
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from leamvd._support.compile import Array
 
@@ -24,19 +30,47 @@ STYLE: dict[str, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "axes.titlesize": "medium",
     "figure.constrained_layout.use": True,
     "figure.dpi": 100,
+    "figure.labelsize": "medium",
+    "figure.titlesize": "medium",
     "font.size": 10,
     "grid.alpha": 0.25,
-    "savefig.dpi": 100,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
 }
 """Of every figure, over matplotlib's defaults."""
 
-COLORS = {"cd": "C0", "lea-mvd": "C1", "cma-es": "C2", "sep-cma-es": "C4", "random": "C7"}
+styled = plt.style.context(["default", STYLE])
+"""In this style a function draws; its decorator."""
+
+WIDTH = 5.4
+"""Inches of a figure whose text of 10 points is still 9 pixels high on a phone, see `PHONE`."""
+
+PHONE, READABLE = 350, 9
+"""Pixels of a figure on a phone that is 390 pixels wide, and of the smallest text that is read there."""
+
+BLUE, VERMILION, GREEN, PURPLE, GRAY = PALETTE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444"
+"""Four colors of Okabe and Ito (2008), Color Universal Design, and a dark gray: apart for color-blind readers too."""
+
+COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY}
 """One color per method, the same in every figure; the readings of one method differ by line style."""
 
 STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 """Line styles of readings; a reading from a file is dash-dotted."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A saved figure, which a notebook shows at its own size: `width` and `height` in pixels, each drawn as two."""
+
+    width: int
+    height: int
+    png: bytes = field(repr=False)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        return self.png, {"width": self.width, "height": self.height}
 
 
 def line_style(method: str) -> tuple[str, str]:
@@ -45,12 +79,12 @@ def line_style(method: str) -> tuple[str, str]:
     return COLORS[name], STYLES.get(reading, "-.")
 
 
+@styled
 def new(
-    rows: int = 1, columns: int = 1, *, width: float = 8.0, height: float = 4.0, **options: Any
+    rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 4.0, **options: Any
 ) -> tuple[Figure, Any]:
     """Return a figure in the project's style and its axes, an array (rows, columns); `options` go to `subplots`."""
-    with plt.style.context(["default", STYLE]):
-        return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
 
 
 def plain(name: str) -> str:
@@ -65,30 +99,90 @@ def logarithmic(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def save(figure: Figure, name: str, output: str | Path) -> Figure:
+def legend(figure: Figure, *panels: Axes) -> None:
+    """Show each label of some panels once, below the figure, in as many columns as it has room for."""
+    found = {label: line for ax in panels for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    columns = int(figure.get_figwidth() / (0.6 + 0.08 * max(map(len, found), default=0)))
+    place = {"loc": "outside lower center", "ncols": max(1, min(len(found), columns))}
+    figure.legend(found.values(), found.keys(), **place)
+
+
+def label_ends(ax: Axes) -> None:
+    """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other."""
+    handles: list[Any] = ax.get_legend_handles_labels()[0]
+    lines = [handle if isinstance(handle, Line2D) else handle[0] for handle in handles]  # of error bars the line
+    names = [str(handle.get_label()).replace(":", ":\n", 1) for handle in handles]
+    ends = [line.get_xydata()[-1] for line in lines]
+    to_axes = ax.transData + ax.transAxes.inverted()
+    heights = [float(to_axes.transform(end)[1]) for end in ends]
+    order = np.argsort(heights, kind="stable")
+    inches = ax.get_window_extent().height / ax.figure.dpi
+    room = [0.19 * (1 + names[i].count("\n")) / inches for i in order]
+    for i, height in zip(order, _apart([heights[i] for i in order], room), strict=True):
+        look = {"color": lines[i].get_color(), "linestyle": lines[i].get_linestyle(), "arrowstyle": "-", "shrinkA": 1}
+        ax.annotate(
+            names[i], ends[i], (1.08, height), "data", "axes fraction", look, va="center", annotation_clip=False
+        )
+
+
+def _apart(places: list[float], sizes: list[float]) -> list[float]:
+    """Return sorted places moved up, and from 1 down again, until neighbors are as far apart as their sizes ask."""
+    gaps = [(a + b) / 2 for a, b in itertools.pairwise(sizes)]
+    moved = places.copy()
+    for i, gap in enumerate(gaps):
+        moved[i + 1] = max(moved[i + 1], moved[i] + gap)
+    moved[-1:] = [min(place, 1.0) for place in moved[-1:]]
+    for i, gap in reversed(list(enumerate(gaps))):
+        moved[i] = min(moved[i], moved[i + 1] - gap)
+    return moved
+
+
+@styled
+def save(figure: Figure, name: str, output: str | Path) -> Picture:
     """Save a figure as ``figures/NAME.png`` and what it shows, see `shown`, as ``figures/NAME.json`` in `output`.
 
     Returns
     -------
-    Figure
-        The figure, closed, for the notebook to show.
+    Picture
+        What was saved, for the notebook to show; the figure is closed.
     """
-    folder = Path(output) / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    with plt.style.context(["default", STYLE]):
-        figure.savefig(folder / f"{name}.png")
-    (folder / f"{name}.json").write_text(json.dumps(shown(figure)) + "\n", encoding="utf-8")
+    path = Path(output) / "figures" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn, kept = io.BytesIO(), PngInfo()
+    figure.savefig(drawn, format="png")
+    with Image.open(drawn) as image:
+        kept.add_text("Software", str(image.info["Software"]))
+        # 256 colors are enough, and take a third of the bytes
+        image.convert("RGB").quantize().save(path.with_suffix(".png"), pnginfo=kept, dpi=image.info["dpi"])
+    content = shown(figure)
+    path.with_suffix(".json").write_text(json.dumps(content) + "\n", encoding="utf-8")
     plt.close(figure)
-    return figure
+    width, height = content["size"]
+    return Picture(width, height, path.with_suffix(".png").read_bytes())
 
 
 def shown(figure: Figure) -> dict[str, Any]:
-    """Return what a figure shows: its titles, its legends, and what is `plotted` on each of its axes."""
+    """Return what a figure shows.
+
+    Returns
+    -------
+    dict
+        size (width and height in pixels of a page), text (those of its smallest text), titles, legends, and axes:
+        what is `plotted` on each.
+    """
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     return {
+        "size": [round(figure.dpi * inches) for inches in figure.get_size_inches()],
+        "text": round(min(float(text.get_fontsize()) for text in texts) * figure.dpi / 72, 2),
         "titles": [figure.get_suptitle(), figure.get_supxlabel(), figure.get_supylabel()],
         "legends": [_entries(legend) for legend in figure.legends],
         "axes": plotted(figure),
     }
+
+
+def fits_a_phone(content: dict[str, Any]) -> bool:
+    """Return whether a figure's smallest text can be read on a phone, if `shown` says it; earlier versions did not."""
+    return "text" in content and bool(content["text"] * min(1.0, PHONE / content["size"][0]) >= READABLE)
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
