@@ -2,6 +2,7 @@
 
 import re
 from html import escape
+from pathlib import PurePosixPath
 from textwrap import shorten
 from typing import Any
 
@@ -113,7 +114,7 @@ def _described(*event: Any) -> None:
     if address := app.config.html_baseurl.rstrip("/"):
         told["og:url"] = f"{address}/{app.builder.get_target_uri(page)}"
         for image in doctree.findall(nodes.image):
-            told["og:image"] = f"{address}/{app.builder.imagedir}/{app.builder.images[image['uri']]}"
+            told["og:image"] = f"{address}/{app.builder.imagedir}/{PurePosixPath(image['uri']).name}"
             told["og:image:alt"] = image["alt"]
             break
     tags = [f'<meta name="description" content="{escape(description)}" />']

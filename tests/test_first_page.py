@@ -50,7 +50,7 @@ def notebook(words: dict[str, str]) -> nbformat.NotebookNode:
         new_code_cell("glue()", execution_count=2, outputs=pasted, metadata={"tags": ["remove-cell"]}),
     ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "leamvd": {"section": "esd"}})
 
 
 def book(folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address: str = "") -> dict[str, str]:

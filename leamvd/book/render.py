@@ -97,7 +97,7 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     stage = work / "stage"
     shutil.copytree(sources / "book", stage / "book")
     (stage / "notebooks").mkdir()
-    for name in ("_config.yml", "_toc.yml", "CONTRIBUTING.md"):  # the last one is linked to
+    for name in ("_config.yml", "_toc.yml"):
         shutil.copy(sources / name, stage)
     (stage / "figures").mkdir()
     for path in notebooks:
@@ -124,15 +124,15 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> None:
     """
     import nbformat
 
-    from leamvd.book import origins, sections
+    from leamvd.book import origins
     from leamvd.paper.figures.style import fits_a_phone
 
     content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
-    (section,) = [found.name for found in sections.load() if found.path.stem == notebook.stem]
-    command = origins.command(section, content.metadata.get("papermill", {}).get("parameters", {}))
     for cell in content.cells:
         if not (figure := cell.metadata.get("mystnb", {}).get("figure")):
             continue
+        given = content.metadata.get("papermill", {}).get("parameters", {})
+        command = origins.command(content.metadata["leamvd"]["section"], given)
         data = figures / f"{figure['name'].removeprefix('fig-')}.json"
         note = f"Made by `{command}`."
         if data.is_file():
