@@ -2,9 +2,9 @@
 
 import re
 from html import escape
-from pathlib import PurePosixPath
 from textwrap import shorten
 from typing import Any
+from urllib.parse import urljoin
 
 from docutils import nodes
 from myst_nb.ext.glue.utils import PendingGlueReference
@@ -113,10 +113,8 @@ def _described(*event: Any) -> None:
     told = {"og:title": doctree.next_node(nodes.title).astext(), "og:type": "article", "og:description": description}
     if address := app.config.html_baseurl.rstrip("/"):
         told["og:url"] = f"{address}/{app.builder.get_target_uri(page)}"
-        for image in doctree.findall(nodes.image):
-            told["og:image"] = f"{address}/{app.builder.imagedir}/{PurePosixPath(image['uri']).name}"
-            told["og:image:alt"] = image["alt"]
-            break
+        if image := doctree.next_node(nodes.image):  # whose address is by now that in the page
+            told |= {"og:image": urljoin(told["og:url"], image["uri"]), "og:image:alt": image["alt"]}
     tags = [f'<meta name="description" content="{escape(description)}" />']
     tags += [f'<meta property="{name}" content="{escape(text)}" />' for name, text in told.items()]
     context["metatags"] += "\n".join(tags)
