@@ -103,14 +103,14 @@ def legend(figure: Figure, *panels: Axes) -> None:
     """Show each label of some panels once, below the figure, in as many columns as it has room for."""
     found = {label: line for ax in panels for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     columns = int(figure.get_figwidth() / (0.6 + 0.08 * max(map(len, found), default=0)))
-    place = {"loc": "outside lower center", "ncols": max(1, min(len(found), columns))}
-    figure.legend(found.values(), found.keys(), **place)
+    ncols = max(1, min(len(found), columns))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=ncols)
 
 
 def label_ends(ax: Axes) -> None:
     """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other."""
     handles: list[Any] = ax.get_legend_handles_labels()[0]
-    lines = [handle if isinstance(handle, Line2D) else handle[0] for handle in handles]  # of error bars the line
+    lines: list[Any] = [handle if isinstance(handle, Line2D) else handle[0] for handle in handles]  # of error bars
     names = [str(handle.get_label()).replace(":", ":\n", 1) for handle in handles]
     ends = [line.get_xydata()[-1] for line in lines]
     to_axes = ax.transData + ax.transAxes.inverted()
