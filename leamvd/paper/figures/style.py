@@ -63,14 +63,13 @@ STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A saved figure, which a notebook shows at its own size: `width` and `height` in pixels, each drawn as two."""
+    """A saved figure, which a notebook shows at its own `width`, in pixels of a page; each is drawn as two."""
 
     width: int
-    height: int
     png: bytes = field(repr=False)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        return self.png, {"width": self.width, "height": self.height}
+        return self.png, {"width": self.width}
 
 
 def line_style(method: str) -> tuple[str, str]:
@@ -157,8 +156,7 @@ def save(figure: Figure, name: str, output: str | Path) -> Picture:
     content = shown(figure)
     path.with_suffix(".json").write_text(json.dumps(content) + "\n", encoding="utf-8")
     plt.close(figure)
-    width, height = content["size"]
-    return Picture(width, height, path.with_suffix(".png").read_bytes())
+    return Picture(content["size"][0], path.with_suffix(".png").read_bytes())
 
 
 def shown(figure: Figure) -> dict[str, Any]:
