@@ -63,14 +63,13 @@ STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A saved figure, which a notebook shows at its own size: `width` and `height` in pixels, each drawn as two."""
+    """A saved figure, which a notebook shows at its own `width`, in pixels of a page; each is drawn as two."""
 
     width: int
-    height: int
     png: bytes = field(repr=False)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        return self.png, {"width": self.width, "height": self.height}
+        return self.png, {"width": self.width}
 
 
 def line_style(method: str) -> tuple[str, str]:
@@ -103,14 +102,14 @@ def legend(figure: Figure, *panels: Axes) -> None:
     """Show each label of some panels once, below the figure, in as many columns as it has room for."""
     found = {label: line for ax in panels for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     columns = int(figure.get_figwidth() / (0.6 + 0.08 * max(map(len, found), default=0)))
-    columns = max(1, min(len(found), columns))
-    figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+    ncols = max(1, min(len(found), columns))
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=ncols)
 
 
 def label_ends(ax: Axes) -> None:
     """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other."""
     handles: list[Any] = ax.get_legend_handles_labels()[0]
-    lines = [handle if isinstance(handle, Line2D) else handle[0] for handle in handles]  # of error bars the line
+    lines: list[Any] = [handle if isinstance(handle, Line2D) else handle[0] for handle in handles]  # of error bars
     names = [str(handle.get_label()).replace(":", ":\n", 1) for handle in handles]
     ends = [np.asarray(line.get_xydata())[-1] for line in lines]
     to_axes = ax.transData + ax.transAxes.inverted()
@@ -157,8 +156,7 @@ def save(figure: Figure, name: str, output: str | Path) -> Picture:
     content = shown(figure)
     path.with_suffix(".json").write_text(json.dumps(content) + "\n", encoding="utf-8")
     plt.close(figure)
-    width, height = content["size"]
-    return Picture(width, height, path.with_suffix(".png").read_bytes())
+    return Picture(content["size"][0], path.with_suffix(".png").read_bytes())
 
 
 def shown(figure: Figure) -> dict[str, Any]:
