@@ -21,7 +21,7 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection di
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test chaos accept playground lint coverage lock clean
+.PHONY: help book bench test chaos faults quiet accept playground lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outp
 
 chaos: $(INSTALLED)  ## Kill the command, its jobs and kernels a hundred times at random; compare what is stored
 	$(BIN)/python tests/chaos.py 100
+
+faults: $(INSTALLED)  ## Plant known faults one at a time (FAULT="NAME ..."); the test of each has to fail
+	$(BIN)/python tests/faults.py $(FAULT)
+
+quiet: $(INSTALLED)  ## Run sections without a fault, on other threads and processors; no figure may move (RUNS=1)
+	$(BIN)/python tests/quiet.py $(or $(RUNS),1)
 
 accept: $(INSTALLED)  ## Take the outputs and figures of a new quick run as the right ones
 	rm -rf results/accept && $(BIN)/leamvd reproduce --profile quick --output results/accept

@@ -1,33 +1,41 @@
 """Plant the faults of faults.toml one at a time in a copy of the clone; the test that should catch each has to fail.
 
-`make faults` plants all, `make faults FAULT="NAME ..."` some; `--missing` goes on where a run was stopped. Each test must
-first pass without its fault. A fault counts as caught where its test fails by an assertion, or by the error that the
-table names: a module that cannot be imported, and a test that cannot be collected or set up, have caught nothing.
+`make faults` plants all, `make faults FAULT="NAME ..."` some, and `make faults FAULT=--missing` goes on where a run was
+stopped. Each test must first pass without its fault. A fault counts as caught where its test fails by an assertion, or
+by the error that the table names: a module that cannot be imported, and a test that cannot be collected or set up, have
+caught nothing.
 """
 
 import csv
+import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import click
+import pytest
+from numba.core import config
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "book" / "faults.csv"
 LAYERS = ("unit test", "nbval", "array", "pixel", "browser")
-FAILED = {"AssertionError", "Failed"}  # exceptions by which a test says no; the second is `pytest.fail`'s
+DIFFER = "Cell outputs differ"  # what nbval says of a notebook
+FAILED = {"AssertionError", "Failed", DIFFER}  # how a test says no; the second is `pytest.fail`'s
 NOTEBOOKS = "_build/nbval"  # of a copy; where notebooks run, as by `make test`
 NOT_COPIED = (".git", ".venv", "_build", "results", ".hypothesis", "*_cache", "*.egg-info")
+
+# What tests import beside the package: by a process that each test's is a fork of, which saves seconds for each.
+IMPORTED = ["matplotlib.pyplot", "numba", "pandas", "scipy.stats", "sklearn"]
 
 # Makes every interpreter find the package in the copy, where the clone is installed too.
 SITE = """\
@@ -63,7 +71,7 @@ class Result(NamedTuple):
     layer: str
     test: str
     result: str
-    seconds: str
+    seconds: str  # of processor time, which a busy machine does not change
 
 
 def table() -> dict[str, Fault]:
@@ -104,6 +112,9 @@ def copied() -> Iterator[Path]:
         clone = Path(folder, "clone")
         shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
         Path(folder, "sitecustomize.py").write_text(SITE.format(clone=clone), encoding="utf-8")
+        os.environ |= {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        os.environ |= {"MPLBACKEND": "Agg", "NUMBA_NUM_THREADS": "2"}  # as conftest.py sets them, which comes too late
+        os.environ.pop("LEAMVD_DATA_DIR", None)
         subprocess.run(["git", "init", "--quiet", str(clone)], check=True)  # a test asks it which files are ignored
         yield clone
 
@@ -112,12 +123,12 @@ def copied() -> Iterator[Path]:
 def planted(fault: Fault, clone: Path) -> Iterator[None]:
     """Let a copy have a fault for as long as the block lasts."""
     path = clone / fault.file
-    sound, status = path.read_bytes(), path.stat()
+    before, status = path.read_bytes(), path.stat()
     path.write_text(faulty(fault, clone), encoding="utf-8")
     try:
         yield
     finally:
-        path.write_bytes(sound)
+        path.write_bytes(before)
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # by which compiled code is found again
 
 
@@ -126,49 +137,65 @@ def place(test: str) -> str:
     return f"{NOTEBOOKS}/{Path(test).name}" if test.endswith(".ipynb") else test
 
 
-def pytest(clone: Path, tests: Iterable[str], seconds: float, environment: Mapping[str, str]) -> list[ElementTree.Element]:
+def reports(clone: Path, tests: Iterable[str], seconds: float, environment: Mapping[str, str]) -> list[Element]:
     """Run tests of a copy in a process of their own, for so many seconds at most; return what is reported of each."""
     shutil.rmtree(clone / NOTEBOOKS, ignore_errors=True)
     shutil.copytree(clone / "notebooks", clone / NOTEBOOKS, ignore=shutil.ignore_patterns("recorded"))
     report = clone.with_name("report.xml")
-    report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env"]
-    command += [f"--junitxml={report}", *map(place, tests)]
-    inherited = {name: value for name, value in os.environ.items() if name != "LEAMVD_DATA_DIR"}
-    inherited |= {"PYTHONPATH": str(clone.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    with (
-        clone.with_name("said").open("w") as said,
-        subprocess.Popen(
-            command, cwd=clone, env=inherited | environment, stdout=said, stderr=said, start_new_session=True
-        ) as process,
-    ):
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return []
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+    for path in (report, clone.with_name("seconds")):
+        path.unlink(missing_ok=True)
+    options = ["-q", "-p", "no:cacheprovider", "--nbval", "--nbval-current-env", f"--junitxml={report}"]
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", *IMPORTED])
+    process = context.Process(target=_run, args=(clone, [*options, *map(place, tests)], environment))
+    process.start()
+    try:
+        process.join(seconds)
+    finally:
+        if process.is_alive() and process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.join()
     return list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
 
 
-def outcome(cases: Iterable[ElementTree.Element], test: str) -> str:
-    """Return "passed", "skipped", "not run, or not in time", "not set up", or the name of the exception that ended a test."""
+def _run(clone: Path, arguments: list[str], environment: Mapping[str, str]) -> None:
+    before = sum(os.times()[:4])
+    os.setsid()
+    os.chdir(clone)
+    os.environ |= environment
+    config.reload_config()  # numba has read some of them
+    said = os.open(clone.with_name("said"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(said, stream)
+    code = pytest.main(arguments)
+    clone.with_name("seconds").write_text(f"{sum(os.times()[:4]) - before:.1f}")
+    sys.exit(code)
+
+
+def outcome(cases: Iterable[Element], test: str) -> str:
+    """Return how a test ended: "passed", "skipped", "not set up", the name of an exception, `DIFFER`, or not at all."""
     path, _, name = place(test).partition("::")
     module = path.removesuffix(".py").replace("/", ".")
-    own = [case for case in cases if case.get("classname") == module and f"{case.get('name')}[".startswith(name)]
+    own = [case for case in cases if case.get("classname") == module and name in _names(case)]
     if not own:
         return "not run, or not in time"
     for case in own:
         for kind in case:
             match kind.tag:
                 case "failure":
-                    return (kind.text or "").strip().splitlines()[-1].rpartition(": ")[2]
+                    said = (kind.text or "").strip()
+                    return DIFFER if DIFFER in said else said.splitlines()[-1].rpartition(": ")[2]
                 case "error":
                     return "not set up"
                 case "skipped":
                     return "skipped"
     return "passed"
+
+
+def _names(case: Element) -> tuple[str, str, str]:
+    """Return what names a test, the same test with any parameters, and all of its file."""
+    name = case.get("name", "")
+    return name, name.partition("[")[0], ""
 
 
 def settings(fault: Fault, clone: Path) -> dict[str, str]:
@@ -187,7 +214,7 @@ def sound(faults: Iterable[Fault], clone: Path, limit: float) -> dict[Fault, str
         groups.setdefault(tuple(settings(fault, clone).items()), []).append(fault)
     for environment, group in groups.items():
         tests = dict.fromkeys(test for fault in group for test in (fault.notebook, fault.test) if test)
-        cases = pytest(clone, tests, limit * len(tests), dict(environment))
+        cases = reports(clone, tests, limit * len(tests), dict(environment))
         found |= {fault: outcome(cases, fault.test) for fault in group}
     return found
 
@@ -200,7 +227,7 @@ def plant(fault: Fault, clone: Path, limit: float) -> str:
         environment["NUMBA_CACHE_DIR"] = str(compiled)
     try:
         with planted(fault, clone):
-            cases = pytest(clone, [test for test in (fault.notebook, fault.test) if test], limit, environment)
+            cases = reports(clone, [test for test in (fault.notebook, fault.test) if test], limit, environment)
     finally:
         shutil.rmtree(compiled, ignore_errors=True)
     found = outcome(cases, fault.test)
@@ -213,7 +240,7 @@ def by_all(fault: Fault, clone: Path, limit: float) -> str:
     """Return the first of all tests that fails with a fault."""
     everything = ["-x", "tests", *(f"notebooks/{path.name}" for path in (clone / "notebooks").glob("*.ipynb"))]
     with planted(fault, clone):
-        cases = pytest(clone, everything, limit, {"LEAMVD_RESULTS": str(clone / NOTEBOOKS)})
+        cases = reports(clone, everything, limit, {"LEAMVD_RESULTS": str(clone / NOTEBOOKS)})
     failed = [case for case in cases if any(kind.tag in ("failure", "error") for kind in case)]
     return f"caught by {failed[0].get('classname')}::{failed[0].get('name')}" if failed else "ESCAPED"
 
@@ -233,14 +260,16 @@ def main(names: tuple[str, ...], missing: bool, everything: bool, limit: float) 
         chosen = {name: f for name, f in chosen.items() if name not in before or before[name].result != "caught"}
     escaped = []
     with copied() as clone:
+        if not everything:
+            print("first all tests without the faults", flush=True)
         without = {} if everything else sound(chosen.values(), clone, limit)
         for number, (name, fault) in enumerate(chosen.items(), start=1):
-            start = time.monotonic()
             if without.get(fault, "passed") != "passed":
                 found = f"{without[fault]} without the fault"
             else:
                 found = by_all(fault, clone, limit) if everything else plant(fault, clone, limit)
-            seconds = f"{time.monotonic() - start:.1f}"
+            used = clone.with_name("seconds")
+            seconds = used.read_text() if used.exists() else ""
             print(f"{number:3} of {len(chosen)}  {name:40} {fault.layer:9} {seconds:>6} s  {found}", flush=True)
             escaped += [] if found.startswith(("caught", "skipped")) else [name]
             if not everything and not found.startswith("skipped"):
