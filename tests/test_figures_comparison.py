@@ -137,6 +137,10 @@ def test_a_method_has_one_color_and_its_readings_differ_by_style():
     ]
 
 
+def test_no_two_methods_have_one_color():
+    assert len({to_rgb(color) for color in COLORS.values()}) == len(COLORS)
+
+
 def test_a_line_and_its_band_have_the_color_that_the_legend_gives_the_method():
     table = bands(methods=("cma-es", "cd", "lea-mvd"))
     figure = comparison.errors(table, NONE, "", "")
