@@ -33,7 +33,8 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection di
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test test-library test-torch test-newest chaos regress accept playground launch lint coverage lock clean
+.PHONY: help book bench test test-library test-torch test-newest chaos faults quiet regress accept playground launch \
+	lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +74,12 @@ test-newest:  ## Run all tests from nothing, with the newest versions of everyth
 
 chaos: $(INSTALLED)  ## Kill the command, its jobs and kernels a hundred times at random; compare what is stored
 	$(BIN)/python tests/chaos.py 100
+
+faults: $(INSTALLED)  ## Plant known faults one at a time (FAULT="NAME ..."); the test of each has to fail
+	$(BIN)/python tests/faults.py $(FAULT)
+
+quiet: $(INSTALLED)  ## Run sections without a fault, on other threads and processors; no figure may move (RUNS=1)
+	$(BIN)/python tests/quiet.py $(or $(RUNS),1)
 
 regress: $(INSTALLED)  ## Show on a page which figures moved in a new quick run, or in RESULTS=FOLDER
 	$(if $(RESULTS),,rm -rf results/regress)

@@ -135,6 +135,10 @@ def test_a_method_has_one_color_and_its_readings_differ_by_style():
     assert named == {"lea-mvd": "-", "lea-mvd:\nx0-excluded": "--", "lea-mvd:\nown": "-."}
 
 
+def test_no_two_methods_have_one_color():
+    assert len({to_rgb(color) for color in COLORS.values()}) == len(COLORS)
+
+
 def test_a_line_its_band_and_its_name_have_the_color_of_the_method():
     table = bands(methods=("cma-es", "cd", "lea-mvd"))
     figure = comparison.errors(table, NONE, "", "")

@@ -294,8 +294,11 @@ def test_a_notebook_that_should_not_be_shown_is_refused(tmp_path: Path, fault, m
     notebook = executed(STEMS[1])
     sound = copy.deepcopy(notebook)
     fault(notebook)
-    nbformat.write(sound, tmp_path / "sound.ipynb")
+    for name, content in (("sound", sound), ("faulty", notebook)):
+        nbformat.write(content, tmp_path / f"{name}.ipynb")
     render.check(tmp_path / "sound.ipynb")
+    with pytest.raises(ValueError, match=message):
+        render.check(tmp_path / "faulty.ipynb")
     published(tmp_path / "results", **{f"_{STEMS[1]}": notebook})
     with pytest.raises(ValueError, match=rf"{STEMS[1]}\.ipynb cannot be shown: .*{message}"):
         render.render(tmp_path / "results", tmp_path / "book")

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "leamvd"
 MODULES = sorted({path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")} - {"__init__.py"})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+FIGURES = ROOT / "tests" / "figures"
 CODE_LINES = 60  # two of them print the command that makes the page
 
 
@@ -275,3 +277,25 @@ def test_no_two_alternative_texts_are_swapped(path: Path) -> None:
             for x, y in ((a, b), (b, a))
         )
         assert own > swapped, f"alternative texts tell these figures apart less than their captions do: {a}\n{b}"
+
+
+COUNTS = {"Two": 2, "Three": 3, "Four": 4, "Five": 5, "Six": 6}
+LINES = {"Dashed": "--", "Dotted": ":", "Dash-dotted": "-."}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_figure_is_what_its_words_say(path: Path) -> None:
+    """How many panels there are, which axes are logarithmic, and which lines are dashed."""
+    for cell in code_cells(path):
+        figure = cell.metadata.get("mystnb", {}).get("figure")
+        if figure is None or not (drawn := FIGURES / f"{figure.name.removeprefix('fig-')}.json").exists():
+            continue  # of seconds, which are no figure to compare with
+        panels = [axes for axes in json.loads(drawn.read_text(encoding="utf-8"))["axes"] if "looks" in axes]
+        alt, both = cell.metadata.mystnb.image.alt, f"{figure.caption} {cell.metadata.mystnb.image.alt}"
+        if counted := re.match(rf"({'|'.join(COUNTS)}) (?:[\w-]+ )?(?:panels|(?:[\w-]+ )?(?:charts|plots))\b", alt):
+            assert len(panels) == COUNTS[counted[1]], f"{drawn.stem} has {len(panels)} panels: {alt}"
+        if re.search(r"\b(?:logarithmic|log-log)\b", both):
+            assert any("log" in panel["scales"] for panel in panels), f"no axis of {drawn.stem} is logarithmic: {both}"
+        for words in re.findall(rf"\b({'|'.join(LINES)}): ", figure.caption):
+            looks = [look.split() for panel in panels for look in panel["looks"]]
+            assert any(LINES[words] in look for look in looks), f"no line of {drawn.stem} is {words.lower()}"
