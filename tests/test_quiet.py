@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import quiet
-from test_figures import ACCEPTED
+from accepted import FIGURES
 
 PLACE = Path("01_esd", "quick-1", "figures")
 
@@ -23,7 +23,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         output = Path(command[command.index("--output") + 1]) / PLACE
         output.mkdir(parents=True)
         for names in quiet.SECTIONS.values():
-            for path in ACCEPTED.glob(names):
+            for path in FIGURES.glob(names):
                 shutil.copy(path, output)
 
     monkeypatch.setattr(subprocess, "run", run)
