@@ -236,20 +236,22 @@ def plant(fault: Fault, clone: Path, limit: float) -> str:
     return "ESCAPED" if found == "passed" else found
 
 
-def by_all(fault: Fault, clone: Path, limit: float) -> str:
-    """Return the first of all tests that fails with a fault."""
-    everything = ["-x", "tests", *(f"notebooks/{path.name}" for path in (clone / "notebooks").glob("*.ipynb"))]
-    with planted(fault, clone):
-        cases = reports(clone, everything, limit, {"LEAMVD_RESULTS": str(clone / NOTEBOOKS)})
+def by_all(clone: Path, limit: float) -> str:
+    """Return how all tests of a copy end: "passed", "caught by" the first that fails, or not at all."""
+    tests = [f"notebooks/{path.name}" for path in (clone / "notebooks").glob("*.ipynb")]
+    options = ["-x", "--ignore=tests/test_faults.py"]  # in which a text that has been replaced is not found
+    cases = reports(clone, [*options, "tests", *tests], limit, {"LEAMVD_RESULTS": str(clone / NOTEBOOKS)})
     failed = [case for case in cases if any(kind.tag in ("failure", "error") for kind in case)]
-    return f"caught by {failed[0].get('classname')}::{failed[0].get('name')}" if failed else "ESCAPED"
+    if failed:
+        return f"caught by {failed[0].get('classname')}::{failed[0].get('name')}"
+    return "passed" if cases else "not run, or not in time"
 
 
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--missing", is_flag=True, help="Only faults that are not stored as caught.")
 @click.option("--all", "everything", is_flag=True, help="All tests for each fault, until one fails; nothing is stored.")
-@click.option("--limit", default=900.0, show_default=True, help="Seconds for one test, or for all of them.")
+@click.option("--limit", default=900.0, show_default=True, help="Seconds for one test; for all, 20 times as many.")
 def main(names: tuple[str, ...], missing: bool, everything: bool, limit: float) -> None:
     """Plant the faults NAMES, or all of them, and tell which escape."""
     known, before = table(), results()
@@ -260,14 +262,18 @@ def main(names: tuple[str, ...], missing: bool, everything: bool, limit: float) 
         chosen = {name: f for name, f in chosen.items() if name not in before or before[name].result != "caught"}
     escaped = []
     with copied() as clone:
-        if not everything:
-            print("first all tests without the faults", flush=True)
+        print("first all tests without the faults", flush=True)
+        if everything and (found := by_all(clone, 20 * limit)) != "passed":
+            sys.exit(f"without a fault: {found}")
         without = {} if everything else sound(chosen.values(), clone, limit)
         for number, (name, fault) in enumerate(chosen.items(), start=1):
-            if without.get(fault, "passed") != "passed":
-                found = f"{without[fault]} without the fault"
+            if everything:
+                with planted(fault, clone):
+                    found = by_all(clone, 20 * limit).replace("passed", "ESCAPED")
+            elif without[fault] == "passed":
+                found = plant(fault, clone, limit)
             else:
-                found = by_all(fault, clone, limit) if everything else plant(fault, clone, limit)
+                found = f"{without[fault]} without the fault"
             used = clone.with_name("seconds")
             seconds = used.read_text() if used.exists() else ""
             print(f"{number:3} of {len(chosen)}  {name:40} {fault.layer:9} {seconds:>6} s  {found}", flush=True)

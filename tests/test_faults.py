@@ -118,3 +118,6 @@ def test_a_fault_is_planted_and_the_test_runs_in_a_process_of_its_own(tmp_path: 
         assert list(faults.sound([fault], clone, 300).values()) == ["passed"]
         assert faults.plant(fault, clone, 300) == expected
         assert float((tmp_path / "seconds").read_text()) > 0
+        with faults.planted(fault, clone):
+            first = "passed" if expected == "ESCAPED" else "caught by tests.test_one::test_a"
+            assert faults.by_all(clone, 300) == first
