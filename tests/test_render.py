@@ -198,7 +198,8 @@ def test_a_figure_says_what_makes_it_and_links_what_it_plots(pages: dict[str, Pa
     for section in sections.load():
         page = pages[f"notebooks/{section.stem}"]
         html = page.path.read_text(encoding="utf-8")
-        figure = re.search(rf'<figure class="([^"]*)" id="own-{section.stem}">.*?</figure>', html, flags=re.DOTALL)
+        label = f"own-{section.stem}".replace("_", "-")
+        figure = re.search(rf'<figure class="([^"]*)" id="{label}">.*?</figure>', html, flags=re.DOTALL)
         assert figure
         told = " ".join(re.sub("<[^>]+>", "", figure[0]).split())
         given = " -p seed=7" if section.stem == STEMS[0] else ""

@@ -13,7 +13,7 @@ from leamvd.book import runs, sections, sweeps
 from leamvd.book.parameters import Parameter, ParameterError
 from leamvd.paper import intervals, records, studies, units
 from leamvd.paper.figures import comparison as draw
-from leamvd.paper.figures.style import plotted
+from leamvd.paper.figures.style import COLORS, plotted
 
 SEEDS = Parameter("seeds", "list[int] | None", None, ">= 0", "one run per seed")
 
@@ -180,7 +180,7 @@ def test_a_sweep_plots_every_mean_and_its_interval() -> None:
         assert panel["labels"][0] == "population_size"
         cd, printed = axes.lines
         assert list(cd.get_ydata()) == list(printed.get_ydata()) == [10.0 * layer, 10.0 * layer + 1]
-        assert [line.get_color() for line in (cd, printed)] == ["C0", "C1"]
+        assert [line.get_color() for line in (cd, printed)] == [COLORS["cd"], COLORS["lea-mvd"]]
         assert [line.get_linestyle() for line in (cd, printed)] == ["-", ":"]
         assert all(abs(x - wanted) < 0.5 for x, wanted in zip(printed.get_xdata(), (0, 1), strict=True))
         alone, bars = axes.collections

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, label_ends, legend, line_style, logarithmic, new, plain, styled
+from leamvd.paper.figures.style import COLORS, WIDTH, label_ends, legend, line_style, logarithmic, new, plain, styled
 
 LABELS = {
     "iteration": "epoch or generation",
@@ -212,7 +212,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     x, *others = swept
     ticks, layers, methods = (list(errors[name].unique()) for name in (x, "layer", "method"))
     rows = errors.groupby(["inputs", *others], sort=False)
-    figure, axes = _grid(len(rows), len(layers), sharex=True)
+    figure, axes = _grid(len(rows), len(layers), sharex=True, width=max(WIDTH, 0.5 + 2.5 * len(layers)))
     for line, ((kind, *values), row) in zip(axes, rows, strict=True):
         where = "".join(f"\n{name}={plain(str(value))}" for name, value in zip(others, values, strict=True))
         for ax, layer in zip(line, layers, strict=True):
