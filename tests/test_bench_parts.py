@@ -37,14 +37,14 @@ def test_shares_add_up_to_a_generation() -> None:
     seconds = dict(zip(names, (10.0, 3.0, 6.0, 1.0, 2.5, 0.5), strict=True))
     table = pd.DataFrame([{"n": 1000, "dtype": "float32"} | {f"{name}_seconds": x for name, x in seconds.items()}])
     shares = summary.parts(table)
-    assert shares.index.tolist() == ["n = 1,000, float32"]
-    assert shares.iloc[0].to_dict() == pytest.approx(
+    assert shares.columns.tolist() == ["n = 1,000, float32"]
+    assert shares.iloc[:, 0].to_dict() == pytest.approx(
         {
             "first pass": 30,
-            "random words": 10,
-            "normals from them": 15,
-            "perturbation": 5,
-            "rest of the second pass": 30,
+            "second pass: random words": 10,
+            "second pass: normal samples from them": 15,
+            "second pass: perturbation": 5,
+            "second pass: the rest": 30,
             "calls": 10,
         }
     )

@@ -42,7 +42,7 @@ def within(values: pd.Series, lower: float, upper: float, unit: str = "%") -> Te
     x = values.dropna().to_numpy(dtype=float)
     p = max(_signed_rank(x - lower, "greater"), _signed_rank(x - upper, "less"))
     low, effect, high = interval(x)
-    return Test(effect, low, high, lower, upper, unit, len(x), "Wilcoxon, two one-sided", p)
+    return Test(effect, low, high, lower, upper, unit, len(x), "Wilcoxon, TOST", p)
 
 
 def near(values: pd.Series, number: float, factor: float) -> Test:
@@ -59,7 +59,7 @@ def larger(a: pd.Series, b: pd.Series) -> Test:
 
 def alike(a: pd.Series, b: pd.Series, factor: float) -> Test:
     """Test whether errors are those of another network but for a factor: two one-sided tests of Mann and Whitney."""
-    return _unpaired(a, b, 1 / factor, factor, "Mann-Whitney, two one-sided")
+    return _unpaired(a, b, 1 / factor, factor, "Mann-Whitney, TOST")
 
 
 def hardest(tests: Iterable[tuple[str, Test]]) -> tuple[str, Test]:
