@@ -76,7 +76,8 @@ def executed(stem: str) -> NotebookNode:
         "application/vnd.jupyter.widget-state+json": {"state": {"bar": bar}, "version_major": 2, "version_minor": 0}
     }
     made = {"exception": None, "parameters": {"profile": "quick"} | ({"seed": 7} if stem == STEMS[0] else {})}
-    metadata = {"kernelspec": kernel, "papermill": made, "widgets": widgets}
+    about = {"section": next(section.name for section in sections.load() if section.path.stem == stem)}
+    metadata = {"kernelspec": kernel, "papermill": made, "widgets": widgets, "leamvd": about}
     return new_notebook(cells=cells, metadata=metadata)
 
 
