@@ -6,7 +6,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from quick_runs import SMALL, execute, leamvd
@@ -121,24 +120,6 @@ def test_searches_that_end_below_their_start_are_counted_once(output: Path, monk
     monkeypatch.setattr(shown, "shipped", lambda section: None)
     found = shown.quoted(lead._replace(table=table))
     assert (found["searches"], found["improved"]) == (6, 1), "RBM 1 has one kind of inputs"
-
-
-def test_variants_are_compared_on_the_seeds_that_all_have() -> None:
-    rows = [
-        (inputs, layer, method, seed, iteration, error)
-        for inputs in ("own", "shared") for method in ("cd", "lea-mvd") for layer in (1, 2) for seed in (0, 1, 2)
-        for iteration, error in ((1, 30.0 if inputs == "own" else 1.0), (0, 40.0 + 20 * (seed == 2)))
-    ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field"])
-    table["n_images"] = 10_000
-    others = table[table["seed"] < 2].replace({"method": {"lea-mvd": "random"}})
-    others.loc[others["seed"].eq(1) & others["iteration"].eq(1), "mean_field"] = 32.0
-    found = shown.variants({"B": table, "C": others})
-    assert found.index.tolist() == [(1, "lea-mvd"), (1, "random"), (2, "lea-mvd"), (2, "random")]
-    assert found["start"].tolist() == [40.0] * 4, "the third seed, and shared inputs, are left out"
-    assert found["end"].tolist() == [30.0, 31.0, 30.0, 31.0]
-    half = 12.7062 * np.std([25.0, 20.0], ddof=1) / np.sqrt(2)
-    assert found["fallen, %"].tolist() == ["25 [25, 25]", f"22.5 [{22.5 - half:.3g}, {22.5 + half:.3g}]"] * 2
 
 
 def records_of(error: float) -> pd.DataFrame:

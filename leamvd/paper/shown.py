@@ -122,34 +122,6 @@ def by_images(lead: Shown) -> pd.DataFrame:
     return intervals.side_by_side(tables, "test_mean_field")
 
 
-def variants(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return what searches with other settings make of their start solutions, on each method's own inputs.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Records; of the runs with seeds that all of them have.
-
-    Returns
-    -------
-    DataFrame
-        A row for each layer and method but contrastive divergence, which has no start solution: the mean-field error
-        per 10,000 images of the start solution and at the end, and `fallen`, by how many percent; means over runs,
-        that of `fallen` with its 95 % interval.
-    """
-    seeds = set.intersection(*(set(table["seed"]) for table in tables.values()))
-    both = pd.concat(tables.values())
-    both = both[(both["inputs"] == "own") & (both["method"] != "cd") & both["seed"].isin(seeds)]
-    rows = {}
-    for cell, runs in both.groupby(["layer", "method"], sort=False):
-        scaled = runs.assign(error=comparison.scaled(runs, "mean_field")).sort_values("iteration")
-        first, last = scaled.groupby("seed")["error"].first(), scaled.groupby("seed")["error"].last()
-        low, fallen, high = intervals.interval((100 * (1 - last / first)).to_numpy())
-        rows[cell] = {"start": first.mean(), "end": last.mean(), "fallen, %": intervals.text(fallen, low, high)}
-    found = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["layer", "method"])
-    return found.sort_index(level="layer", sort_remaining=False, kind="stable")
-
-
 def quoted(lead: Shown) -> dict[str, float | str]:
     """Return what the prose of a section may quote: of its recorded study, or of `lead` where none is there.
 
