@@ -115,7 +115,8 @@ def clone(folder: Path, address: str) -> Path:
     (folder / "book" / "index.md").write_text("# A page\n\nWords.\n")
     shown = new_code_cell("1 + 1", outputs=[new_output("execute_result", data={"text/plain": "2"}, execution_count=1)])
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = new_notebook(cells=[new_markdown_cell("# A section"), shown], metadata={"kernelspec": kernel})
+    metadata = {"kernelspec": kernel, "leamvd": {"section": "esd"}}
+    notebook = new_notebook(cells=[new_markdown_cell("# A section"), shown], metadata=metadata)
     (folder / "notebooks" / f"{STEM}.ipynb").write_text(json.dumps(launch.prepared(notebook, address)))
     return folder
 

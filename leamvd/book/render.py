@@ -97,8 +97,8 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     stage = work / "stage"
     shutil.copytree(sources / "book", stage / "book")
     (stage / "notebooks").mkdir()
-    for name in ("_config.yml", "_toc.yml"):
-        shutil.copy(sources / name, stage)
+    for path in (sources / "_config.yml", sources / "_toc.yml"):
+        shutil.copy(path, stage)
     (stage / "figures").mkdir()
     for path in notebooks:
         own = path.parent == sources / "notebooks"
@@ -128,11 +128,11 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> None:
     from leamvd.paper.figures.style import fits_a_phone
 
     content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    given = content.metadata.get("papermill", {}).get("parameters", {})
+    command = origins.command(content.metadata["leamvd"]["section"], given)
     for cell in content.cells:
         if not (figure := cell.metadata.get("mystnb", {}).get("figure")):
             continue
-        given = content.metadata.get("papermill", {}).get("parameters", {})
-        command = origins.command(content.metadata["leamvd"]["section"], given)
         data = figures / f"{figure['name'].removeprefix('fig-')}.json"
         note = f"Made by `{command}`."
         if data.is_file():
