@@ -59,7 +59,7 @@ def beside_cd(rows: pd.DataFrame) -> Figure:
     ax.set_yticks(list(height.values()), [plain(name) for name in height])
     ax.grid(axis="y", visible=False)
     ax.set_xlabel("error of LEA-MVD / error of contrastive divergence", loc="right")
-    figure.legend(loc="outside lower center", frameon=False)
+    figure.legend(loc="outside lower center")
     return figure
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from leamvd._support.compile import Array
-from leamvd.paper.figures.style import COLORS, new
+from leamvd.paper.figures.style import COLORS, logarithmic, new
 
 NAMES = {"leamvd": "LEA-MVD", "pycma full": "CMA-ES,\nfull matrix", "pycma separable": "separable\nCMA-ES"}
 """Methods that have a color and are named in the figures; the others are gray."""
@@ -95,9 +95,7 @@ def ratios(rows: pd.DataFrame) -> Figure:
         ax.axvline(1.0, color="black", linewidth=0.8)
         ax.set(xscale="log", xmargin=0.1, xlabel=f"{column} over that of\n{_UNITS[column]}")
         ax.set_title(f"{column}, n = {n:,}", fontsize="medium")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
+        logarithmic(ax.xaxis)
     axes[0].set_yticks(range(len(labels)), labels)
     axes[0].invert_yaxis()
     for tick, method in zip(axes[0].get_yticklabels(), rows.drop_duplicates("label")["method"], strict=True):
