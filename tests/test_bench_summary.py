@@ -272,6 +272,21 @@ def test_what_was_not_measured_is_nan_or_no_row():
         assert made(empty.optimizers).empty
 
 
+def test_the_first_page_pastes_pycmas_methods_and_the_fastest_other():
+    own = [powers(dtype=dtype, sizes=(1000, 10_000)) for dtype in ("float32", "float64")]
+    others = {"pycma separable": 4, "pycma full": 9, "slow": 3, "fast": 2}
+    made = [powers(name, "float64", sizes=(1000, 10_000)) for name in others]
+    for table, factor in zip(made, others.values(), strict=True):
+        table["generation_seconds"] *= factor
+        table["peak_bytes"] *= factor + 0.5
+    found = summary.beside(pd.concat([*own, *made]))
+    assert found == {
+        "other": "fast", "other-n": 10_000, "other-time": 2, "other-memory": 2.5,
+        "sep-cma-es-n": 10_000, "sep-cma-es-time": 4, "sep-cma-es-memory": 4.5,
+        "cma-es-n": 10_000, "cma-es-time": 9, "cma-es-memory": 9.5,
+    }  # fmt: skip
+
+
 def test_the_recorded_run_can_be_read():
     tables = bench.read(NOTEBOOKS / "recorded" / "linear_cost")
     for name, columns in (run_optimizers.COLUMNS | run_parts.COLUMNS | networks.COLUMNS).items():

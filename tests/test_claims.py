@@ -177,6 +177,9 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     ]
     rows = pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"})
     found = claims.quoted(rows)
+    assert (found["c1-conclusion"], found["c4-as-printed"], found["c10-as-printed"]) == (
+        "reproduced", "partly", "not testable"
+    )  # fmt: skip
     assert found["c1-as-printed-furthest"] == found["c1-conclusion-furthest"] == "0.96, memory, float32"
     assert found["c1-conclusion-met"] == "2 of 2"
     assert found["c2-as-printed-furthest"] == "–, memory, float64"
@@ -194,6 +197,17 @@ def test_the_part_furthest_from_its_claim_is_quoted():
         f"{name}{end}": ratio + off for name, ratio in ratios.items() for end, off in ends.items()
     }
     assert claims.beside_cd(rows)["claim"].tolist() == ["C4", "C4", "C4", "C15", "C15"]
+
+
+def test_a_table_of_evidence_says_in_words_what_is_met():
+    parts = [
+        part("C4", "conclusion", name, 0.5, (0, 1), met) for name, met in (("a", True), ("b", False), ("c", pd.NA))
+    ]
+    shown = claims.table(pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"}))
+    assert shown["met"].to_dict() == {
+        ("C4", "conclusion", "a"): "yes", ("C4", "conclusion", "b"): "no", ("C4", "conclusion", "c"): "too few runs"
+    }  # fmt: skip
+    assert "study" not in shown
 
 
 def test_everything_is_quoted_where_everything_is_recorded(whole):

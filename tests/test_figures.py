@@ -64,10 +64,9 @@ def test_pixels(figures: dict[str, Path], name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_text_can_be_read_on_a_phone(name: str) -> None:
-    """Nine pixels are enough; the tables of costs are wide, and scroll at their own size (`test_browser.py`)."""
+    """Nine pixels are enough."""
     content = read(accepted.FIGURES / name)
-    shown = style.PHONE if not name.startswith("costs-") else content["size"][0]
-    assert content["text"] * min(1, shown / content["size"][0]) >= 9
+    assert content["text"] * min(1, style.PHONE / content["size"][0]) >= 9
 
 
 def test_a_figure_in_a_notebook_is_as_large_as_it_was_drawn_and_twice_as_sharp(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ def texts(axes):
     return {text.get_text(): text for text in axes.texts}
 
 
+def entries(legend):
+    return zip(legend.get_texts(), legend.legend_handles, strict=True)
+
+
 def bars(axes):
     """The ends of every error bar, as arrays (bars, 2 ends, x and y)."""
     return [np.array(collection.get_segments()) for collection in axes.collections]
@@ -72,18 +76,25 @@ def test_growth_marks_where_the_full_matrix_is_refused():
 def test_ratios_plot_time_at_both_sizes_and_memory_at_the_larger():
     rows = summary.ratios(optimizers())
     figure = costs.ratios(rows)
-    titles = ["time, n = 1,000", "time, n = 1,000,000", "memory, n = 1,000,000"]
-    assert [axes.get_title() for axes in figure.axes] == titles
+    assert [axes.get_title() for axes in figure.axes] == ["time", "memory"]
     labels = list(rows["label"].unique())
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == labels
+    shown = [text.get_text().replace("\n", " ") for text in figure.axes[0].get_yticklabels()]
+    assert shown == labels
     assert figure.axes[0].yaxis_inverted()  # the fastest at the top
-    for axes, n, column in zip(figure.axes, (1000, 10**6, 10**6), ("time", "time", "memory"), strict=True):
-        own = rows[rows["n"] == n].set_index("label")
+    marks = {text.get_text(): line.get_fillstyle() for text, line in entries(figure.legends[0])}
+    assert marks == {"n = 1,000,000": "full", "n = 1,000": "none"}
+    sizes = {"full": rows[rows["n"] == 10**6].set_index("label"), "none": rows[rows["n"] == 1000].set_index("label")}
+    time, memory = figure.axes
+    for axes, column, fills in ((time, "time", ("full", "none")), (memory, "memory", ("full",))):
         *dots, one = axes.lines
-        assert {labels[int(dot.get_ydata()[0])]: dot.get_xdata()[0] for dot in dots} == dict(own[column])
         assert list(one.get_xdata()) == [1, 1]
-        quartiles = own.sort_index()[["low", "high"]].to_numpy().tolist() if column == "time" else []
-        assert [end[0, :, 0].tolist() for end in bars(axes)] == [pytest.approx(ends) for ends in quartiles]
+        assert {dot.get_fillstyle() for dot in dots} == set(fills)
+        for fill in fills:
+            drawn = [dot for dot in dots if dot.get_fillstyle() == fill]
+            assert {labels[int(dot.get_ydata()[0])]: dot.get_xdata()[0] for dot in drawn} == dict(sizes[fill][column])
+    quartiles = [ends for own in sizes.values() for ends in own.sort_index()[["low", "high"]].to_numpy().tolist()]
+    assert [end[0, :, 0].tolist() for end in bars(time)] == [pytest.approx(ends) for ends in quartiles]
+    assert bars(memory) == []
 
 
 def test_split_draws_both_seconds_and_the_share_of_each_layer():
@@ -119,6 +130,6 @@ def test_figures_of_a_small_run():
     small = optimizers().query("n <= 10_000 and method in ('leamvd', 'pycma separable')")
     growth, ratios, _ = drawn(small, split())
     assert set(texts(growth.axes[0])) == {"LEA-MVD", "separable\nCMA-ES"}
-    assert [axes.get_title() for axes in ratios.axes][0::2] == ["time, n = 1,000", "memory, n = 10,000"]
+    assert [text.get_text() for text, _ in entries(ratios.legends[0])] == ["n = 10,000", "n = 1,000"]
     one_size, _ = drawn(optimizers().query("n == 1000"), split())[1:]
-    assert [axes.get_title() for axes in one_size.axes] == ["time, n = 1,000", "memory, n = 1,000"]
+    assert [text.get_text() for text, _ in entries(one_size.legends[0])] == ["n = 1,000"]

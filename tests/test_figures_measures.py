@@ -29,7 +29,11 @@ def test_paths_go_from_an_open_marker_to_a_filled_one():
     rng = np.random.default_rng(0)
     table = pd.concat([cells(mean_field_ratio=rng.random(8), sampled_ratio=rng.random(8)) for _ in range(4)])
     table = table.sort_values(["inputs", "layer", "method"], kind="stable")
-    figure = measures.paths(table, "some digits")
+    ends = pd.concat(
+        [cells(measure=name, mean=1.0, low=0.75, high=1.5) for name in ("mean_field_ratio", "sampled_ratio")]
+    )
+    ends.loc[ends["measure"] == "sampled_ratio", "high"] = 1.125
+    figure = measures.paths(table, ends, "some digits")
     assert [ax.get_title() for ax in figure.axes] == [
         f"RBM {n}, {kind} inputs" for n in (1, 2) for kind in ("own", "shared")
     ]
@@ -44,12 +48,15 @@ def test_paths_go_from_an_open_marker_to_a_filled_one():
             assert (start.get_fillstyle(), end.get_fillstyle()) == ("none", "full")
             assert path.get_color() == COLORS[str(method).partition(":")[0]]
             assert path.get_linestyle() == ("--" if ":" in str(method) else "-")
+            lying, standing = (bar.get_segments()[0] for bar in ax.collections[:2])
+            assert np.ptp(lying, axis=0).tolist() == pytest.approx([0.75, 0])  # as long as the intervals
+            assert np.ptp(standing, axis=0).tolist() == pytest.approx([0, 0.375])
         assert [line.get_xydata().tolist() for line in ax.lines[-2:]] == [[[0, 1], [1, 1]], [[1, 0], [1, 1]]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == list(METHODS)
 
 
 def test_inputs_join_each_error_to_its_constant():
-    table = cells(error=np.arange(1.0, 9.0), constant=np.arange(11.0, 19.0))
+    table = cells(error=np.arange(1.0, 9.0), constant=np.arange(11.0, 19.0), low=0.5, high=9.0)
     figure = measures.inputs(table, "some digits")
     for ax, layer in zip(figure.axes, (1, 2), strict=True):
         rows = table[table["layer"] == layer]
@@ -58,6 +65,7 @@ def test_inputs_join_each_error_to_its_constant():
         assert [line.get_xdata()[0] for line in constants] == rows["constant"].tolist()
         assert [line.get_xdata()[0] for line in dots] == rows["error"].tolist()
         assert [line.get_fillstyle() for line in dots] == ["full", "full", "none", "none"]
+        assert [bar.get_segments()[0][:, 0].tolist() for bar in ax.collections] == [pytest.approx([0.5, 9])] * 4
         heights = [float(line.get_ydata()[0]) for line in dots]
         assert heights == pytest.approx([-0.18, 0.82, 0.18, 1.18])
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == list(METHODS)

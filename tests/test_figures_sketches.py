@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from leamvd.paper import search_directions, selection_pressure
 from leamvd.paper.figures import search_directions as drawn_directions
 from leamvd.paper.figures import selection_pressure as drawn_selection
-from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, plotted, shown
+from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, logarithmic, new, plotted, shown
 
 PLAN = search_directions.Plan(n_var=5, n_gen=14, seeds=(0, 1), n_populations=10)
 
@@ -201,3 +201,23 @@ def test_signs() -> None:
             places = np.asarray(line.get_ydata(), dtype=float)
             assert [names[round(place)] for place in places] == list(rows["shift"])
             np.testing.assert_array_equal(line.get_xdata(), rows["lower"])
+        ends = [end[:, 0].tolist() for bar in figure.axes[panel].collections for end in bar.get_segments()]
+        np.testing.assert_allclose(sorted(ends), sorted(own[["low", "high"]].to_numpy().tolist()))
+
+
+@pytest.mark.parametrize(
+    ("ends", "most", "ticks"),
+    [
+        ((0.4, 2.2), 6, [0.5, 1, 2]),
+        ((0.02, 30.0), 4, [0.1, 1, 10]),  # 1, 2 and 5 of each decade would be nine
+        ((24_500, 56_000), 6, [30_000, 40_000, 50_000]),  # and here one
+        ((1_700, 4_100), 3, [2_000, 4_000]),
+    ],
+)
+def test_a_logarithmic_axis_has_few_plain_ticks(ends: tuple[float, float], most: int, ticks: list[float]) -> None:
+    _, axes = new(width=4.0)
+    axes[0, 0].set(xscale="log", xlim=ends)
+    logarithmic(axes[0, 0].xaxis, most)
+    shown = [tick for tick in axes[0, 0].get_xticks() if ends[0] <= tick <= ends[1]]
+    assert shown == pytest.approx(ticks)
+    assert axes[0, 0].xaxis.get_major_formatter()(ticks[0]) == f"{ticks[0]:,g}"

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import constant_baseline
-from leamvd.paper import datasets, measures, records
+from leamvd.paper import datasets, intervals, measures, records
 
 DATA = datasets.load("digits", side=7, dtype="float64", n_train=300)
 
@@ -46,6 +46,10 @@ def test_explained_is_in_units_that_layers_share():
     lea = found.loc["lea-mvd"]
     assert (lea["input_std"], lea["constant"], lea["error"], lea["error per unit"]) == pytest.approx((0.2, 5, 1, 0.25))
     assert found["% explained"].tolist() == pytest.approx([60, 80])
+    assert found[["low", "high"]].isna().all(axis=None), "of one run"
+    several = pd.concat([runs(), runs(seed=1).assign(mean_field=300.0)], ignore_index=True)
+    lea = measures.explained(several).set_index("method").loc["lea-mvd"]
+    assert lea[["low", "error", "high"]].tolist() == pytest.approx(intervals.interval(np.array([1.0, 3.0])))
     assert found["% explained, sampled"].tolist() == pytest.approx([-60, -80]), "worse than the constant image"
 
 

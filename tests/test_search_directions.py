@@ -262,6 +262,9 @@ def test_sign_test_counts_what_falls() -> None:
     table = search_directions.signs(changes([-0.01] * 90 + [5.0] * 10, [0.0] * 100, [0.0] * 40 + [2.0] * 60))
     assert table["lower"].tolist() == [90, 0, 0]
     assert table["median change"].tolist() == pytest.approx([-1, 0, 200])
+    ends = table[["low", "high"]].to_numpy().tolist()
+    assert ends[1] == pytest.approx([0, 100 * (1 - 0.025**0.01)])  # Clopper and Pearson, in closed form
+    assert ends[0][0] < 90 < ends[0][1]
     assert table["verdict"].tolist() == ["descends", "undecided", "climbs"]
     assert table["p"].tolist() == pytest.approx([stats.binomtest(90, 100).pvalue, 1, 2 * 0.5**60])
 

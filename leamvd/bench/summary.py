@@ -6,7 +6,7 @@ from leamvd.bench import Tables
 from leamvd.paper import claims, rules
 from leamvd.paper.comparison import six_digits
 
-LEAMVD, FULL = "leamvd", "pycma full"
+LEAMVD, FULL, SEPARABLE = "leamvd", "pycma full", "pycma separable"
 """Methods that are looked at alone, as the tables name them."""
 
 RANDOM = ["second pass: random words", "second pass: normal samples from them"]
@@ -62,6 +62,25 @@ def baselines(optimizers: pd.DataFrame) -> pd.DataFrame:
         "memory / LEA-MVD's": last["peak_bytes"] / last["peak_bytes_own"],
     }
     return pd.DataFrame(columns).sort_values(["time / LEA-MVD's", "method", "dtype"], ignore_index=True)
+
+
+def beside(optimizers: pd.DataFrame) -> dict[str, float | str]:
+    """Return what the first page pastes of `baselines`: of pycma's methods, and of the fastest other method.
+
+    Returns
+    -------
+    dict of str to float or str
+        "other" is the latter's name, "other-n" its largest n, "other-time" and "other-memory" its costs over LEA-MVD's
+        there; likewise "sep-cma-es-n" and so on.
+    """
+    rows = baselines(optimizers).set_index("method")
+    names = {"sep-cma-es": SEPARABLE, "cma-es": FULL, "other": rows.index.drop([LEAMVD, FULL, SEPARABLE])[0]}
+    found: dict[str, float | str] = {"other": names["other"]}
+    for short, row in zip(names, rows.loc[list(names.values())].to_dict("records"), strict=True):
+        found |= {f"{short}-n": row["n"]} | {
+            f"{short}-{cost}": six_digits(row[f"{cost} / LEA-MVD's"]) for cost in ("time", "memory")
+        }
+    return found
 
 
 def ratios(optimizers: pd.DataFrame) -> pd.DataFrame:

@@ -259,6 +259,12 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame.from_dict(found, orient="index", columns=list(VIEWS)).rename_axis("claim")
 
 
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `evidence` as pages show them: by claim, view and part, and `met` in words."""
+    met = rows["met"].map({True: "yes", False: "no"}).fillna("too few runs")
+    return rows.assign(met=met).drop(columns="study").set_index(["claim", "view", "part"])
+
+
 def close(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the parts, from `evidence`, whose interval holds one of the bounds that the effect is to meet."""
     holds = [rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper")]
@@ -276,16 +282,18 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
     Returns
     -------
     dict of str to float or str
-        For every claim and view "c4-as-printed-met", how many of its parts are met, and "c4-as-printed-furthest", the
-        part whose effect is furthest from where the claim has it: the effect, its 95 % interval and the part; dashes
-        where nothing has been run. Of `beside_cd`, "as-printed-mnist_7x7-rbm-2" and so on, and the ends of the
-        interval, "as-printed-mnist_7x7-rbm-2-low" and "-high".
+        For every claim and view "c4-as-printed", the answer, "c4-as-printed-met", how many of its parts are met, and
+        "c4-as-printed-furthest", the part whose effect is furthest from where the claim has it: the effect, its 95 %
+        interval and the part; dashes where nothing has been run. Of `beside_cd`, "as-printed-mnist_7x7-rbm-2" and so
+        on, and the ends of the interval, "as-printed-mnist_7x7-rbm-2-low" and "-high".
     """
     found: dict[str, float | str] = {}
+    answered = answers(rows)
     for claim in CLAIMS:
         for view in VIEWS:
             own = rows[(rows["claim"] == claim.claim) & rows["view"].isin([view, "both"])]
             name, run = _key(claim.claim, view), len(own) and own["runs"].all()
+            found[name] = str(answered.loc[claim.claim, view])
             found[f"{name}-met"] = f"{own['met'].sum()} of {len(own)}" if run else "–"
             found[f"{name}-furthest"] = _shown(own.iloc[int(_missed(own).fillna(np.inf).argmax())]) if run else "–"
     for row in beside_cd(rows).to_dict("records"):

@@ -12,7 +12,7 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import reconstruct
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBM
-from leamvd.paper import records
+from leamvd.paper import intervals, records
 from leamvd.paper.comparison import at_equal, final, six_digits, timed
 from leamvd.paper.datasets import Dataset
 
@@ -82,8 +82,9 @@ def explained(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         A row for each kind of inputs, layer and method: the mean standard deviation of the inputs; per image the error
-        of the constant image and the mean-field error; the latter per visible unit; and the percentage of the inputs'
-        variance that is explained, 100 (1 - error / constant's error), by either measure.
+        of the constant image and the mean-field error, with the ends of its 95 % interval, low and high; the error per
+        visible unit; and the percentage of the inputs' variance that is explained, 100 (1 - error / constant's error),
+        by either measure.
     """
     last = final(table)
     error = last["mean_field"] / last["n_images"]
@@ -95,7 +96,9 @@ def explained(table: pd.DataFrame) -> pd.DataFrame:
         "% explained": 100 * (1 - last["mean_field_ratio"]),
         "% explained, sampled": 100 * (1 - last["sampled_ratio"]),
     }
-    return last[_GROUP].assign(**columns).groupby(_GROUP, sort=False).mean().reset_index()
+    groups = last[_GROUP].assign(**columns).groupby(_GROUP, sort=False)
+    ends = pd.DataFrame({cell: intervals.interval(values.to_numpy())[::2] for cell, values in groups["error"]})
+    return groups.mean().assign(**dict(zip(("low", "high"), ends.to_numpy(), strict=True))).reset_index()
 
 
 def generation_in_epochs(objectives: pd.DataFrame, training: pd.DataFrame) -> float:

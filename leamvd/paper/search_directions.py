@@ -389,16 +389,19 @@ def signs(table: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         A row for each function, generation and shift that ever moved: populations, lower (percent of them where the
-        objective fell), median change (percent), two-sided p, and the verdict "descends", "climbs" or "undecided" at
-        `FALSE_ALARMS` over the whole table.
+        objective fell, with the ends of its exact 95 % interval, low and high), median change (percent), two-sided p,
+        and the verdict "descends", "climbs" or "undecided" at `FALSE_ALARMS` over the whole table.
     """
     rows = []
     for key, group in table[table["moved"]].groupby(["function", "generation", "shift"], sort=False):
         falls, rises, count = int((group["change"] < 0).sum()), int((group["change"] > 0).sum()), len(group)
         p = float(stats.binomtest(falls, falls + rises).pvalue) if falls + rises else 1.0
+        ends = stats.binomtest(falls, count).proportion_ci()
         direction = "descends" if falls > rises else "climbs"
-        rows.append((*key, count, 100 * falls / count, 100 * group["change"].median(), p, direction))
-    names = ["function", "generation", "shift", "populations", "lower", "median change", "p", "verdict"]
+        shares = [100 * share for share in (falls / count, ends.low, ends.high)]
+        rows.append((*key, count, *shares, 100 * group["change"].median(), p, direction))
+    names = ["function", "generation", "shift", "populations"]
+    names += ["lower", "low", "high", "median change", "p", "verdict"]
     result = pd.DataFrame(rows, columns=names)
     decided = result["p"] < FALSE_ALARMS / max(len(result), 1)
     return result.assign(verdict=result["verdict"].where(decided, "undecided"))

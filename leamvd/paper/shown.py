@@ -146,7 +146,7 @@ def quoted(lead: Shown) -> dict[str, float | str]:
 
 
 def answered(lead: Shown) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the answers to the claims of a section, and the tests that they rest on, see `leamvd.paper.claims`.
+    """Return the answers to the claims of a section, and the tests that they rest on, see `leamvd.paper.claims.table`.
 
     They rest on what is recorded; the reader's own run takes the place of study A or D where all but its seeds is as in
     that study.
@@ -156,4 +156,4 @@ def answered(lead: Shown) -> tuple[pd.DataFrame, pd.DataFrame]:
     if lead.recorded is None and lead.study == dataclasses.replace(study, seeds=lead.study.seeds):
         tables[LEADING[section][0]] = lead.table
     rows = claims.evidence(tables)
-    return claims.answers(rows).loc[CLAIMS[section]], rows[rows["claim"].isin(CLAIMS[section])]
+    return claims.answers(rows).loc[CLAIMS[section]], claims.table(rows[rows["claim"].isin(CLAIMS[section])])

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from leamvd.paper.figures.style import COLORS, GRAY, GREEN, VERMILION, logarithmic, new, plain, styled
 
-LOOKS = {"met": (GREEN, "o"), "not met": (VERMILION, "X"), "too few runs to tell": (GRAY, "s")}
+LOOKS = {"met": (GREEN, "o"), "not met": (VERMILION, "x"), "too few runs to tell": (GRAY, "s")}
 """Color and marker of a part, by what it shows."""
 
 VIEWS = {
@@ -80,9 +79,7 @@ def effects(rows: pd.DataFrame) -> Figure:
         ax.set_title(f"{claim}, {unit}")
         if unit == "ratio":
             ax.set_xscale("log")
-            ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-            ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-            ax.xaxis.set_minor_formatter(NullFormatter())
+            logarithmic(ax.xaxis, most=5)
     handles = [Line2D([], [], color=color, marker=marker, label=name) for name, (color, marker) in LOOKS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
@@ -110,7 +107,7 @@ def _panel(ax: Any, panel: pd.DataFrame, left: float, right: float) -> None:
         bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
         ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=9, color="black")
         ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
-        ax.errorbar(row["effect"], y, xerr=ends, color=color, marker=marker, markersize=5, linewidth=1.5)
+        ax.errorbar(row["effect"], y, xerr=ends, color=color, marker=marker, markersize=5, linewidth=1.5, mew=1.5)
     ax.set_xlim(left, right)
     ax.set_ylim(-0.7, len(panel) - 0.3)
     ax.set_yticks(height, [plain(label) for label in labels])

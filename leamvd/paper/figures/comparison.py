@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -119,8 +119,8 @@ def ends(errors: pd.DataFrame, runs: Mapping[str, pd.DataFrame], title: str, xla
         ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}")
         ax.set_yticks(range(len(methods)), [plain(str(method)) for method in methods])
         ax.set_ylim(len(methods) - 0.5, -0.5)
-        _logarithmic(ax, "x")
-        ax.tick_params(axis="x", labelrotation=45)
+        ax.set(xscale="log")
+        logarithmic(ax.xaxis, most=3)
     figure.supxlabel(xlabel)
     figure.suptitle(title, wrap=True)
     return figure
@@ -161,10 +161,10 @@ def _named(figure: Figure, axes: Any, xlabels: Sequence[str], title: str, ylabel
     figure.suptitle(title, wrap=True)
 
 
-def _logarithmic(ax: Any, which: Literal["x", "y"] = "y") -> None:
-    """Make an axis logarithmic, with labels that are plain numbers."""
-    ax.set(**{f"{which}scale": "log"})
-    logarithmic(getattr(ax, f"{which}axis"))
+def _logarithmic(ax: Any) -> None:
+    """Make the vertical axis logarithmic, with labels that are plain numbers."""
+    ax.set(yscale="log")
+    logarithmic(ax.yaxis)
 
 
 def _since_first(rows: pd.DataFrame) -> pd.DataFrame:

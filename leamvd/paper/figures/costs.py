@@ -1,13 +1,16 @@
 """Figures of the section on cost: growth, what other methods take, and the optimizer beside its objective."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
 
 from leamvd._support.compile import Array
-from leamvd.paper.figures.style import COLORS, logarithmic, new
+from leamvd.paper.figures.style import COLORS, logarithmic, new, styled
 
 NAMES = {"leamvd": "LEA-MVD", "pycma full": "CMA-ES,\nfull matrix", "pycma separable": "separable\nCMA-ES"}
 """Methods that have a color and are named in the figures; the others are gray."""
@@ -28,6 +31,7 @@ def _bars(rows: pd.DataFrame, middle: str, *ends: str) -> Array:
     return lengths
 
 
+@styled
 def growth(rows: pd.DataFrame, refused: pd.DataFrame) -> Figure:
     """Plot time and memory of a generation against the number of variables, a line for each method and dtype.
 
@@ -40,7 +44,7 @@ def growth(rows: pd.DataFrame, refused: pd.DataFrame) -> Figure:
     refused : DataFrame
         With columns n and bytes: a line to where CMA-ES with a full matrix is refused, or no rows.
     """
-    figure, ((time, memory),) = new(1, 2, width=9.0, height=4.4)
+    figure, ((time,), (memory,)) = new(2, 1, height=7.4)
     for ax, column in ((time, "generation_seconds"), (memory, "peak_bytes")):
         for _, line in rows.sort_values("n").groupby("label"):
             method, hollow = line["method"].iloc[0], line["dtype"].iloc[0] == "float64"
@@ -52,7 +56,7 @@ def growth(rows: pd.DataFrame, refused: pd.DataFrame) -> Figure:
         ax.set_aspect("equal", adjustable="datalim")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(numticks=20))
-            axis.set_minor_formatter(NullFormatter())
+            axis.set_minor_locator(NullLocator())
         _name(ax, rows, column)
     if len(refused):
         memory.plot(refused["n"], refused["bytes"], ":", color=_color("pycma full"))
@@ -76,6 +80,7 @@ def _name(ax: Axes, rows: pd.DataFrame, column: str) -> None:
         ax.annotate("others", at, (-7, -7), textcoords="offset points", ha="right", va="center", color="0.4")
 
 
+@styled
 def ratios(rows: pd.DataFrame) -> Figure:
     """Plot what methods take over what drawing their normal samples and holding their population takes.
 
@@ -83,26 +88,36 @@ def ratios(rows: pd.DataFrame) -> Figure:
     ----------
     rows : DataFrame
         With columns label, method, n, time, low, high and memory, in the order of the lines: a panel for the time at
-        each n, and one for the memory at the largest.
+        the largest n, and at the smallest with open markers, and one for the memory at the largest.
     """
-    sizes, labels = sorted(rows["n"].unique()) or [0], list(rows["label"].unique())
-    figure, (axes,) = new(1, len(sizes) + 1, width=9.0, height=1.3 + 0.27 * len(labels), sharey=True)
-    for ax, n, column in zip(axes, [*sizes, sizes[-1]], ["time"] * len(sizes) + ["memory"], strict=True):
+    sizes, labels = sorted(rows["n"].unique(), reverse=True) or [0], list(rows["label"].unique())
+    figure, (axes,) = new(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
+    shown = [(axes[0], "time", n) for n in sizes] + [(axes[1], "memory", sizes[0])]
+    for ax, column, n in shown:
         for label, row in rows[rows["n"] == n].groupby("label"):
             bars = _bars(row, "time", "low", "high") if column == "time" else None
-            color = _color(row["method"].item())
-            ax.errorbar(row[column], [labels.index(str(label))], xerr=bars, fmt="o", color=color, markersize=5)
+            look: dict[str, Any] = {
+                "fillstyle": "full" if n == sizes[0] else "none",
+                "color": _color(row["method"].item()),
+            }
+            ax.errorbar(row[column], [labels.index(str(label))], xerr=bars, fmt="o", markersize=5, **look)
+    for ax, column in zip(axes, _UNITS, strict=True):
         ax.axvline(1.0, color="black", linewidth=0.8)
-        ax.set(xscale="log", xmargin=0.1, xlabel=f"{column} over that of\n{_UNITS[column]}")
-        ax.set_title(f"{column}, n = {n:,}", fontsize="medium")
-        logarithmic(ax.xaxis)
-    axes[0].set_yticks(range(len(labels)), labels)
+        ax.set(xscale="log", xmargin=0.1, xlabel=f"{column} /\n{_UNITS[column]}", title=column)
+        logarithmic(ax.xaxis, most=5)
+    axes[0].set_yticks(range(len(labels)), [label.replace(" (", "\n(") for label in labels])
     axes[0].invert_yaxis()
+    look = {"color": "black", "marker": "o", "linestyle": ""}
+    marks = [Line2D([], [], label=f"n = {n:,}", **look) for n in sizes]
+    for mark in marks[1:]:
+        mark.set_fillstyle("none")
+    figure.legend(handles=marks, loc="outside lower center", ncols=2)
     for tick, method in zip(axes[0].get_yticklabels(), rows.drop_duplicates("label")["method"], strict=True):
         tick.set_color(_color(method) if method in NAMES else "black")
     return figure
 
 
+@styled
 def split(rows: pd.DataFrame) -> Figure:
     """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the experiments.
 
@@ -124,7 +139,7 @@ def split(rows: pd.DataFrame) -> Figure:
             ax.annotate(name, (at, 0), (0, 11), textcoords="offset points", ha="center", color=color, fontweight="bold")
     for place, row in enumerate(rows.to_dict("records")):
         at, text = (row["optimizer_seconds"], place), f"{row['percent']:.2g} %"
-        ax.annotate(text, at, (-8, 0), textcoords="offset points", ha="right", va="center", fontsize="small")
-    ax.set_yticks(places, names, fontsize="small")
-    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.12, ylim=(len(rows) - 0.4, -0.9))
+        ax.annotate(text, at, (-8, 0), textcoords="offset points", ha="right", va="center")
+    ax.set_yticks(places, names)
+    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.2, ylim=(len(rows) - 0.4, -0.9))
     return figure

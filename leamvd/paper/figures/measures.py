@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -25,31 +26,37 @@ STARTS = {"epochs": BLUE, "batch": VERMILION, "none": GREEN}
 
 
 @styled
-def paths(table: pd.DataFrame, title: str) -> Figure:
+def paths(table: pd.DataFrame, ends: pd.DataFrame, title: str) -> Figure:
     """Plot one measure against the other over the run: a row for each layer, a column for each kind of inputs.
 
     Parameters
     ----------
     table : DataFrame
         Of `leamvd.paper.measures.paths`; a method's line starts with an open marker and ends with a filled one.
+    ends : DataFrame
+        Of `leamvd.paper.intervals.errors`, of both measures: the intervals at the filled markers.
     title : str
         Names the data set.
     """
     kinds, layers = list(table["inputs"].unique()), sorted(table["layer"].unique())
     figure, axes = new(len(layers), len(kinds), height=1.3 + 2.1 * len(layers))
+    measures, at = ("mean_field_ratio", "sampled_ratio"), ends.set_index(["inputs", "layer", "method", "measure"])
     for (kind, layer), cell in table.groupby(["inputs", "layer"], sort=False):
         ax = axes[layers.index(layer), kinds.index(str(kind))]
         for method, line in cell.groupby("method", sort=False):
             color, style = line_style(str(method))
-            x, y = line["mean_field_ratio"].to_numpy(), line["sampled_ratio"].to_numpy()
+            x, y = (line[measure].to_numpy() for measure in measures)
+            last = [at.loc[[(kind, layer, method, measure)]].iloc[0] for measure in measures]
+            bars = [np.abs([[end["low"] - end["mean"]], [end["high"] - end["mean"]]]) for end in last]
             ax.plot(x, y, style, color=color, linewidth=1.5, label=plain(str(method)))
             ax.plot(x[:1], y[:1], "o", color=color, fillstyle="none", markersize=5)
-            ax.plot(x[-1:], y[-1:], "o", color=color, markersize=5)
+            ax.errorbar(x[-1:], y[-1:], bars[1], bars[0], fmt="o", color=color, markersize=5)
         for line in (ax.axhline, ax.axvline):
             line(1.0, color="black", linewidth=0.8)
         ax.set_title(f"RBM {layer}, {kind} inputs")
-        ax.set_xlim(left=0)
-        ax.set_ylim(bottom=0)
+        ax.set(xscale="log", yscale="log")
+        logarithmic(ax.xaxis, most=4)
+        logarithmic(ax.yaxis)
     for ax in axes[-1]:
         ax.set_xlabel("mean-field ratio")
     figure.supylabel("sampled ratio: error / constant image's")
@@ -81,10 +88,11 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
                 color = line_style(row["method"])[0]
                 ax.plot([row["error"], row["constant"]], [place, place], "-", color=color, linewidth=1.0)
                 ax.plot(row["constant"], place, "|", color="black", markersize=9, label="constant image")
-                ax.plot(row["error"], place, "o", color=color, label=f"{kind} inputs", **look)
+                ends = np.abs([[row["low"] - row["error"]], [row["high"] - row["error"]]])
+                ax.errorbar(row["error"], place, xerr=ends, fmt="o", color=color, label=f"{kind} inputs", **look)
         ax.set_title(f"RBM {layer}")
         ax.set(xscale="log")
-        logarithmic(ax.xaxis)
+        logarithmic(ax.xaxis, most=4)
         ax.set_yticks(range(len(methods)), [plain(method) for method in methods])
     axes[0, 0].invert_yaxis()
     axes[0, len(layers) // 2].set_xlabel("mean-field error per image")

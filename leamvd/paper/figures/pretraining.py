@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 
-from leamvd.paper.figures.style import COLORS, GRAY, label_ends, line_style, new, plain, styled
+from leamvd.paper.figures.style import COLORS, GRAY, label_ends, line_style, logarithmic, new, plain, styled
 
 _RANDOM = ("-", "--", ":", "-.")
 """Line styles of random weights, in their order; all have one color."""
@@ -112,6 +112,4 @@ def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str, table: pd.Dat
 
 def _percent(ax: Any) -> None:
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    logarithmic(ax.yaxis)

@@ -184,7 +184,7 @@ def resets(table: pd.DataFrame, label: str) -> Figure:
 
 @styled
 def signs(table: pd.DataFrame, n_var: int) -> Figure:
-    """Draw the records of `signs`: the share of populations in which a shift descends."""
+    """Draw the records of `signs`: the share of populations in which a shift descends, with its 95 % interval."""
     functions = table["function"].unique()
     figure, axes = new(1, len(functions), height=3.8, sharey=True)
     names, generations = list(table["shift"].unique()), sorted(table["generation"].unique())
@@ -195,9 +195,10 @@ def signs(table: pd.DataFrame, n_var: int) -> Figure:
             rows = own[own["generation"] == generation]
             offset = 0.2 * (number - (len(generations) - 1) / 2)
             places = [names.index(shift) + offset for shift in rows["shift"]]
-            panel.plot(
-                rows["lower"], places, "os^Dv"[number % 5], color=shade, clip_on=False, label=f"generation {generation}"
-            )
+            panel.errorbar(
+                rows["lower"], places, xerr=rows[["low", "high"]].sub(rows["lower"], axis=0).abs().to_numpy().T,
+                fmt="os^Dv"[number % 5], color=shade, clip_on=False, label=f"generation {generation}",
+            )  # fmt: skip
         panel.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
         panel.set_yticks(range(len(names)), [name.replace("C_ani", "$C_{ani}$") for name in names])
         panel.set(xlabel="% in which f falls", xlim=(-2, 102), title=f"{function}, n = {n_var}")

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -91,9 +92,24 @@ def plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def logarithmic(axis: Axis) -> None:
-    """Label a logarithmic axis with plain numbers."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+class _Few(LogLocator):
+    """Some ticks: at 1, 2 and 5 of each decade, at powers of ten where that is too many, or evenly where too few."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(numticks=most)
+        self.most = most
+
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:
+        for subs in ((1.0, 2.0, 5.0), (1.0,)):
+            ticks = LogLocator(subs=subs, numticks=self.most).tick_values(vmin, vmax)
+            if 2 <= sum(vmin <= tick <= vmax for tick in ticks) <= self.most:
+                return ticks
+        return MaxNLocator(self.most - 1, steps=(1, 2, 5, 10)).tick_values(vmin, vmax)
+
+
+def logarithmic(axis: Axis, most: int = 6) -> None:
+    """Label a logarithmic axis with plain numbers, not more than `most`."""
+    axis.set_major_locator(_Few(most))
     axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axis.set_minor_formatter(NullFormatter())
 
