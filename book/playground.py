@@ -15,7 +15,7 @@ from matplotlib.patches import Ellipse
 
 import leamvd
 from leamvd.optimizers.state import State
-from leamvd.paper.figures.style import new
+from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, new
 from leamvd.paper.functions import FUNCTIONS
 
 STATIC = Path(__file__).parent / "static"
@@ -51,11 +51,11 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
             linewidths=0.5, label=label,
         )  # fmt: skip
     axes.plot(*X[0], "*", color="black", markersize=11, label="best")
-    axes.plot(*state.mean, "+", color="C1", markersize=11, markeredgewidth=2, label="weighted mean, $\\sigma$")
-    axes.add_patch(Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor="C1", linewidth=1.8))
+    axes.plot(*state.mean, "+", color=PURPLE, markersize=11, markeredgewidth=2, label="weighted mean, $\\sigma$")
+    axes.add_patch(Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor=PURPLE, linewidth=1.8))
     v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
     for vector, color, style, label, length in (
-        (v, "C3", ":", "v", 1.5), (state.path, "C2", "-", "P", 1.0), (state.descent, "C0", "--", "$C_{ani}$", 1.0),
+        (v, VERMILION, ":", "v", 1.5), (state.path, GREEN, "-", "P", 1.0), (state.descent, BLUE, "--", "$C_{ani}$", 1.0),
     ):  # fmt: skip
         end = state.mean + length * vector / np.linalg.norm(vector)
         axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8, label=label)
@@ -74,13 +74,13 @@ def figure() -> Figure:
     _plane(drawn.add_subplot(axes[0, 0].get_gridspec()[:, 0]), found[-1])
     generations = np.arange(1, len(found) + 1)
     error, beta, std = axes[:, 1]
-    error.plot(generations, [state.fitness[0] for state in found], color="C0")
+    error.plot(generations, [state.fitness[0] for state in found], color=BLUE)
     error.set(title="error of the best", yscale="log")
-    beta.plot(generations, [state.beta1 for state in found], color="C1", label="$\\beta_1$")
-    beta.plot(generations, [state.beta2 for state in found], "--", color="C2", label="$\\beta_2$")
+    beta.plot(generations, [state.beta1 for state in found], color=PURPLE, label="$\\beta_1$")
+    beta.plot(generations, [state.beta2 for state in found], "--", color=GREEN, label="$\\beta_2$")
     beta.set(title="step sizes", ylim=(0, 3.2))
     beta.legend(fontsize="x-small")
-    std.plot(generations, [state.std_norm / np.sqrt(2) for state in found], color="C2")
+    std.plot(generations, [state.std_norm / np.sqrt(2) for state in found], color=BLUE)
     std.set(title="$\\|\\sigma\\| / \\sqrt{n}$", xlabel="generation", yscale="log")
     return drawn
 
