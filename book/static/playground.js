@@ -98,7 +98,7 @@ function drawPlot(state, shown) {
   drawPopulation(area, state, shown.n_elite, (point) => [x(point[0]), y(point[1])]);
   area.append("ellipse").attr("class", "sigma").attr("cx", x(state.mean[0])).attr("cy", y(state.mean[1]))
     .attr("rx", x(state.std[0]) - x(0)).attr("ry", y(0) - y(state.std[1]));
-  drawDirections(area, state, [x(state.mean[0]), y(state.mean[1])], Math.max(44, x(length(state.std)) - x(0)));
+  drawDirections(area, state, [x(state.mean[0]), y(state.mean[1])], Math.max(44, x(length(state.std)) - x(0)), size);
   area.on("click", (event) => {
     const [u, v] = d3.pointer(event);
     setStart([x.invert(u), y.invert(v)]);
@@ -130,7 +130,7 @@ function drawPopulation(area, { population, descent_rows, mean }, n_elite, place
 }
 
 /** P and C_ani from the mean at one length, and v, which can lie on either, longer; their own are in the legend. */
-function drawDirections(area, { path, descent, v }, [x, y], unit) {
+function drawDirections(area, { path, descent, v }, [x, y], unit, size) {
   const arrows = [["shift", "v", v, 1.5 * unit], ["path", "P", path, unit], ["descent", "C", descent, unit]];
   for (const [name, label, vector, radius] of arrows) {
     if (length(vector) === 0) continue;
@@ -138,7 +138,10 @@ function drawDirections(area, { path, descent, v }, [x, y], unit) {
     const arrow = area.append("g").attr("class", `arrow ${name}`).attr("transform", `translate(${x}, ${y}) rotate(${angle})`);
     arrow.append("path").attr("d", `M0,0H${radius}`);
     arrow.append("path").attr("class", "head").attr("d", `M${radius + 4},0l-11,-5v10z`);
-    arrow.append("text").attr("transform", `translate(${radius + 13}) rotate(${-angle})`).attr("dy", "0.35em").text(label);
+    const scale = (radius + 13) / length(vector);
+    const inside = (place) => Math.min(Math.max(place, 9), size - 9); // where the frame would cut the letter off
+    const at = [inside(x + scale * vector[0]) - x, inside(y - scale * vector[1]) - y];
+    arrow.append("text").attr("transform", `rotate(${-angle}) translate(${at})`).attr("dy", "0.35em").text(label);
   }
 }
 
