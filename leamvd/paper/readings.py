@@ -131,17 +131,21 @@ def effect(effects: pd.DataFrame, method: str, problem: str = FUNCTIONS) -> pd.S
 
 
 def quoted(effects: pd.DataFrame) -> dict[str, float]:
-    """Return what prose quotes of the functions, by the names under which notebooks glue it.
+    """Return what prose quotes, by the names under which notebooks glue it.
 
     Returns
     -------
     dict of str to float
-        "readings-path-off-ratio", its interval's ends "-low" and "-high" and "-p", and so on for `QUOTED`;
-        "readings-tests" and "readings-runs" are how many tests the table has, and pairs a test has.
+        "readings-path-off-ratio", its interval's ends "-low" and "-high" and "-p", are of the functions;
+        "readings-path-off-3-ratio" and so on of RBM 3, likewise RBM 1 and 2; and so on for `QUOTED`. "readings-tests"
+        and "readings-runs" are how many tests the table has, and pairs a test has.
     """
+    problems = {"": FUNCTIONS, "-1": "RBM 1", "-2": "RBM 2", "-3": "RBM 3"}
     numbers = {
-        f"readings-{re.sub(r'[=+]', '-', own)}-{number}": six_digits(effect(effects, f"lea-mvd:{own}")[number])
+        f"readings-{re.sub(r'[=+]', '-', own)}{short}-{number}": six_digits(row[number])
         for own in QUOTED
+        for short, problem in problems.items()
+        for row in [effect(effects, f"lea-mvd:{own}", problem)]
         for number in ("ratio", "low", "high", "p")
     }
     return numbers | {"readings-tests": int(effects["p"].notna().sum()), "readings-runs": int(effects["runs"].max())}

@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from leamvd.paper.figures.style import PALETTE, new, plain, styled
+from leamvd.paper.figures.style import PALETTE, logarithmic, new, plain, styled
 
-_ROW = 0.27
-"""Inches."""
+_ROW, _NAME = 0.32, 24
+"""Inches of a row, and letters of a name in one line."""
 
 
 @styled
@@ -30,12 +29,15 @@ def forest(effects: pd.DataFrame, title: str) -> Figure:
     """
     rows = effects[["item", "method"]].drop_duplicates().reset_index(drop=True)
     problems = list(effects["problem"].unique())
-    place = {method: i for i, method in enumerate(rows["method"])}
-    figure, axes = new(height=1.6 + _ROW * len(rows))
+    names = [_name(*row) for row in rows.itertuples(index=False)]
+    heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
+    edges = np.concatenate([[0.0], np.cumsum(heights)]) - 0.5
+    place = dict(zip(rows["method"], edges[:-1] + heights / 2, strict=True))
+    figure, axes = new(height=1.6 + _ROW * heights.sum())
     ax = axes[0, 0]
     for j, (_, group) in enumerate(rows.groupby("item", sort=False)):
         if j % 2:
-            ax.axhspan(group.index[0] - 0.5, group.index[-1] + 0.5, color="0.95", zorder=0)
+            ax.axhspan(edges[group.index[0]], edges[group.index[-1] + 1], color="0.95", zorder=0)
     ax.axvline(1.0, color="black", linewidth=0.8)
     for j, problem in enumerate(problems):
         own = effects[effects["problem"] == problem]
@@ -49,12 +51,9 @@ def forest(effects: pd.DataFrame, title: str) -> Figure:
                     ax.plot([row.low, row.high], [at, at], color=color, linewidth=1.2)
             ax.plot(chosen["ratio"], y, marker, color=color, markerfacecolor=face, markersize=4)
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)))
-    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    names = [f"{item}   {plain(method.removeprefix('lea-mvd:'))}" for item, method in rows.itertuples(index=False)]
-    ax.set_yticks(range(len(rows)), names)
-    ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel="final error over the default's")
+    logarithmic(ax.xaxis)
+    ax.set_yticks(list(place.values()), names)
+    ax.set(ylim=(edges[-1], edges[0]), xlabel="final error over the default's")
     ax.set_title(title)
     handles = [
         Line2D([], [], color=color, marker="o", label=problem)
@@ -67,6 +66,14 @@ def forest(effects: pd.DataFrame, title: str) -> Figure:
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
+
+
+def _name(item: str, method: str) -> str:
+    """Return what a row is called, with a line for each setting where it is long."""
+    own = plain(method.removeprefix("lea-mvd:"))
+    if len(own) > _NAME:
+        own = own.replace("+", "\n+")
+    return own if own == item else f"{item}   {own}"
 
 
 def _kind(effects: pd.DataFrame) -> pd.Series:
