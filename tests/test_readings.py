@@ -107,6 +107,18 @@ def test_effects_are_geometric_means_of_paired_ratios() -> None:
     assert np.isnan(readings.effect(found, "lea-mvd:path=off", "RBM 2")["ratio"])
 
 
+def test_prose_quotes_effects_on_functions_and_on_each_layer() -> None:
+    layer = made_up()
+    twice = layer.assign(problem=readings.FUNCTIONS, error=layer["error"] ** 2)
+    quoted = readings.quoted(readings.effects(pd.concat([layer, twice], ignore_index=True)))
+    found = readings.effects(layer).set_index("item").loc["R5"]
+    for end in ("ratio", "low", "high"):
+        assert quoted[f"readings-shift-printed-1-{end}"] == pytest.approx(found[end], rel=1e-5)
+        assert quoted[f"readings-shift-printed-{end}"] == pytest.approx(found[end] ** 2, rel=1e-5)
+    assert np.isnan(quoted["readings-shift-printed-2-ratio"])
+    assert quoted["readings-runs"] == SEEDS
+
+
 def test_functions_are_summarized_by_their_geometric_mean() -> None:
     table = pd.DataFrame(
         {"function": ["a", "b"] * 2, "n_var": 1000, "method": "lea-mvd", "seed": [0, 0, 1, 1], "best": [2.0, 8, 1, 9]}
