@@ -10,6 +10,8 @@ endif
 VENV := .venv
 INSTALLED = $(VENV)/installed
 PACKAGES := --require-hashes -r requirements.lock
+OLDEST_NUMPY := 2.0
+OLDEST_NUMBA := 0.61
 
 # What these tools would otherwise write to the home folder stays in the clone.
 CONFIG := $(CURDIR)/_build/config
@@ -33,8 +35,8 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection di
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test test-library test-torch test-newest chaos faults quiet regress accept playground launch \
-	lint coverage lock clean
+.PHONY: help book bench test test-library test-torch test-newest chaos faults quiet quiet-oldest regress accept \
+	playground launch lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +82,10 @@ faults: $(INSTALLED)  ## Plant known faults one at a time (FAULT="NAME ..."); th
 
 quiet: $(INSTALLED)  ## Run sections without a fault, on other threads and processors; no figure may move (RUNS=1)
 	$(BIN)/python tests/quiet.py $(or $(RUNS),1)
+
+quiet-oldest:  ## The same from nothing, with the oldest NumPy and Numba that pyproject.toml allows
+	rm -rf _build/oldest
+	$(MAKE) quiet VENV=_build/oldest PACKAGES="-e '.[dev]' numpy==$(OLDEST_NUMPY).* numba==$(OLDEST_NUMBA).*"
 
 regress: $(INSTALLED)  ## Show on a page which figures moved in a new quick run, or in RESULTS=FOLDER
 	$(if $(RESULTS),,rm -rf results/regress)

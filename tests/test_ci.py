@@ -6,11 +6,13 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
@@ -101,6 +103,17 @@ def test_what_moved_is_shown_where_a_job_fails() -> None:
     assert page["with"]["path"] == "_build/regress.html"
     assert page["with"]["path"] in (ROOT / "tests" / "regress.py").read_text(encoding="utf-8")
     assert commands("coverage") == ["make coverage"]
+
+
+def test_the_oldest_packages_are_those_that_pyproject_allows() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name in ("numpy", "numba"):
+        (least,) = [need.partition(">=")[2] for need in project["dependencies"] if need.startswith(f"{name}>=")]
+        (oldest,) = re.findall(rf"^OLDEST_{name.upper()} := (\S+)$", MAKEFILE, re.MULTILINE)
+        assert Version(oldest) == Version(least)
+    assert commands("oldest") == ["make quiet-oldest"]
+    python = action("oldest", "actions/setup-python")["with"]["python-version"]
+    assert project["requires-python"] == f">={python}"
 
 
 def listed(variable: str) -> list[str]:
