@@ -55,8 +55,10 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
     axes.add_patch(Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor=PURPLE, linewidth=1.8))
     v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
     for vector, color, style, label, length in (
-        (v, VERMILION, ":", "v", 1.5), (state.path, GREEN, "-", "P", 1.0), (state.descent, BLUE, "--", "$C_{ani}$", 1.0),
-    ):  # fmt: skip
+        (v, VERMILION, ":", "v", 1.5),
+        (state.path, GREEN, "-", "P", 1.0),
+        (state.descent, BLUE, "--", "$C_{ani}$", 1.0),
+    ):
         end = state.mean + length * vector / np.linalg.norm(vector)
         axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8, label=label)
         axes.annotate(label, end, color=color, fontweight="bold")
