@@ -110,13 +110,30 @@ def test_effects_are_geometric_means_of_paired_ratios() -> None:
 def test_prose_quotes_effects_on_functions_and_on_each_layer() -> None:
     layer = made_up()
     twice = layer.assign(problem=readings.FUNCTIONS, error=layer["error"] ** 2)
-    quoted = readings.quoted(readings.effects(pd.concat([layer, twice], ignore_index=True)))
+    outcomes = pd.concat([layer, twice], ignore_index=True)
+    quoted = readings.quoted(readings.effects(outcomes), readings.beside_cd(outcomes))
     found = readings.effects(layer).set_index("item").loc["R5"]
     for end in ("ratio", "low", "high"):
         assert quoted[f"readings-shift-printed-1-{end}"] == pytest.approx(found[end], rel=1e-5)
         assert quoted[f"readings-shift-printed-{end}"] == pytest.approx(found[end] ** 2, rel=1e-5)
     assert np.isnan(quoted["readings-shift-printed-2-ratio"])
     assert quoted["readings-runs"] == SEEDS
+
+
+def test_lea_mvd_is_compared_with_contrastive_divergence_seed_by_seed() -> None:
+    layer = made_up()
+    cd = layer[layer["method"] == "lea-mvd"].assign(method="cd", error=lambda own: 2 * own["error"])
+    outcomes = pd.concat([layer, cd], ignore_index=True)
+    found = readings.beside_cd(outcomes).set_index("method")
+    effect = readings.effects(layer).set_index("method").loc["lea-mvd:shift=printed"]
+    assert found.loc["lea-mvd", ["ratio", "low", "high"]].tolist() == pytest.approx([0.5] * 3)
+    own = found.loc["lea-mvd:shift=printed"]
+    assert own[["ratio", "low", "high"]].tolist() == pytest.approx((effect[["ratio", "low", "high"]] / 2).tolist())
+    assert found["ratio"].is_monotonic_increasing
+    quoted = readings.quoted(readings.effects(outcomes), readings.beside_cd(outcomes))
+    assert quoted["readings-lowest-1"] == pytest.approx(found["ratio"].min(), rel=1e-5)
+    assert quoted["readings-lowest-1-method"] == found.index[0].removeprefix("lea-mvd:")
+    assert readings.beside_cd(layer).empty
 
 
 def test_functions_are_summarized_by_their_geometric_mean() -> None:

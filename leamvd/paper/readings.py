@@ -35,7 +35,8 @@ PLANS: dict[str, dict[str, Any]] = {
 
 QUOTED = (
     *("shift=printed", "path=off", "descent=off", "path=off+descent=off", "descent=free"),
-    *("perturbation=column", "exponent=0", "exponent=1", "exponent=2", "printed", "n_elite=1", "n_elite=12"),
+    *("perturbation=column", "exponent=0", "exponent=1", "exponent=2", "exponent=3", "printed", "x0-excluded"),
+    *("n_elite=1", "n_elite=12", "population_size=12+n_gen=125", "sigma0=0.03"),
 )
 """Alternatives that prose speaks of."""
 
@@ -86,7 +87,7 @@ def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
         Holm over the whole table (NaN where all are the same, or for one run); and whether they are `different`, p
         below `LEVEL`.
     """
-    errors = outcomes.pivot_table(index="seed", columns=["problem", "method"], values="error", sort=False).apply(np.log)
+    errors = _logarithms(outcomes)
     rows = []
     for item, method in pairs(outcomes["method"].unique()):
         for problem in outcomes["problem"].unique():
@@ -102,6 +103,33 @@ def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
     result = pd.DataFrame(rows, columns=columns)
     result["p"] = holm(result["p"].to_numpy(dtype=float))
     return result.assign(different=result["p"] < LEVEL)
+
+
+def beside_cd(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Compare LEA-MVD, by default and by each alternative, with contrastive divergence, paired over seeds.
+
+    Returns
+    -------
+    DataFrame
+        A row for each problem and method: runs, and the geometric mean of the `ratio` of the method's error to that of
+        contrastive divergence, with its 95 % interval, `low` and `high`. The lowest ratio of a problem comes first.
+    """
+    errors, rows = _logarithms(outcomes), []
+    ours = outcomes[outcomes["method"].str.startswith("lea-mvd")]
+    for problem, method in ours[["problem", "method"]].drop_duplicates().itertuples(index=False):
+        if (problem, "cd") in errors:
+            x = (errors[problem, method] - errors[problem, "cd"]).dropna().to_numpy()
+            low, ratio, high = np.exp(interval(x))
+            rows.append((problem, method, len(x), ratio, low, high))
+    table = pd.DataFrame(rows, columns=["problem", "method", "runs", "ratio", "low", "high"])
+    return table.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
+
+
+def _logarithms(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors' logarithms: a row for each seed, a column for each problem and method."""
+    errors = outcomes.pivot_table(index="seed", columns=["problem", "method"], values="error", sort=False)
+    logarithms: pd.DataFrame = errors.apply(np.log)
+    return logarithms
 
 
 def counts(effects: pd.DataFrame) -> pd.DataFrame:
@@ -130,25 +158,37 @@ def effect(effects: pd.DataFrame, method: str, problem: str = FUNCTIONS) -> pd.S
     return row
 
 
-def quoted(effects: pd.DataFrame) -> dict[str, float]:
-    """Return what prose quotes, by the names under which notebooks glue it.
+def quoted(effects: pd.DataFrame, beside: pd.DataFrame) -> dict[str, float | str]:
+    """Return what prose quotes of `effects` and `beside_cd`, by the names under which notebooks glue it.
 
     Returns
     -------
-    dict of str to float
+    dict of str to float or str
         "readings-path-off-ratio", its interval's ends "-low" and "-high" and "-p", are of the functions;
-        "readings-path-off-3-ratio" and so on of RBM 3, likewise RBM 1 and 2; and so on for `QUOTED`. "readings-tests"
-        and "readings-runs" are how many tests the table has, and pairs a test has.
+        "readings-path-off-3-ratio" and so on of RBM 3, likewise RBM 1 and 2; and so on for `QUOTED`. Beside contrastive
+        divergence, "readings-lowest-3" is the lowest ratio in RBM 3, "-low" and "-high" its interval's ends, "-method"
+        what reaches it. "readings-tests", "readings-runs" and "readings-settings" are how many tests there are, pairs a
+        test has, and settings of LEA-MVD beside contrastive divergence.
     """
     problems = {"": FUNCTIONS, "-1": "RBM 1", "-2": "RBM 2", "-3": "RBM 3"}
-    numbers = {
+    numbers: dict[str, float | str] = {
         f"readings-{re.sub(r'[=+]', '-', own)}{short}-{number}": six_digits(row[number])
         for own in QUOTED
         for short, problem in problems.items()
         for row in [effect(effects, f"lea-mvd:{own}", problem)]
         for number in ("ratio", "low", "high", "p")
     }
-    return numbers | {"readings-tests": int(effects["p"].notna().sum()), "readings-runs": int(effects["runs"].max())}
+    for short, problem in problems.items():
+        for row in beside[beside["problem"] == problem].head(1).to_dict("records"):
+            name = f"readings-lowest{short}"
+            numbers |= {name: six_digits(row["ratio"]), f"{name}-method": row["method"].removeprefix("lea-mvd:")}
+            numbers |= {f"{name}-{end}": six_digits(row[end]) for end in ("low", "high")}
+    counts = {
+        "tests": effects["p"].notna().sum(),
+        "runs": effects["runs"].max(),
+        "settings": beside["method"].nunique(),
+    }
+    return numbers | {f"readings-{name}": int(count) for name, count in counts.items()}
 
 
 def drawn(effects: pd.DataFrame) -> pd.DataFrame:
