@@ -279,6 +279,22 @@ def test_no_two_alternative_texts_are_swapped(path: Path) -> None:
         assert own > swapped, f"alternative texts tell these figures apart less than their captions do: {a}\n{b}"
 
 
+PAGES = [*NOTEBOOKS, *sorted((ROOT / "book").glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_headings_of_a_page_differ(path: Path) -> None:
+    """A section that stands twice has been merged badly."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = nbformat.reads(text, as_version=4).cells
+        text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)  # comments in code
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    assert len(headings) > 0
+    assert [name for name in headings if headings.count(name) > 1] == []
+
+
 COUNTS = {"Two": 2, "Three": 3, "Four": 4, "Five": 5, "Six": 6}
 LINES = {"Dashed": "--", "Dotted": ":", "Dash-dotted": "-."}
 
