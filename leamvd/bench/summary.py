@@ -77,9 +77,8 @@ def beside(optimizers: pd.DataFrame) -> dict[str, float | str]:
     names = {"sep-cma-es": SEPARABLE, "cma-es": FULL, "other": rows.index.drop([LEAMVD, FULL, SEPARABLE])[0]}
     found: dict[str, float | str] = {"other": names["other"]}
     for short, row in zip(names, rows.loc[list(names.values())].to_dict("records"), strict=True):
-        found |= {f"{short}-n": row["n"]} | {
-            f"{short}-{cost}": six_digits(row[f"{cost} / LEA-MVD's"]) for cost in ("time", "memory")
-        }
+        found[f"{short}-n"] = row["n"]
+        found |= {f"{short}-{cost}": six_digits(row[f"{cost} / LEA-MVD's"]) for cost in ("time", "memory")}
     return found
 
 
