@@ -220,7 +220,8 @@ def in_order(study: Study, table: pd.DataFrame) -> pd.DataFrame:
 
 def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) -> list[RBM]:
     """Return the first `depth` layers that a method has trained on its own inputs, in a study that has been run."""
-    at = addresses(study, images(study))
+    alone = dataclasses.replace(study, methods=(method,), seeds=(seed,))  # of a large study, the rest takes seconds
+    at = addresses(alone, images(alone))
     own = [Unit(method, "own", layer, seed) for layer in range(1, depth + 1)]
     return [units.layer(store(output).read(at[unit])[WEIGHTS]) for unit in own]
 
