@@ -272,8 +272,9 @@ def close(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def beside_cd(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the tests, from `evidence`, that compare LEA-MVD with contrastive divergence; one of two claims once."""
-    return rows[rows["part"].str.endswith(", lea-mvd / cd")].drop_duplicates(_SAME)
+    """Return the tests, from `evidence`, of LEA-MVD against contrastive divergence that were run; each once."""
+    compared = rows["part"].str.endswith(", lea-mvd / cd") & (rows["runs"] > 0)
+    return rows[compared].drop_duplicates(_SAME)
 
 
 def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
