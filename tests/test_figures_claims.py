@@ -26,7 +26,8 @@ ROWS = pd.DataFrame(
 
 @pytest.fixture
 def panels():
-    figure = draw.effects(ROWS)
+    not_run = ROWS.tail(1).assign(claim="C15", effect=np.nan)
+    figure = draw.effects(pd.concat([ROWS, not_run]))
     yield plotted(figure), figure.axes
     plt.close("all")
 

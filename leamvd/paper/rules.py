@@ -233,7 +233,7 @@ def _beside(ends: pd.DataFrame, settings: Iterable[str], bound: float) -> Iterat
         default = _cell(ends, "shared", layer, "lea-mvd")["mean_field"]
         for setting in settings:
             other = _cell(ends, "shared", layer, f"lea-mvd:{setting}")["mean_field"]
-            yield f"RBM {layer}, {setting}", below(default, other, bound)
+            yield f"RBM {layer}, {setting.replace('+', ' + ')}", below(default, other, bound)
 
 
 def c15(classification: pd.DataFrame) -> Iterator[Part]:

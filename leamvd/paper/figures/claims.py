@@ -69,9 +69,9 @@ def effects(rows: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows : DataFrame
-        Of `leamvd.paper.claims.evidence`, at least one row.
+        Of `leamvd.paper.claims.evidence`, at least one row with an effect; those without are left out.
     """
-    panels = list(rows.groupby(["claim", "unit"], sort=False))
+    panels = list(rows[rows["effect"].notna()].groupby(["claim", "unit"], sort=False))
     heights = [len(panel) + 2.5 for _, panel in panels]
     figure, axes = new(len(panels), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), panel) in zip(axes[:, 0], panels, strict=True):
