@@ -170,6 +170,9 @@ def test_quoted_numbers_are_those_of_the_nearest():
     assert (found["tried"], found["searches"], found["counted"]) == (6, 4, 36)
     assert (found["weights"], found["measure"], found["images"]) == ("N(0, 0.1)", "mean-field", "10000")
     assert [found[f"number-{i}"] for i in (1, 2, 3)] == pytest.approx([50_000, 5_000, 900])
+    assert [found[f"least-{i}"] for i in (1, 2, 3)] == pytest.approx(
+        rows[list(forensics.NUMBERS)].min().tolist(), rel=1e-5
+    )
     assert (found["untrained-2"], found["untrained-3"]) == (1.5, 2.5)
     assert np.isnan(float(forensics.quoted(rows, features.iloc[:1])["untrained-3"]))
 

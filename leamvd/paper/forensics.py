@@ -174,7 +174,8 @@ def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, str | float]
     dict
         How many combinations were "tried", by how many "searches", in how many ways together ("counted"); of the
         nearest one its `FACTOR`, `SETTINGS`, `COUNTED` and, as "number-1" and so on, `NUMBERS`, missing if none was
-        tried; of features by U(-0.1, 0.1), "untrained-2" and "untrained-3": the constant's error per 10,000 images.
+        tried; as "least-1" and so on, the least of all that were tried; of features by U(-0.1, 0.1), "untrained-2" and
+        "untrained-3": the constant's error per 10,000 images.
     """
     searches = rows[["method", "inputs"]].drop_duplicates()
     tried = rows[[*SETTINGS, "baseline"]].drop_duplicates()
@@ -182,5 +183,6 @@ def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, str | float]
     for _, first in nearest(rows, 1).iterrows():
         found |= {name: str(first[name]) for name in (*SETTINGS, *COUNTED)} | {FACTOR: six_digits(first[FACTOR])}
         found |= {f"number-{i}": six_digits(first[name]) for i, name in enumerate(NUMBERS, start=1)}
+    found |= {f"least-{i}": six_digits(rows[name].min()) for i, name in enumerate(NUMBERS, start=1)}
     constants = features["constant per 10,000"]
     return found | {f"untrained-{n}": six_digits(constants.get((n, "U(±0.1)"), np.nan)) for n in (2, 3)}
