@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from leamvd.paper.figures.style import (
     BLUE,
@@ -160,6 +161,7 @@ def combinations(rows: pd.DataFrame, numbers: Mapping[str, float], near: pd.Data
             ax.plot(row[name], places[tuple(row[keys])], "o", color="black", **look)
         ax.set_title("\n".join([*name.split(", "), f"{number:,.0f}"]))
         ax.set(xscale="log", xlabel="error", ylim=(len(places) - 0.5, -0.5))
+        ax.xaxis.set_minor_formatter(NullFormatter())  # where an axis has hardly a decade, they would overlap
     axes[0, 0].set_yticks(list(places.values()), [f"{m}, {n:,}, {i}" for m, n, i in places])
     axes[0, 0].set_ylabel("measure, images, inputs")
     figure.suptitle(title, wrap=True)
