@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
-from leamvd._support.compile import Array
-from leamvd.paper.figures.style import COLORS, logarithmic, new, styled
+from leamvd.paper.figures.style import COLORS, error_bars, logarithmic, new, styled
 
 NAMES = {"leamvd": "LEA-MVD", "pycma full": "CMA-ES,\nfull matrix", "pycma separable": "separable\nCMA-ES"}
 """Methods that have a color and are named in the figures; the others are gray."""
@@ -23,12 +22,6 @@ _UNITS = {"time": "NumPy's normal samples", "memory": "the population"}  # what 
 
 def _color(method: str) -> str:
     return COLORS[_METHODS[method]] if method in NAMES else _OTHER
-
-
-def _bars(rows: pd.DataFrame, middle: str, *ends: str) -> Array:
-    """Return the lengths of error bars from the middle to both ends."""
-    lengths: Array = rows[list(ends)].sub(rows[middle], axis=0).abs().to_numpy().T
-    return lengths
 
 
 @styled
@@ -49,7 +42,7 @@ def growth(rows: pd.DataFrame, refused: pd.DataFrame) -> Figure:
         for _, line in rows.sort_values("n").groupby("label"):
             method, hollow = line["method"].iloc[0], line["dtype"].iloc[0] == "float64"
             look = _NAMED if method in NAMES else _GRAY
-            bars = _bars(line, column, "generation_low", "generation_high") if ax is time else None
+            bars = error_bars(line, column, "generation_low", "generation_high") if ax is time else None
             (drawn, *_) = ax.errorbar(line["n"], line[column], yerr=bars, fmt="-o", color=_color(method), **look)
             drawn.set_markerfacecolor("white" if hollow else _color(method))
         ax.set(xscale="log", yscale="log", xlabel="variables $n$")
@@ -95,7 +88,7 @@ def ratios(rows: pd.DataFrame) -> Figure:
     shown = [(axes[0], "time", n) for n in sizes] + [(axes[1], "memory", sizes[0])]
     for ax, column, n in shown:
         for label, row in rows[rows["n"] == n].groupby("label"):
-            bars = _bars(row, "time", "low", "high") if column == "time" else None
+            bars = error_bars(row, "time", "low", "high") if column == "time" else None
             look: dict[str, Any] = {
                 "fillstyle": "full" if n == sizes[0] else "none",
                 "color": _color(row["method"].item()),

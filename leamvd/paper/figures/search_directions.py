@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support.compile import Floats
-from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, legend, new, styled
+from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, new, styled
 
 TOWARD, AWAY, PATH, MEAN = BLUE, VERMILION, GREEN, PURPLE
 READINGS = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}
@@ -196,8 +196,8 @@ def signs(table: pd.DataFrame, n_var: int) -> Figure:
             offset = 0.2 * (number - (len(generations) - 1) / 2)
             places = [names.index(shift) + offset for shift in rows["shift"]]
             panel.errorbar(
-                rows["lower"], places, xerr=rows[["low", "high"]].sub(rows["lower"], axis=0).abs().to_numpy().T,
-                fmt="os^Dv"[number % 5], color=shade, clip_on=False, label=f"generation {generation}",
+                rows["lower"], places, xerr=error_bars(rows, "lower", "low", "high"), fmt="os^Dv"[number % 5],
+                color=shade, clip_on=False, label=f"generation {generation}",
             )  # fmt: skip
         panel.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
         panel.set_yticks(range(len(names)), [name.replace("C_ani", "$C_{ani}$") for name in names])

@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -112,6 +113,12 @@ def logarithmic(axis: Axis, most: int = 6) -> None:
     axis.set_major_locator(_Few(most))
     axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def error_bars(rows: pd.DataFrame, middle: str, *ends: str) -> Array:
+    """Return the lengths of error bars, shape (2, rows), from the middle to both ends."""
+    lengths: Array = rows[list(ends)].sub(rows[middle], axis=0).abs().to_numpy().T
+    return lengths
 
 
 def legend(figure: Figure, *panels: Axes) -> None:
