@@ -11,7 +11,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from leamvd.paper.figures.style import COLORS, WIDTH, label_ends, legend, line_style, logarithmic, new, plain, styled
+from leamvd.paper.figures.style import (
+    COLORS,
+    WIDTH,
+    error_bars,
+    label_ends,
+    legend,
+    line_style,
+    logarithmic,
+    new,
+    plain,
+    styled,
+)
 
 LABELS = {
     "iteration": "epoch or generation",
@@ -231,7 +242,7 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
 
 def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
     color, style = line_style(method)
-    ends = np.abs(points[["low", "high"]].sub(points["mean"], axis=0).fillna(0.0).to_numpy().T)
+    ends = np.nan_to_num(error_bars(points, "mean", "low", "high"))
     drawn = {"color": color, "linestyle": style, "linewidth": 1.0, "marker": "o"}
     ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **drawn)
 

@@ -13,6 +13,7 @@ from leamvd.paper.figures.style import (
     COLORS,
     GREEN,
     VERMILION,
+    error_bars,
     label_ends,
     legend,
     line_style,
@@ -47,8 +48,8 @@ def paths(table: pd.DataFrame, ends: pd.DataFrame, title: str) -> Figure:
         for method, line in cell.groupby("method", sort=False):
             color, style = line_style(str(method))
             x, y = (line[measure].to_numpy() for measure in measures)
-            last = [at.loc[[(kind, layer, method, measure)]].iloc[0] for measure in measures]
-            bars = [np.abs([[end["low"] - end["mean"]], [end["high"] - end["mean"]]]) for end in last]
+            last = [at.loc[[(kind, layer, method, measure)]] for measure in measures]
+            bars = [error_bars(end, "mean", "low", "high") for end in last]
             ax.plot(x, y, style, color=color, linewidth=1.5, label=plain(str(method)))
             ax.plot(x[:1], y[:1], "o", color=color, fillstyle="none", markersize=5)
             ax.errorbar(x[-1:], y[-1:], bars[1], bars[0], fmt="o", color=color, markersize=5)
@@ -85,11 +86,11 @@ def inputs(table: pd.DataFrame, title: str) -> Figure:
         for kind, rows in table[table["layer"] == layer].groupby("inputs", sort=False):
             y = rows["method"].map(methods.index) + 0.36 * (kinds.index(str(kind)) - 0.5 * (len(kinds) - 1))
             look: dict[str, Any] = {"fillstyle": "full" if kind == "own" else "none", "markersize": 5}
-            for place, (_, row) in zip(y, rows.iterrows(), strict=True):
+            bars = error_bars(rows, "error", "low", "high").T[..., np.newaxis]
+            for place, ends, row in zip(y, bars, rows.to_dict("records"), strict=True):
                 color = line_style(row["method"])[0]
                 ax.plot([row["error"], row["constant"]], [place, place], "-", color=color, linewidth=1.0)
                 ax.plot(row["constant"], place, "|", color="black", markersize=9, label="constant image")
-                ends = np.abs([[row["low"] - row["error"]], [row["high"] - row["error"]]])
                 ax.errorbar(row["error"], place, xerr=ends, fmt="o", color=color, label=f"{kind} inputs", **look)
         ax.set_title(f"RBM {layer}")
         ax.set(xscale="log")
