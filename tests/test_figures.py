@@ -81,8 +81,6 @@ def test_a_figure_in_a_notebook_is_as_large_as_it_was_drawn_and_twice_as_sharp(t
     content = read(tmp_path / "figures" / "one")
     assert content["size"] == [540, 300]
     assert content["text"] == 10
-    assert not style.fits_a_phone(content)
-    assert style.fits_a_phone(content | {"text": 13.9})
 
 
 def test_names_at_the_ends_of_lines_do_not_overlap() -> None:

@@ -190,12 +190,20 @@ def test_quoted_numbers_and_the_summary(whole: tuple[Path, Measured]) -> None:
     found = whole[1]
     quoted, table = pretraining.quoted(found), pretraining.summary(found)
     last = found.runs[(found.runs["epoch"] == 2) & (found.runs["method"] == "cd")]
-    assert quoted["error-cd"] == pytest.approx(100 * last["test_error"].mean())
-    assert quoted["error-random"] == quoted["error-random-0.1"]
-    assert quoted["difference"] == pytest.approx(quoted["error-lea-mvd"] - quoted["error-cd"], abs=1e-9)
-    assert quoted["stacks"] == 4
-    assert table.loc[("mnist-7x7", "cd"), "fine-tuned, %"].startswith(f"{quoted['error-cd']:.2f} [")
+    assert quoted["7x7-error-cd"] == pytest.approx(100 * last["test_error"].mean())
+    assert quoted["7x7-error-random"] == quoted["7x7-error-random-0.1"]
+    assert quoted["7x7-difference"] == pytest.approx(quoted["7x7-error-lea-mvd"] - quoted["7x7-error-cd"], abs=1e-9)
+    assert quoted["7x7-stacks"] == 4
+    assert table.loc[("mnist-7x7", "cd"), "fine-tuned, %"].startswith(f"{quoted['7x7-error-cd']:.2f} [")
     assert table["runs"].tolist() == [2, 2, 2]
+
+
+def test_each_study_is_quoted_by_its_own_numbers(whole: tuple[Path, Measured]) -> None:
+    other = Measured(*(table.assign(study="mnist-28x28") for table in whole[1]))
+    other.runs["test_error"] /= 2
+    quoted = pretraining.quoted(Measured(*(pd.concat(pair) for pair in zip(whole[1], other, strict=True))))
+    assert quoted["28x28-error-cd"] == pytest.approx(quoted["7x7-error-cd"] / 2)
+    assert quoted["28x28-probe-cd"] == quoted["7x7-probe-cd"]
 
 
 def test_figures_show_the_tables() -> None:

@@ -3,7 +3,6 @@
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
 """
 
-import json
 import os
 import re
 import shutil
@@ -119,13 +118,11 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
 def _stage(notebook: Path, figures: Path, stage: Path) -> None:
     """Copy a notebook, and say below each of its figures what makes it and where the numbers are that it plots.
 
-    The numbers are what `leamvd.paper.figures.style.save` has written to `figures`. A figure whose text would be too
-    small on a phone gets the class ``wide``, which book.css lets scroll.
+    The numbers are what `leamvd.paper.figures.style.save` has written to `figures`.
     """
     import nbformat
 
     from leamvd.book import origins
-    from leamvd.paper.figures.style import fits_a_phone
 
     content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     given = content.metadata.get("papermill", {}).get("parameters", {})
@@ -138,8 +135,6 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> None:
         if data.is_file():
             shutil.copy(data, stage / "figures")
             note += f" [Data of this figure](../figures/{data.name})."
-            if not fits_a_phone(json.loads(data.read_text(encoding="utf-8"))):
-                figure["classes"] = "wide"
         figure["caption"] += f"\n\n{note}"
     nbformat.write(content, stage / "notebooks" / notebook.name)  # type: ignore[no-untyped-call]
 

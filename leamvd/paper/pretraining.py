@@ -139,10 +139,18 @@ def summary(found: Measured) -> pd.DataFrame:
     return pd.DataFrame({"runs": runs} | texts)
 
 
-def quoted(found: Measured) -> dict[str, float | int | str]:
-    """Return the numbers that the section quotes, of the study that was measured last, to six digits; errors in %."""
-    study = found.runs["study"].iloc[-1]
-    runs, probes, likelihoods = (table[table["study"] == study] for table in found)
+def quoted(found: Measured) -> dict[str, float | int]:
+    """Return the numbers that the section quotes of each study, "7x7-error-cd" say, to six digits; errors in %."""
+    numbers: dict[str, float | int] = {}
+    for study in found.runs["study"].unique():
+        own = _quoted(Measured(*(table[table["study"] == study] for table in found)))
+        numbers |= {f"{study.removeprefix('mnist-')}-{name}": value for name, value in own.items()}
+    return {name: six_digits(value) if isinstance(value, float) else value for name, value in numbers.items()}
+
+
+def _quoted(found: Measured) -> dict[str, float | int]:
+    """Return the numbers of one study."""
+    runs, probes, likelihoods = found
     last, top = final(runs, "epoch"), probes[probes["layer"] == probes["layer"].max()]
     chains = final(likelihoods, "iteration")
     groups = {
@@ -151,12 +159,13 @@ def quoted(found: Measured) -> dict[str, float | int | str]:
         "probe": 100 * top.groupby("method")["test_error"].mean(),
         "likelihood": chains.groupby("method")["log_likelihood"].mean(),
     }
-    numbers: dict[str, float | int | str] = {"study": str(study)}
-    numbers |= {f"{name}-{method}": float(value) for name, group in groups.items() for method, value in group.items()}
+    numbers: dict[str, float | int] = {
+        f"{name}-{method}": float(value) for name, group in groups.items() for method, value in group.items()
+    }
     for name in ("error", "probe"):
         numbers[f"{name}-random"] = float(groups[name].filter(regex=f"^{RANDOM}").min())
     pairs = paired(last, "test_error").set_index("method").reindex(["lea-mvd"])
-    numbers |= {
+    return numbers | {
         "stacks": int(last["method"].isin(["cd", "lea-mvd"]).sum()),
         "probe-pixels": float(100 * probes.loc[probes["layer"] == 0, "test_error"].mean()),
         "likelihood-independent": float(chains["independent"].iloc[0]),
@@ -165,4 +174,3 @@ def quoted(found: Measured) -> dict[str, float | int | str]:
         "difference-low": float(100 * pairs["low"].iloc[0]),
         "difference-high": float(100 * pairs["high"].iloc[0]),
     }
-    return {name: six_digits(value) if isinstance(value, float) else value for name, value in numbers.items()}

@@ -50,8 +50,8 @@ styled = plt.style.context(["default", STYLE])
 WIDTH = 5.4
 """Inches of a figure whose text of 10 points is still 9 pixels high on a phone, see `PHONE`."""
 
-PHONE, READABLE = 350, 9
-"""Pixels of a figure on a phone that is 390 pixels wide, and of the smallest text that is read there."""
+PHONE = 350
+"""Pixels of a figure on a phone that is 390 pixels wide."""
 
 BLUE, VERMILION, GREEN, PURPLE, GRAY = PALETTE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444"
 """Four colors of Okabe and Ito (2008), Color Universal Design, and a dark gray: apart for color-blind readers too."""
@@ -199,11 +199,6 @@ def shown(figure: Figure) -> dict[str, Any]:
         "legends": [_entries(legend) for legend in figure.legends],
         "axes": plotted(figure),
     }
-
-
-def fits_a_phone(content: dict[str, Any]) -> bool:
-    """Return whether a figure's smallest text can be read on a phone, if `shown` says it; earlier versions did not."""
-    return "text" in content and bool(content["text"] * min(1.0, PHONE / content["size"][0]) >= READABLE)
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
