@@ -14,7 +14,8 @@ from pathlib import Path
 
 import accepted
 
-SECTIONS = {"esd": "esd-*.json", "directions": "directions-*.json"}  # and the names of their figures
+SECTIONS = ("esd", "directions")
+FIGURES = [name for name, run in accepted.runs().items() if run["section"] in SECTIONS]
 WAYS = {
     "1 thread": {"NUMBA_NUM_THREADS": "1"},
     "2 threads": {"NUMBA_NUM_THREADS": "2"},
@@ -27,13 +28,8 @@ def moved(environment: dict[str, str], output: Path) -> list[str]:
     command = [sys.executable, "-m", "leamvd.cli", "reproduce", *SECTIONS, "--profile", "quick", "--jobs", "1"]
     inherited = {name: value for name, value in os.environ.items() if name != "LEAMVD_DATA_DIR"}
     subprocess.run([*command, "--output", str(output)], env=inherited | environment, check=True, capture_output=True)
-    made = {path.name: path for path in output.rglob("figures/*.json")}
-    return [
-        path.stem
-        for names in SECTIONS.values()
-        for path in sorted(accepted.FIGURES.glob(names))
-        if path.name not in made or not same(path, made[path.name])
-    ]
+    made = accepted.figures(output)
+    return [name for name in FIGURES if name not in made or not same(accepted.FIGURES / f"{name}.json", made[name])]
 
 
 def same(old: Path, new: Path) -> bool:
