@@ -25,6 +25,7 @@ CELL = """\
 profile: str = "quick"  # quick | paper: the scale
 n_gen: int | None = None  # 2..100: generations
 exponents: list[float] = [0.0, 1.5]  # >= 0: exponents
+scales: list[float] = [0.1]  # > 0 or empty: of weights
 rate: float = 0.1  # > 0: step
 shuffle: bool = True  # any: whether to shuffle
 dataset: str = "digits"  # digits | mnist | PATH: data set
@@ -125,6 +126,8 @@ PARSED = [
     ("n_gen", "None", None),
     ("exponents", "0,1.5, 3", [0.0, 1.5, 3.0]),
     ("exponents", "[1e-3]", [0.001]),
+    ("scales", "0.1,2", [0.1, 2.0]),
+    ("scales", "", []),
     ("rate", "1e-3", 0.001),
     ("shuffle", "false", False),
     ("dataset", "mnist", "mnist"),
@@ -139,6 +142,8 @@ REFUSED = [
     ("exponents", "1,,2"),
     ("exponents", ""),
     ("exponents", "None"),
+    ("scales", "-1"),
+    ("scales", ","),
     ("rate", "0"),
     ("rate", "nan"),
     ("rate", "inf"),
@@ -178,7 +183,7 @@ def test_paths_become_absolute_and_need_the_ending(tmp_path: Path, monkeypatch: 
 def test_parameters_cell() -> None:
     parameters = read_parameters(CELL)
     assert list(parameters) == [
-        "profile", "n_gen", "exponents", "rate", "shuffle", "dataset", "reading", "output",
+        "profile", "n_gen", "exponents", "scales", "rate", "shuffle", "dataset", "reading", "output",
     ]  # fmt: skip
     assert parameters["n_gen"] == Parameter("n_gen", "int | None", None, "2..100", "generations")
 

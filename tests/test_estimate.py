@@ -363,3 +363,12 @@ def test_few_images_and_rows_say_what_all_would(cost: float, monkeypatch: pytest
     module._evaluation.cache_clear()
     assert found == pytest.approx(20_000 * cost)
     assert asked == {1e-9: 24 * 20_000, 1e-6: 24 * 8192, 1e-4: 2 * 2048}[cost]
+
+
+def test_an_epoch_of_fine_tuning_is_timed_without_what_comes_before_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow_to_begin(*arguments: Any, epochs: int, **options: Any) -> Iterator[None]:
+        time.sleep(0.2)
+        yield from [None] * epochs
+
+    monkeypatch.setattr(module, "fine_tune", slow_to_begin)
+    assert module._backpropagation.__wrapped__((4, 3), "float32", 4_000) < 0.2

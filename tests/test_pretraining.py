@@ -193,7 +193,7 @@ def test_quoted_numbers_and_the_summary(whole: tuple[Path, Measured]) -> None:
     assert quoted["7x7-error-cd"] == pytest.approx(100 * last["test_error"].mean())
     assert quoted["7x7-error-random"] == quoted["7x7-error-random-0.1"]
     assert quoted["7x7-difference"] == pytest.approx(quoted["7x7-error-lea-mvd"] - quoted["7x7-error-cd"], abs=1e-9)
-    assert quoted["7x7-stacks"] == 4
+    assert quoted["7x7-seeds"] == 2
     assert table.loc[("mnist-7x7", "cd"), "fine-tuned, %"].startswith(f"{quoted['7x7-error-cd']:.2f} [")
     assert table["runs"].tolist() == [2, 2, 2]
 

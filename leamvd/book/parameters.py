@@ -24,6 +24,9 @@ _TYPES = (*_SCALARS, "list[int]", "list[float]", "list[str]")
 RANGES = "seeds"
 """The parameter that takes ranges. In `layers` a dash could be meant as in 30-30-120."""
 
+EMPTY = " or empty"
+"""The end of the rule of a list that may be empty, as by ``-p scales=``."""
+
 LONGEST = 10_000
 """Range that is taken: a slip of the finger is not what fills the memory."""
 
@@ -42,7 +45,7 @@ class Parameter:
         The value that the notebook itself assigns.
     rule : str
         What each value must satisfy: ``a | b | PATH`` (a word, or a path that exists; ``PATH.json`` asks for that
-        ending), ``lo..hi`` (both included), ``>= x``, ``> x`` or ``any``.
+        ending), ``lo..hi`` (both included), ``>= x``, ``> x`` or ``any``; `EMPTY` behind it where a list may be empty.
     description : str
         One line for the reader.
     """
@@ -65,14 +68,17 @@ class Parameter:
         kind = self.type.removesuffix(" | None")
         if text == "None" and kind != self.type:
             return None
+        rule = self.rule.removesuffix(EMPTY)
+        if not text and rule != self.rule:
+            return []
         try:
             if not kind.startswith("list["):
-                return _admit(_SCALARS[kind](text), self.rule)
+                return _admit(_SCALARS[kind](text), rule)
             read = _SCALARS[kind.removeprefix("list[").removesuffix("]")]
             items = text.removeprefix("[").removesuffix("]").split(",")
             if self._ranges:
                 items = [number for item in items for number in _numbers(item)]
-            return [_admit(read(item.strip()), self.rule) for item in items]
+            return [_admit(read(item.strip()), rule) for item in items]
         except (KeyError, ValueError):
             more = "; PATH must exist" if "PATH" in self.rule else f", of up to {LONGEST:,}" * self._ranges
             raise ParameterError(f"{self.name} must be {self.type} ({self.allowed}{more}), got {text!r}") from None

@@ -166,7 +166,7 @@ def _quoted(found: Measured) -> dict[str, float | int]:
         numbers[f"{name}-random"] = float(groups[name].filter(regex=f"^{RANDOM}").min())
     pairs = paired(last, "test_error").set_index("method").reindex(["lea-mvd"])
     return numbers | {
-        "stacks": int(last["method"].isin(["cd", "lea-mvd"]).sum()),
+        "seeds": int(last["seed"].nunique()),
         "probe-pixels": float(100 * probes.loc[probes["layer"] == 0, "test_error"].mean()),
         "likelihood-independent": float(chains["independent"].iloc[0]),
         "likelihood-error": float(chains["error"].max()),
