@@ -61,10 +61,14 @@ def table(study: Classification, found: Mapping[Measurement, pd.DataFrame], what
     return joined.sort_values("method", key=lambda column: column.map(order), kind="stable", ignore_index=True)
 
 
+def recorded_names() -> list[str]:
+    """Return those of `RECORDED` that are there."""
+    return [name for name in RECORDED if records.recorded_folder(name).is_dir()]
+
+
 def recorded() -> Measured | None:
     """Return what is recorded, of both sizes of images where both are; None where nothing is."""
-    names = [name for name in RECORDED if records.recorded_folder(name).is_dir()]
-    found = [[records.recorded(name, table) for table in Measured._fields] for name in names]
+    found = [[records.recorded(name, table) for table in Measured._fields] for name in recorded_names()]
     return Measured(*(pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True))) if found else None
 
 
