@@ -316,8 +316,8 @@ def test_reproduce_passes_values_and_publishes_what_a_run_has_made(notebooks: Pa
     about = json.loads((place / "run.json").read_text())
     assert about["section"] == "one"
     assert about["parameters"] == {
-        "profile": "paper", "n_gen": 7, "exponents": [0.0, 2.0], "rate": 0.1, "shuffle": True, "dataset": "digits",
-        "reading": "default",
+        "profile": "paper", "n_gen": 7, "exponents": [0.0, 2.0], "scales": [0.1], "rate": 0.1, "shuffle": True,
+        "dataset": "digits", "reading": "default",
     }  # fmt: skip
     assert json.loads((view(output, "02_two") / "run.json").read_text())["parameters"] == {"seed": 1}
     notebook = nbformat.read(place / "01_one.ipynb", 4)
