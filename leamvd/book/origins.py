@@ -11,6 +11,9 @@ from leamvd.book import sections
 from leamvd.paper import records
 from leamvd.paper.recording import PROVENANCE
 
+_LISTED = 10
+"""Methods that a table names; of more it has the number."""
+
 
 def command(section: str, values: Mapping[str, object]) -> str:
     """Return the command that makes a section's page again.
@@ -58,9 +61,9 @@ def recorded(name: str) -> HTML:
     """
     known = json.loads((records.recorded_folder(name) / PROVENANCE).read_text(encoding="utf-8"))
     study, training = known["study"], known["study"]["training"]
-    seeds = study["seeds"]
+    seeds, methods = study["seeds"], study["methods"]
     rows = {
-        "study": f"{study['section']}: {', '.join(study['methods'])}",
+        "study": f"{study['section']}: {', '.join(methods) if len(methods) <= _LISTED else f'{len(methods)} methods'}",
         "data": known["data"],
         "runs": f"{len(seeds)} of each method, seeds {seeds[0]} to {seeds[-1]}",
         "device": f"{training['backend']} on {training['device']} in {training['precision']}, {known['machine']}",
