@@ -49,7 +49,7 @@ def test_what_has_moved_or_is_missing_is_named(
         steps.write_text(json.dumps(shown))
 
     monkeypatch.setattr(subprocess, "run", run)
-    assert set(quiet.moved({}, tmp_path)) == {"esd-models", "directions-steps"}
+    assert quiet.moved({}, tmp_path) == ["directions-steps", "esd-models"]
 
 
 def test_a_figure_that_moves_ends_with_an_error(

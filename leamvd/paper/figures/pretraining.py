@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from leamvd.paper.figures.style import COLORS, GRAY, label_ends, line_style, logarithmic, new, plain, styled
+from leamvd.paper.figures.style import COLORS, GRAY, error_bars, label_ends, line_style, logarithmic, new, plain, styled
 
 _RANDOM = ("-", "--", ":", "-.")
 """Line styles of random weights, in their order; all have one color."""
@@ -78,8 +78,8 @@ def log_likelihoods(table: pd.DataFrame, independent: pd.Series, title: str) -> 
     """
     figure, axes = _panels(table, title, "log-likelihood of a test image, nats")
     for ax, (study, own) in zip(axes[:, 0], table.groupby("study", sort=False), strict=True):
-        for i, (_, point) in enumerate(own.iterrows()):
-            _bars(ax, [i], point[["mean", "low", "high"]].to_frame().T, str(point["method"]), table)
+        for i, method in enumerate(own["method"]):
+            _bars(ax, [i], own.iloc[[i]], method, table)
         ax.axhline(independent[str(study)], color="black", linewidth=0.8)
         ax.set_xticks(range(len(own)), [plain(method) for method in own["method"]], rotation=20)
         ax.set_xlim(-0.5, len(own) - 0.5)
@@ -104,10 +104,10 @@ def _look(method: str, table: pd.DataFrame) -> tuple[str, str]:
 
 
 def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str, table: pd.DataFrame) -> None:
-    values, (color, style) = points.to_numpy(dtype=float), _look(method, table)
-    ends = np.abs(np.nan_to_num(values[:, 1:] - values[:, :1])).T
+    color, style = _look(method, table)
+    ends = np.nan_to_num(error_bars(points, "mean", "low", "high"))
     look = {"color": color, "linestyle": style, "linewidth": 1.0, "marker": "o", "markersize": 4}
-    ax.errorbar(places, values[:, 0], ends, label=plain(method), **look)
+    ax.errorbar(places, points["mean"], ends, label=plain(method), **look)
 
 
 def _percent(ax: Any) -> None:
