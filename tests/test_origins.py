@@ -76,3 +76,9 @@ def test_what_a_recorded_study_was_made_with(tmp_path: Path, monkeypatch: pytest
         "made by": "leamvd reproduce mnist-28x28 -p profile=paper -p seeds=0,1,2",
         "sample rerun by": "leamvd verify large",
     }
+
+
+def test_of_many_methods_a_record_shows_the_number() -> None:
+    known = json.loads((records.recorded_folder("forensics") / "provenance.json").read_text(encoding="utf-8"))
+    assert f"error-measures: {len(known['study']['methods'])} methods<" in origins.recorded("forensics").data
+    assert "classification: cd, lea-mvd<" in origins.recorded("classification").data
