@@ -9,7 +9,7 @@ from leamvd.paper.verification import verify
 
 pytestmark = [
     pytest.mark.skipif(not os.environ.get("LEAMVD_DATA_DIR"), reason="needs MNIST: set LEAMVD_DATA_DIR"),
-    pytest.mark.skipif(not records.recorded_folder("mnist_7x7").is_dir(), reason="study A is not recorded"),
+    pytest.mark.skipif(not records.is_recorded("mnist_7x7"), reason="study A is not recorded"),
 ]
 
 

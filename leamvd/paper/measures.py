@@ -45,7 +45,7 @@ def lead(
     """
     tables, titles, rows = {}, {}, []
     for called, name in (names | {"this run": ""}).items():
-        recorded = bool(name) and records.recorded_folder(name).is_dir()
+        recorded = bool(name) and records.is_recorded(name)
         table, dataset = (records.recorded(name), "MNIST") if recorded else (own, data)
         first = table.query("layer == 1").iloc[0]
         side, runs, images = math.isqrt(first["n_visible"]), table["seed"].nunique(), f"{first['n_images']:,}"

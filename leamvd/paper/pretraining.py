@@ -63,7 +63,7 @@ def table(study: Classification, found: Mapping[Measurement, pd.DataFrame], what
 
 def recorded_names() -> list[str]:
     """Return those of `RECORDED` that are there."""
-    return [name for name in RECORDED if records.recorded_folder(name).is_dir()]
+    return [name for name in RECORDED if records.is_recorded(name)]
 
 
 def recorded() -> Measured | None:

@@ -217,13 +217,13 @@ def on_functions(
 def recorded() -> pd.DataFrame | None:
     """Return the outcomes of what is recorded, of the study and of the runs on functions; None where neither is."""
     read = {STUDY: outcomes, RECORDED: function_outcomes}
-    parts = [took(records.recorded(name)) for name, took in read.items() if records.recorded_folder(name).is_dir()]
+    parts = [took(records.recorded(name)) for name, took in read.items() if records.is_recorded(name)]
     return pd.concat(parts, ignore_index=True) if parts else None
 
 
 def recorded_directions() -> pd.DataFrame | None:
     """Return the `directions` of the recorded runs; None where there are none."""
-    return records.recorded(RECORDED, "directions") if records.recorded_folder(RECORDED).is_dir() else None
+    return records.recorded(RECORDED, "directions") if records.is_recorded(RECORDED) else None
 
 
 # ---- other data (items E3, E4, E6, E7, E11)
@@ -258,9 +258,13 @@ def on_data(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 def recorded_data() -> dict[str, pd.DataFrame]:
     """Return the records of those studies on other data that are there, by profile; the study itself as "paper"."""
+    return {profile: records.recorded(name) for profile, name in recorded_names().items()}
+
+
+def recorded_names() -> dict[str, str]:
+    """Return the names of the recorded studies on images that are there, by profile."""
     names = {profile: STUDY if profile == "paper" else f"{STUDY}_{profile}" for _, profile in _OWN}
-    there = {profile: name for profile, name in names.items() if records.recorded_folder(name).is_dir()}
-    return {profile: records.recorded(name) for profile, name in there.items()}
+    return {profile: name for profile, name in names.items() if records.is_recorded(name)}
 
 
 # ---- what C_ani does (C11)

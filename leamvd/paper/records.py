@@ -323,6 +323,11 @@ def recorded_folder(name: str) -> Path:
     return Path(str(files("leamvd.notebooks"))) / "recorded" / name
 
 
+def is_recorded(name: str) -> bool:
+    """Return whether a run of this name ships with the notebooks."""
+    return recorded_folder(name).is_dir()
+
+
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a table as CSV so that it is there whole or not at all."""
     write(path, table.to_csv(index=False))

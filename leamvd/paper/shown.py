@@ -106,7 +106,7 @@ def _timed(table: pd.DataFrame) -> pd.DataFrame:
 
 def shipped(section: str) -> Shown | None:
     """Return the recorded study that a section's prose is about; None where none is there."""
-    return next((recorded(name) for name in LEADING[section] if records.recorded_folder(name).is_dir()), None)
+    return next((recorded(name) for name in LEADING[section] if records.is_recorded(name)), None)
 
 
 def lead(study: Study, table: pd.DataFrame, output: str | Path) -> Shown:
@@ -117,7 +117,7 @@ def lead(study: Study, table: pd.DataFrame, output: str | Path) -> Shown:
 
 def by_images(lead: Shown) -> pd.DataFrame:
     """Return test errors with their intervals, a column for each number of training images that is recorded (E11)."""
-    there = [recorded(name) for name in LEADING[lead.study.section] if records.recorded_folder(name).is_dir()] or [lead]
+    there = [recorded(name) for name in LEADING[lead.study.section] if records.is_recorded(name)] or [lead]
     tables = {f"{own.table['n_images'].iloc[0]:,} training images": intervals.errors(own.table, ENDS) for own in there}
     return intervals.side_by_side(tables, "test_mean_field")
 
