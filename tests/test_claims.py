@@ -26,12 +26,13 @@ def records(errors, *, n_visible=49, runs=12, n_gen=14, n_images=10_000, constan
             rows += [
                 {
                     "inputs": inputs, "layer": layer, "method": method, "seed": seed, "iteration": t,
-                    "mean_field": e, "mean_field_ratio": e / (constant or 1e5), "sampled": e,
-                    "n_images": n_images, "n_visible": n_visible,
+                    "mean_field": e, "mean_field_ratio": e / (constant or 1e5), "n_images": n_images,
+                    "test_mean_field": e / 10, "n_test_images": n_images // 10, "sampled": e, "n_visible": n_visible,
                 }
                 for t, e in enumerate(path)
             ]  # fmt: skip
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.assign(**{f"{error}_ratio": table["mean_field_ratio"] for error in claims.ERRORS})
 
 
 # What the paper reports, if it were so.
@@ -145,7 +146,7 @@ def test_contrastive_divergence_that_still_falls_has_not_converged(whole):
     falling = (table["method"] == "cd") & (table["layer"] == 2)
     table.loc[falling, "mean_field"] *= 0.998 ** table.loc[falling, "iteration"]
     rows = claims.evidence({"mnist_7x7": table}).set_index(["claim", "part"])
-    assert rows.loc[("C10", "RBM 2, cd"), "effect"] == pytest.approx(100 * 10 * np.log(0.998), rel=1e-5)
+    assert rows.loc[("C10", "RBM 2, cd"), "effect"] == pytest.approx(-100 * 10 * np.log(0.998), rel=1e-5)
     assert list(rows.loc["C10", "met"]) == [True, False, True]
 
 
@@ -184,7 +185,7 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     assert found["c1-conclusion-met"] == "2 of 2"
     assert found["c2-as-printed-furthest"] == "–, memory, float64"
     assert found["c4-as-printed-furthest"] == "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"
-    assert found["c4-as-printed-met"] == "1 of 2"
+    assert found["c4-as-printed-met"] == "1 of 2, 1 undecided", "one interval ends at its bound of 1"
     assert found["c4-conclusion-furthest"] == "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"
     assert found["c8-as-printed-furthest"] == "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"
     assert found["c9-as-printed-furthest"] == "0.8 (0.55 to 1.05), RBM 1, cd"
@@ -202,10 +203,11 @@ def test_the_part_furthest_from_its_claim_is_quoted():
 def test_a_table_of_evidence_says_in_words_what_is_met():
     parts = [
         part("C4", "conclusion", name, 0.5, (0, 1), met) for name, met in (("a", True), ("b", False), ("c", pd.NA))
-    ]
+    ] + [part("C4", "conclusion", "d", 0.9, (0, 1), False), part("C4", "conclusion", "e", 0.9, (0, 1), True)]
     shown = claims.table(pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"}))
     assert shown["met"].to_dict() == {
-        ("C4", "conclusion", "a"): "yes", ("C4", "conclusion", "b"): "no", ("C4", "conclusion", "c"): "too few runs"
+        ("C4", "conclusion", "a"): "yes", ("C4", "conclusion", "b"): "no", ("C4", "conclusion", "c"): "too few runs",
+        ("C4", "conclusion", "d"): "undecided", ("C4", "conclusion", "e"): "yes",
     }  # fmt: skip
     assert "study" not in shown
 
@@ -419,17 +421,28 @@ def test_other_margins_say_which_answers_would_be_others(whole):
     tables = {name: whole[name] for name in ("linear_cost", "mnist_7x7")}
     tables["linear_cost"] = pd.concat([powers(time=1.06), full()])
     rows = claims.other_margins(tables)
-    assert rows.query("claim == 'C1'").values.tolist() == [
-        ["C1", view, "partly", "linear", "(0.9, 1.1)", "reproduced"] for view in VIEWS
-    ]
-    assert set(rows["margin"]) == {"linear"}
+    assert rows.values.tolist() == [["C1", view, "partly", "linear=(0.9, 1.1)", "reproduced"] for view in VIEWS]
     for name, (less, more) in claims.OTHERS.items():
         registered = getattr(REGISTERED, name)
         if name in ("linear", "quadratic"):  # about a middle
             less, registered, more = (high - low for low, high in (less, registered, more))
-        elif name == "factor":  # beyond 1
-            less, registered, more = less - 1, registered - 1, more - 1
-        assert (2 * less, more) == pytest.approx((registered, 2 * registered))
+        elif name == "factor":
+            less, registered, more = np.log([less, registered, more])
+        assert (2 * less, more) == pytest.approx((registered, 2 * registered), rel=0.01)
+
+
+def test_other_measurements_say_which_answers_would_be_others(whole):
+    worse = {(inputs, layer, "lea-mvd:printed"): (500, 400, 600) for inputs in ("own", "shared") for layer in (1, 2, 3)}
+    small, large = pd.concat([whole["mnist_7x7"], records(worse)]), whole["mnist_28x28"].copy()
+    large.loc[(large["method"] == "cd") & (large["layer"] == 2), "sampled"] *= 3
+    rows = claims.other_measurements(whole | {"mnist_7x7": small, "mnist_28x28": large})
+    read = rows[rows["instead"] == "lea-mvd:printed in study A"]
+    assert read.set_index(["claim", "view"])["other answer"].to_dict() == {
+        ("C3", "as printed"): "partly", ("C3", "conclusion"): "partly",
+        ("C4", "as printed"): "partly", ("C4", "conclusion"): "partly",
+        ("C5", "as printed"): "not reproduced", ("C5", "conclusion"): "not reproduced",
+    }  # fmt: skip
+    assert rows.drop(read.index).values.tolist() == [["C7", "as printed", "reproduced", "the sampled error", "partly"]]
 
 
 def test_close_are_the_parts_whose_interval_holds_a_bound():

@@ -40,12 +40,15 @@ OTHERS = {
     "level": (0.025, 0.1),
     "unchanged": (0.5, 2.0),
     "little": (5.0, 20.0),
-    "factor": (1.5, 3.0),
+    "factor": (1.41, 4.0),
     "behind": (5.0, 20.0),
     "linear": ((0.975, 1.025), (0.9, 1.1)),
     "quadratic": ((1.9, 2.1), (1.6, 2.4)),
 }
-"""Half and twice of each of the registered margins."""
+"""Half and twice of each of the registered margins; of the factor, its root and its square."""
+
+ERRORS = {"sampled": "the sampled error", "test_mean_field": "the error on test images"}
+"""Other errors that answers are compared by; the registered one is the mean-field error on training images."""
 
 COLUMNS = ["claim", "study", "view", "part", *Test._fields]
 """Of evidence, with `met`; "both" views where they are the same."""
@@ -261,14 +264,23 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `evidence` as pages show them: by claim, view and part, and `met` in words."""
-    met = rows["met"].map({True: "yes", False: "no"}).fillna("too few runs")
+    met = rows["met"].map({True: "yes", False: "no"}).mask(undecided(rows), "undecided").fillna("too few runs")
     return rows.assign(met=met).drop(columns="study").set_index(["claim", "view", "part"])
 
 
 def close(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the parts, from `evidence`, whose interval holds one of the bounds that the effect is to meet."""
-    holds = [rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper")]
-    return rows[holds[0] | holds[1]]
+    """Return the parts, from `evidence`, whose interval contains one of the bounds that the effect is to meet."""
+    return rows[_contains_bound(rows)]
+
+
+def undecided(rows: pd.DataFrame) -> pd.Series:
+    """Return which parts, from `evidence`, are not met but close: more runs might show that they are."""
+    return _contains_bound(rows) & ~rows["met"].fillna(True).astype(bool)
+
+
+def _contains_bound(rows: pd.DataFrame) -> pd.Series:
+    lower, upper = (rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper"))
+    return lower | upper
 
 
 def beside_cd(rows: pd.DataFrame) -> pd.DataFrame:
@@ -283,10 +295,11 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
     Returns
     -------
     dict of str to float or str
-        For every claim and view "c4-as-printed", the answer, "c4-as-printed-met", how many of its parts are met, and
-        "c4-as-printed-furthest", the part whose effect is furthest from where the claim has it: the effect, its 95 %
-        interval and the part; dashes where nothing has been run. Of `beside_cd`, "as-printed-mnist_7x7-rbm-2" and so
-        on, and the ends of the interval, "as-printed-mnist_7x7-rbm-2-low" and "-high".
+        For every claim and view "c4-as-printed", the answer, "c4-as-printed-met", how many of its parts are met and
+        how many are `undecided`, and "c4-as-printed-furthest", the part whose effect is furthest from where the claim
+        has it: the effect, its 95 % interval and the part; dashes where nothing has been run. Of `beside_cd`,
+        "as-printed-mnist_7x7-rbm-2" and so on, and the ends of the interval, "as-printed-mnist_7x7-rbm-2-low" and
+        "-high".
     """
     found: dict[str, float | str] = {}
     answered = answers(rows)
@@ -295,13 +308,18 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
             own = rows[(rows["claim"] == claim.claim) & rows["view"].isin([view, "both"])]
             name, run = _key(claim.claim, view), len(own) and own["runs"].all()
             found[name] = str(answered.loc[claim.claim, view])
-            found[f"{name}-met"] = f"{own['met'].sum()} of {len(own)}" if run else "–"
+            found[f"{name}-met"] = _counted(own) if run else "–"
             found[f"{name}-furthest"] = _shown(own.iloc[int(_missed(own).fillna(np.inf).argmax())]) if run else "–"
     for row in beside_cd(rows).to_dict("records"):
         name = _key(row["view"], row["study"], row["part"].removesuffix(", lea-mvd / cd"))
         found |= {name: six_digits(row["effect"])}
         found |= {f"{name}-{end}": six_digits(row[end]) for end in ("low", "high")}
     return found
+
+
+def _counted(rows: pd.DataFrame) -> str:
+    met, open_ = f"{rows['met'].sum()} of {len(rows)}", undecided(rows).sum()
+    return f"{met}, {open_} undecided" if open_ else met
 
 
 def _key(*names: str) -> str:
@@ -328,15 +346,55 @@ def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTE
     Returns
     -------
     DataFrame
-        A row for each: claim, view, the answer, the margin that is replaced and its value, the other answer.
+        A row for each: claim, view, the answer, the margin and its value, the other answer.
     """
-    usual, rows = answers(evidence(tables, margins=margins)).stack(), []
-    for name, values in OTHERS.items():
-        for value in values:
-            changed = dataclasses.replace(margins, **{name: value})  # type: ignore[arg-type]
-            found = answers(evidence(tables, margins=changed)).stack()
-            rows += [(*at, usual[at], name, str(value), found[at]) for at in usual.index if usual[at] != found[at]]
-    return pd.DataFrame(rows, columns=["claim", "view", "answer", "margin", "value", "other answer"])
+    changed = {f"{name}={value}": {name: value} for name, values in OTHERS.items() for value in values}
+    others = {
+        name: evidence(tables, margins=dataclasses.replace(margins, **new))  # type: ignore[arg-type]
+        for name, new in changed.items()
+    }
+    return _compared(evidence(tables, margins=margins), others, "margin")
+
+
+def other_measurements(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
+    """Return the answers that would be others by another reading of LEA-MVD in study A, or by one of `ERRORS`.
+
+    They were not registered, and are no answers: they show what an answer depends on.
+
+    Returns
+    -------
+    DataFrame
+        A row for each: claim, view, the answer, what takes its place, the other answer.
+    """
+    runs = tables["mnist_7x7"]
+    kept, readings = runs[runs["method"] != "lea-mvd"], runs["method"].str.startswith("lea-mvd:")
+    changed = {
+        f"{method} in study A": {**tables, "mnist_7x7": kept.replace({"method": {method: "lea-mvd"}})}
+        for method in runs.loc[readings, "method"].unique()
+    }
+    for measure, name in ERRORS.items():
+        changed[name] = {key: _scored_by(measure, table) for key, table in tables.items()}
+    others = {name: evidence(new, margins=margins) for name, new in changed.items()}
+    return _compared(evidence(tables, margins=margins), others, "instead")
+
+
+def _scored_by(measure: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Return records of pre-training with another error in the place of the mean-field error; others as they are."""
+    if measure not in table:
+        return table
+    images = "n_test_images" if measure.startswith("test_") else "n_images"
+    return table.assign(mean_field=table[measure], mean_field_ratio=table[f"{measure}_ratio"], n_images=table[images])
+
+
+def _compared(rows: pd.DataFrame, others: Mapping[str, pd.DataFrame], what: str) -> pd.DataFrame:
+    usual, found = answers(rows).stack(), {name: answers(other).stack() for name, other in others.items()}
+    changes = [
+        (*at, usual[at], name, other[at])
+        for name, other in found.items()
+        for at in usual.index
+        if usual[at] != other[at]
+    ]
+    return pd.DataFrame(changes, columns=["claim", "view", "answer", what, "other answer"])
 
 
 def _answer(claim: Claim, rows: pd.DataFrame) -> Answer:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from leamvd.paper import intervals, records
+from leamvd.paper import classification, intervals, records
 from leamvd.paper.comparison import six_digits
 from leamvd.paper.pieces import RANDOM, Measurement, Piece
 from leamvd.paper.studies import Classification
@@ -172,6 +172,7 @@ def _quoted(found: Measured) -> dict[str, float | int]:
     return numbers | {
         "seeds": int(last["seed"].nunique()),
         "probe-pixels": float(100 * probes.loc[probes["layer"] == 0, "test_error"].mean()),
+        "probe-capped": float(100 * (probes["steps"] >= classification.STEPS).mean()),
         "likelihood-independent": float(chains["independent"].iloc[0]),
         "likelihood-error": float(chains["error"].max()),
         "difference": float(100 * pairs["difference"].iloc[0]),

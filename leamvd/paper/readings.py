@@ -36,7 +36,8 @@ PLANS: dict[str, dict[str, Any]] = {
 QUOTED = (
     *("shift=printed", "path=off", "descent=off", "path=off+descent=off", "descent=free"),
     *("perturbation=column", "exponent=0", "exponent=1", "exponent=2", "exponent=3", "printed", "x0-excluded"),
-    *("n_elite=1", "n_elite=12", "population_size=12+n_gen=125", "sigma0=0.03"),
+    *("n_elite=1", "n_elite=12", "population_size=12+n_gen=125", "sigma0=0.03", "n_gen=30", "elites=reevaluate"),
+    *("x0=none", "x0=none+limits=clip"),
 )
 """Alternatives that prose speaks of."""
 
@@ -165,12 +166,14 @@ def quoted(effects: pd.DataFrame, beside: pd.DataFrame) -> dict[str, float | str
     -------
     dict of str to float or str
         "readings-path-off-ratio", its interval's ends "-low" and "-high" and "-p", are of the functions;
-        "readings-path-off-3-ratio" and so on of RBM 3, likewise RBM 1 and 2; and so on for `QUOTED`. Beside contrastive
-        divergence, "readings-lowest-3" is the lowest ratio in RBM 3, "-low" and "-high" its interval's ends, "-method"
-        what reaches it. "readings-tests", "readings-runs" and "readings-settings" are how many tests there are, pairs a
-        test has, and settings of LEA-MVD beside contrastive divergence.
+        "readings-path-off-3-ratio" and so on of RBM 3, likewise RBM 1 and 2, and "-rosenbrock" and "-rastrigin" in 100
+        variables; and so on for `QUOTED`. Beside contrastive divergence, "readings-lowest-3" is the lowest ratio in
+        RBM 3, "-low" and "-high" its interval's ends, "-method" what reaches it. "readings-tests", "readings-runs" and
+        "readings-settings" are how many tests there are, pairs a test has, and settings of LEA-MVD beside contrastive
+        divergence.
     """
     problems = {"": FUNCTIONS, "-1": "RBM 1", "-2": "RBM 2", "-3": "RBM 3"}
+    problems |= {f"-{name}": f"{name}, n = 100" for name in ("rosenbrock", "rastrigin")}
     numbers: dict[str, float | str] = {
         f"readings-{re.sub(r'[=+]', '-', own)}{short}-{number}": six_digits(row[number])
         for own in QUOTED

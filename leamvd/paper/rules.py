@@ -201,7 +201,7 @@ def c10(small: pd.DataFrame, *, unchanged: float) -> Iterator[Part]:
         runs = _cell(cells, "own", layer, "cd")
         last = runs[runs["iteration"] > runs["iteration"].max() - LAST]
         change = {
-            seed: 100 * LAST * np.polyfit(run["iteration"], np.log(run["mean_field"]), 1)[0]
+            seed: -100 * LAST * np.polyfit(run["iteration"], np.log(run["mean_field"]), 1)[0]
             for seed, run in last.groupby(level="seed")
         }
         part = f"RBM {layer}, cd"
