@@ -106,15 +106,18 @@ def test_rows_of_training() -> None:
     assert all(row["product_seconds"] < row["seconds"] for row in rows[:2])
 
 
-def test_a_limit_holds_while_the_work_runs_and_no_longer() -> None:
+def test_references_of_training_run_on_as_many_blas_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     from threadpoolctl import threadpool_info
 
     def blas() -> list[int]:
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     before, during = blas(), []
-    networks._limited(lambda: during.extend(blas()), 1)()
-    assert during == [1] * len(before)
+    monkeypatch.setattr(networks, "_five_products", lambda *_: during.append(blas()))
+    networks.training(100, 8, 4, 50, threads=2, rounds=1)
+    one, two = during[:2]
+    assert one == [1] * len(before)
+    assert two == [min(2, count) for count in before]
     assert blas() == before
 
 

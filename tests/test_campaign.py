@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -193,6 +195,31 @@ def test_a_unit_that_kills_every_process_is_given_up(tmp_path: Path, monkeypatch
     assert len(submitted) == 3
 
 
+def test_what_is_done_is_stored_though_another_unit_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them end before the campaign looks for the first time."""
+
+    class Workers(workers._Here):
+        def size(self) -> int:
+            return 4
+
+        def submit(self, order: Order) -> Future[Part]:
+            if order.task.seed != 1:
+                return super().submit(order)
+            future: Future[Part] = Future()
+            future.set_exception(MemoryError("short"))
+            return future
+
+    def failed_first(futures: dict[Future[Part], object], **_: object) -> SimpleNamespace:
+        return SimpleNamespace(done=sorted(futures, key=lambda future: future.exception() is None))
+
+    monkeypatch.setattr(campaign, "wait", failed_first)
+    study = dataclasses.replace(SMALL, methods=("cd",), layers=SMALL.layers[:1], seeds=tuple(range(4)))
+    monkeypatch.setattr(workers, "start", lambda *_, **__: contextlib.nullcontext(Workers(images(SMALL))))
+    with pytest.raises(MemoryError, match="short"):
+        compute(study, tmp_path)
+    assert n_stored(tmp_path) == 3
+
+
 def test_an_error_in_a_process_is_the_callers(tmp_path: Path) -> None:
     task = records.task(SMALL, SMALL.units()[0])._replace(n_hidden=0)
     with workers.start(images(SMALL), jobs=2) as processes:
@@ -292,6 +319,30 @@ def test_dask_workers_that_come_and_are_killed(
         assert compute(TINY, tmp_path / "output", scheduler=scheduler) == []
     assert len(begun) == len(TINY.units()) + 1, "the unit of the killed worker was begun twice"
     equals(whole, tmp_path / "output")
+
+
+calls: list[int] = []
+
+
+def failing_at_first(*arguments: Any) -> str:
+    calls.append(1)
+    if len(calls) == 1:
+        raise OSError("its worker was killed")
+    return "computed"
+
+
+def test_what_has_failed_on_a_dask_worker_is_computed_when_it_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(workers, "_advance_there", failing_at_first)
+    order = Order(records.task(SMALL, SMALL.units()[0]), [], None, 1.0, lambda: None)
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**options) as cluster,
+        workers.start(images(SMALL), scheduler=cluster.scheduler_address) as there,
+    ):
+        failed = there.submit(order)  # and is kept, as a campaign keeps it
+        assert isinstance(failed.exception(60), OSError)
+        assert there.submit(order).result(60) == "computed"
 
 
 def test_a_client_of_a_dask_scheduler_that_is_killed(

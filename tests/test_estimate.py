@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from small_studies import SMALL, TINY
@@ -179,6 +180,22 @@ def test_units_wait_for_those_below_and_for_a_process(monkeypatch: pytest.Monkey
     assert module._span({}, 2) == 0
     monkeypatch.setattr(module, "_START", 5.0)
     assert (module._span(seconds, 2), module._span(seconds, 1)) == (11, 10), "several processes have to start"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_span_is_that_of_a_process_after_another(seed: int) -> None:
+    """Against the definition: the free process takes the first of those units that it can begin the earliest."""
+    rng = np.random.default_rng(seed)
+    units = [Unit(method, "own", layer, s) for method in "abc" for s in range(4) for layer in (1, 2, 3)]
+    seconds = {units[i]: float(rng.integers(1, 6)) for i in rng.permutation(len(units))[:30]}
+    free, left, ends = [module._START] * 3, list(seconds), {}
+    while left:
+        now = free.pop(free.index(min(free)))
+        starts = [max([now, *(ends.get(low, np.inf) for low in unit.below if low in seconds)]) for unit in left]
+        unit = left.pop(int(np.argmin(starts)))
+        ends[unit] = min(starts) + seconds[unit]
+        free.append(ends[unit])
+    assert module._span(seconds, 3) == max(ends.values())
 
 
 def test_parts_of_the_time_on_several_processes() -> None:

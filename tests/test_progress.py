@@ -73,9 +73,9 @@ def on_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Callable
 def test_a_log_has_a_line_a_minute_and_one_for_each_unit(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("digits", UNITS, show=True) as bar:
         for name in UNITS:
-            for _ in range(10):
+            for iteration in range(1, 11):
                 clock.now += 20
-                bar.advance(name, 1)
+                bar.reached(name, iteration)
             bar.stored(name)
     out, err = capsys.readouterr()
     assert out == ""
@@ -111,7 +111,7 @@ def test_units_that_cost_nothing_count_all_the_same(clock: Clock, capsys: pytest
 
 def test_nothing_is_shown_but_what_must_be_said(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("digits", UNITS, show=False) as bar:
-        bar.advance(ONE, 10)
+        bar.reached(ONE, 10)
         bar.stored(ONE)
         bar.note("waiting")
         bar.say("warning: damaged")
@@ -122,7 +122,7 @@ def test_a_line_does_not_tear_the_bar(terminal: Terminal, on_terminal: Callable[
     on_terminal()
     with Progress("digits", UNITS, show=True) as bar:
         for name in UNITS:
-            bar.advance(name, 10)
+            bar.reached(name, 10)
             bar.note(f"waiting for {name}")
             bar.stored(name)
     lines = terminal.shown().split("\r\n")
@@ -154,12 +154,25 @@ def test_a_notebook_shows_its_progress_on_the_terminal_of_its_caller(
     own = io.StringIO()
     monkeypatch.setattr(sys, "stderr", own)
     with Progress("digits", UNITS, show=False) as bar:
-        bar.advance(ONE, 3)
+        bar.reached(ONE, 3)
         bar.say("warning: damaged")
     assert own.getvalue() == ""
     shown = terminal.shown()
     assert "digits" in shown
     assert "warning: damaged" in shown
+
+
+@pytest.mark.parametrize("name", ["gone", "file"])
+def test_a_terminal_that_cannot_be_used_costs_no_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may be another user's, be closed by now, or be no terminal at all."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(progress.TERMINAL, str(tmp_path / name / "tty" if name == "gone" else tmp_path / name))
+    with Progress("digits", UNITS, show=True) as bar:
+        bar.reached(ONE, 3)
+        bar.say("warning: damaged")
+    assert capsys.readouterr().err == "warning: damaged\n"
 
 
 def test_what_is_left_without_an_estimate(clock: Clock) -> None:
@@ -169,11 +182,13 @@ def test_what_is_left_without_an_estimate(clock: Clock) -> None:
         bar.stored(ONE)
         assert bar.left() is None, "it was found, which says nothing of how long the others take"
         clock.now += 5
-        bar.advance(TWO, 5)
-        assert bar.left() == pytest.approx(10 / 5 * 15)
-        bar.advance(TWO, 1)
+        bar.found(TWO, 3)
+        assert bar.left() is None
+        bar.reached(TWO, 5)
+        assert bar.left() == pytest.approx(10 / 2 * 15), "what another process has left was not worked on"
+        bar.reached(TWO, 6)
         bar.stored(TWO)
-        assert bar.left() == pytest.approx(10 / 6 * 10), "what was found of a unit was not worked on"
+        assert bar.left() == pytest.approx(10 / 3 * 10), "nor what was found of a unit"
         bar.stored(THREE)
         assert bar.left() == 0
 
@@ -183,10 +198,10 @@ def test_what_is_left_by_an_estimate(clock: Clock) -> None:
     with Progress("digits", UNITS, show=False, seconds=seconds) as bar:
         assert bar.left() == 1000
         clock.now += 60
-        bar.advance(ONE, 3)  # half as fast as estimated
+        bar.reached(ONE, 3)  # half as fast as estimated
         assert bar.left() == pytest.approx(970 * (60 + 10) / (30 + 10))
         clock.now += 140
-        bar.advance(ONE, 7)
+        bar.reached(ONE, 10)
         bar.stored(ONE)
         assert bar.left() == pytest.approx(900 * 210 / 110)
 
@@ -194,8 +209,10 @@ def test_what_is_left_by_an_estimate(clock: Clock) -> None:
 def test_a_unit_that_begins_again_counts_once(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("digits", UNITS, show=True) as bar:
         clock.now += 5
-        bar.advance(ONE, 8)  # until its worker died
-        bar.advance(ONE, 10)
+        bar.reached(ONE, 8)  # until its worker died
+        bar.found(ONE, 5)
+        bar.reached(ONE, 6)
+        bar.reached(ONE, 10)
         bar.stored(ONE)
     assert capsys.readouterr().err == f" 33% digits: 1 of 3 units, about 10 s left; {ONE} 10/10\n"
 
@@ -210,7 +227,7 @@ def test_an_interrupt_says_what_is_stored(capsys: pytest.CaptureFixture[str]) ->
     def stopped() -> None:
         with Progress("digits", UNITS, show=True) as bar:
             bar.stored(ONE)
-            bar.advance(TWO, 3)
+            bar.reached(TWO, 3)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -234,7 +251,7 @@ with Progress("digits", {"one": 2, "two": 2}, show=False) as bar:
     bar.note("1 of 2 units are stored")
     bar.stored("one")
     time.sleep(0.4)
-    bar.advance("two", 2)
+    bar.reached("two", 2)
     bar.stored("two")
 print("after")
 """
@@ -273,9 +290,9 @@ def test_the_bar_of_a_notebook_is_shown_while_it_runs(clock: Clock, monkeypatch:
     with Progress("digits", UNITS, show=False) as bar:
         bar.stored(ONE)
         bar.say("one\ntwo")
-        for _ in range(10):
+        for iteration in range(1, 11):
             clock.now += 0.5
-            bar.advance(TWO, 1)
+            bar.reached(TWO, iteration)
     bars = [text for text in shown if "|" in text]
     assert len(bars) == 1 + 5, "no more than one a second"
     assert bars[-1].splitlines()[:2] == ["one", "two"]

@@ -56,6 +56,25 @@ def study() -> studies.Study:
 # ---- record
 
 
+@pytest.mark.parametrize("which", ["mnist_7x7", "new"])
+def test_an_interrupt_leaves_the_earlier_record(
+    recorded: Path, run: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    before = {path.name: path.read_bytes() for path in (recorded / "mnist_7x7").iterdir()}
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if self.name == which:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    rename = Path.rename
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupted)
+        assert leamvd("record", str(run), "--replace").exit_code != 0
+    assert {path.name: path.read_bytes() for path in (recorded / "mnist_7x7").iterdir()} == before
+    assert [path.name for path in recorded.iterdir()] == ["mnist_7x7"]
+
+
 def test_a_record_holds_the_study_and_what_it_takes_to_read_it(recorded: Path, run: Path) -> None:
     table = records.recorded("mnist_7x7")
     again = records.run(study(), run.parents[1])

@@ -107,7 +107,7 @@ def measure(jobs: Sequence[Job], folder: Path, *, progress: bool = False) -> lis
             path = folder / f"{job.name}.json"
             if not path.exists():
                 write(path, json.dumps(job.measure(), indent=1))
-                bar.advance(job.name, 1)
+                bar.reached(job.name, 1)
             found.append((job, json.loads(path.read_text(encoding="utf-8"))))
             bar.stored(job.name)
     return found

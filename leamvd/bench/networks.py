@@ -128,6 +128,7 @@ def training(
     are BLAS threads.
     """
     from sklearn.neural_network import BernoulliRBM
+    from threadpoolctl import ThreadpoolController
 
     V = _random(n_images, n_visible)
     other = BernoulliRBM(n_hidden, learning_rate=0.1, batch_size=batch_size, n_iter=1, random_state=0)
@@ -136,8 +137,9 @@ def training(
     for count in sorted({1, threads}):
         same = as_scikit_learn(V, n_hidden, batch_size, seed=0, n_threads=count)
         works["leamvd", count] = clocked(same.epoch)
-        works["scikit-learn", count] = clocked(_limited(lambda: other.fit(V), count))
-        works["products", count] = clocked(_limited(products, count))
+        limited = ThreadpoolController().wrap(limits=count, user_api="blas")
+        works["scikit-learn", count] = clocked(limited(lambda: other.fit(V)))
+        works["products", count] = clocked(limited(products))
     timed = alternate(works, rounds, rest=_REST)
     return [
         {
@@ -161,19 +163,6 @@ def as_scikit_learn(
         V, n_hidden, persistent=True, batch_size=batch_size, momentum=0.0, final_momentum=0.0, weight_decay=0.0,
         weight_scale=0.01, seed=seed, n_threads=n_threads,
     )  # fmt: skip
-
-
-def _limited(work: Callable[[], object], threads: int) -> Callable[[], None]:
-    """Return `work` on so many BLAS threads."""
-    from threadpoolctl import ThreadpoolController
-
-    pools = ThreadpoolController()
-
-    def limited() -> None:
-        with pools.limit(limits=threads, user_api="blas"):
-            work()
-
-    return limited
 
 
 def _five_products(V: Array, n_hidden: int, batch_size: int) -> None:
@@ -311,5 +300,5 @@ def _has_mnist() -> bool:
     """Return whether MNIST has been fetched: a bench waits for no download."""
     import pooch
 
-    folder = Path(os.environ.get("LEAMVD_DATA_DIR") or Path(pooch.os_cache("leamvd")) / "mnist")
+    folder = Path(os.environ.get("LEAMVD_DATA_DIR") or Path(pooch.os_cache("leamvd")) / "mnist").expanduser()
     return all((folder / name).is_file() for name in datasets.MNIST_SHA256)

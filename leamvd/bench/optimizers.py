@@ -155,6 +155,6 @@ def _job(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROU
 
 
 def _refusal() -> int:
-    """Return the first of `_REFUSALS` at which CMA-ES with a full matrix will refuse."""
-    available = psutil.virtual_memory().available
-    return next(n for n in _REFUSALS if SQUARE_MATRICES * 8 * n**2 > available)
+    """Return the first of `_REFUSALS` at which CMA-ES with a full matrix will refuse, however much memory is free."""
+    total = psutil.virtual_memory().total
+    return next(n for n in _REFUSALS if SQUARE_MATRICES * 8 * n**2 > total)

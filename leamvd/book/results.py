@@ -15,7 +15,6 @@ from pathlib import Path
 PARTIAL, STORE, LATEST, ABOUT = ".partial", "store", "latest", "run.json"
 SWEEP = "sweep-"
 """How the folders begin that put the runs of a sweep side by side, in the folder of their section."""
-_ASIDE = ("damaged", "locks", "unfinished")  # folders in the store that no run shows anything of
 
 
 class CleanError(RuntimeError):
@@ -83,12 +82,12 @@ def superfluous(output: Path) -> list[Path]:
     CleanError
         If a process is at work in the folder, if it holds no results, or if what the latest runs need cannot be read.
     """
-    from leamvd.paper.store import alone
+    from leamvd.paper.store import ASIDE, LOCKS, alone
 
     sections = [named.parent for named in output.glob(f"*/{LATEST}")]
     if not sections and not (output / PARTIAL).is_dir() and any(output.iterdir()):
         raise CleanError(f"{output} holds no results: name the folder that `leamvd reproduce` has filled")
-    for path in (*output.glob(f"{PARTIAL}/*.lock"), *output.glob(f"{STORE}/locks/*.lock")):
+    for path in (*output.glob(f"{PARTIAL}/*.lock"), *output.glob(f"{STORE}/{LOCKS}/*.lock")):
         with alone(path) as ours:
             if not ours:
                 raise CleanError(f"something is running in {output}: wait until {path.stem} ends, or stop it")
@@ -97,7 +96,7 @@ def superfluous(output: Path) -> list[Path]:
     runs |= {sweep for section in sections for sweep in section.glob(f"{SWEEP}*/")}
     units = {unit for _, used in kept for unit in used}
     store, partial = output / STORE, output / PARTIAL
-    stored = [*store.glob("*-layer*"), *store.glob(".*-layer*"), *(store / name for name in _ASIDE)]
+    stored = [*store.glob("*-layer*"), *store.glob(".*-layer*"), *(store / name for name in ASIDE)]
     found = [*runs, *(path for path in stored if path.name not in units), *output.glob(f"*/.{LATEST}-*")]
     found += partial.glob("*") if any(run.parent == partial for run, _ in kept) else [partial]
     return sorted({path for path in found if path.exists()}.difference(run for run, _ in kept))

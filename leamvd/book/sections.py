@@ -239,27 +239,21 @@ def _kernel_manager(jupyter: Path) -> type:
 @contextlib.contextmanager
 def _environment(store: Path, jupyter: Path) -> Iterator[None]:
     """Set what the kernel finds in its environment; nothing is written to the user's home, and no settings are read."""
-    from leamvd.paper import progress, records
+    from leamvd.paper import progress, records, reruns
 
-    before = dict(os.environ)
-    # Figures go into the notebook whatever backend the caller's shell asks for. The last entry silences the debugger's
-    # advice.
-    os.environ |= {
-        records.STORE: str(store),
-        progress.TERMINAL: "",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        **dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"), str(jupyter)),
-        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-    }
-    with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
-        os.environ[progress.TERMINAL] = os.ttyname(sys.stderr.fileno())
-    if folder := os.environ.get("LEAMVD_DATA_DIR"):  # relative to the caller's folder, and not to the notebook's
-        os.environ["LEAMVD_DATA_DIR"] = str(Path(folder).expanduser().absolute())
-    try:
+    with reruns.environment():
+        # Figures go into the notebook whatever backend the caller's shell asks for. The last entry silences the
+        # debugger's advice.
+        os.environ |= {
+            records.STORE: str(store),
+            progress.TERMINAL: "",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+            **dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"), str(jupyter)),
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        }
+        with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
+            os.environ[progress.TERMINAL] = os.ttyname(sys.stderr.fileno())
         yield
-    finally:
-        os.environ.clear()
-        os.environ |= before
 
 
 def _finish(notebook: Path, values: Mapping[str, object]) -> None:

@@ -1,8 +1,9 @@
 """Computing the units that are not stored, wherever, and storing them."""
 
 import contextlib
+import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import NamedTuple
 
@@ -25,7 +26,6 @@ _POLL = 0.5  # seconds after which other processes' units and new workers are lo
 class _Running(NamedTuple):
     unit: Piece
     lock: contextlib.ExitStack
-    known: list[int]  # iterations that have been reported
 
 
 class Campaign:
@@ -94,8 +94,7 @@ class Campaign:
                     and not (len(self._running) < size and self._begin(unit, deadline, slice_seconds))
                 ]
                 if self._running:
-                    for future in wait(self._running, timeout=_POLL, return_when=FIRST_COMPLETED).done:
-                        self._end(future)
+                    self._end(wait(self._running, timeout=_POLL, return_when=FIRST_COMPLETED).done)
                 elif others == ready:
                     if time.monotonic() >= deadline:
                         break
@@ -139,18 +138,16 @@ class Campaign:
                 return True
             begun = self._begun(unit)
             below = [self._store.read(self._at[lower])[WEIGHTS] for lower in unit.below]
-            known = [0]
+            iterations = itertools.count(begun.iteration + 1 if begun is not None else 1)
+            if begun is not None:
+                self._progress.found(unit.name, begun.iteration)
 
             def tick() -> None:
-                known[0] += 1
-                self._progress.advance(unit.name, 1)
+                self._progress.reached(unit.name, next(iterations))
 
-            if begun is not None:
-                known[0] = begun.iteration
-                self._progress.advance(unit.name, known[0])
             order = Order(self._tasks[unit], below, begun, min(left, slice_seconds), tick)
             future = self._workers.submit(order)
-            self._running[future] = _Running(unit, stack.pop_all(), known)
+            self._running[future] = _Running(unit, stack.pop_all())
         return True
 
     def _begun(self, unit: Piece) -> Part | None:
@@ -166,9 +163,14 @@ class Campaign:
                 return Part(files[RECORDS], files[WEIGHTS], done=False)
         return None
 
-    def _end(self, future: "Future[Part]") -> None:
-        """Store what has been computed of a unit."""
-        unit, lock, known = self._running.pop(future)
+    def _end(self, futures: "Iterable[Future[Part]]") -> None:
+        """Store what has been computed of units, of all of them even where one has failed."""
+        with contextlib.ExitStack() as stack:
+            for future in futures:
+                stack.callback(self._keep, future)
+
+    def _keep(self, future: "Future[Part]") -> None:
+        unit, lock = self._running.pop(future)
         at, unfinished = self._at[unit], self._store.unfinished
         with lock:
             try:
@@ -181,7 +183,7 @@ class Campaign:
                     raise WorkerError(f"{unit.name}: its process has died {DEATHS} times; is memory short?") from error
                 self._progress.say(f"warning: {unit.name}: its process has died, and another one takes over")
                 return
-            self._progress.advance(unit.name, result.iteration - known[0])
+            self._progress.reached(unit.name, result.iteration)
             earlier = unfinished.checkpoints(at)
             files = {RECORDS: result.records, WEIGHTS: result.arrays}
             if result.done:

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import heapq
 import itertools
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -105,16 +104,24 @@ def estimate(tasks: Mapping[Piece, AnyTask], stored: set[Piece], data: Dataset, 
 
 def _span(seconds: Mapping[Piece, float], jobs: int) -> float:
     """Return the time on so many processes, each of which takes the next unit whose layers below are done."""
-    free, left, ends = [_START * (jobs > 1)] * jobs, list(seconds), dict[Piece, float]()
-    while left:
+    units, ends = list(seconds), dict[Piece, float]()
+    below = [[lower for lower in unit.below if lower in seconds] for unit in units]
+    above: dict[Piece, list[int]] = {unit: [] for unit in units}
+    for i, lower in enumerate(below):
+        for unit in lower:
+            above[unit].append(i)
+    free, ready = [_START * (jobs > 1)] * jobs, list[int]()
+    later = [(0.0, i) for i, lower in enumerate(below) if not lower]  # when the layers below of a unit are done
+    while later or ready:
         now = heapq.heappop(free)
-        starts = {
-            unit: max([now, *(ends.get(lower, math.inf) for lower in unit.below if lower in seconds)]) for unit in left
-        }
-        unit = min(starts, key=starts.__getitem__)
-        left.remove(unit)
-        ends[unit] = starts[unit] + seconds[unit]
-        heapq.heappush(free, ends[unit])
+        while later and later[0][0] <= now:
+            heapq.heappush(ready, heapq.heappop(later)[1])
+        start, at = (now, heapq.heappop(ready)) if ready else heapq.heappop(later)
+        ends[units[at]] = start + seconds[units[at]]
+        heapq.heappush(free, ends[units[at]])
+        for i in above[units[at]]:
+            if all(lower in ends for lower in below[i]):
+                heapq.heappush(later, (max(ends[lower] for lower in below[i]), i))
     return max(ends.values(), default=0.0)
 
 

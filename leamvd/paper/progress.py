@@ -1,5 +1,6 @@
 """Progress of many units: a live line on a terminal, lines in a log, a line in a notebook that passes."""
 
+import contextlib
 import os
 import sys
 import time
@@ -63,19 +64,26 @@ class Progress:
             self.note(f"{self._label}: stopped; {len(self._stored)} of {len(self._iterations)} units are stored")
         self._display.close()
 
-    def advance(self, name: str, iterations: int) -> None:
-        """Count so many more iterations of a unit."""
-        more = min(iterations, self._iterations[name] - self._done[name])  # one that was begun again counts once
-        self._done[name] += more
-        self._worked += more * self._weights[name]
+    def reached(self, name: str, iteration: int) -> None:
+        """Count the iterations of a unit up to this one; one that was begun again counts once."""
+        self._worked += self._more(name, iteration)
+        self._update(name)
+
+    def found(self, name: str, iteration: int) -> None:
+        """Count the iterations of a unit up to this one; those that were not seen were not worked on in this time."""
+        self._found += self._more(name, iteration)
         self._update(name)
 
     def stored(self, name: str) -> None:
-        """Count a unit as complete; iterations that were not seen were not worked on in this time."""
-        self._found += (self._iterations[name] - self._done[name]) * self._weights[name]
-        self._done[name] = self._iterations[name]
+        """Count a unit as complete, what was not seen of it as found."""
         self._stored.add(name)
-        self._update(name)
+        self.found(name, self._iterations[name])
+
+    def _more(self, name: str, iteration: int) -> float:
+        """Take a unit to be at least so far, and return the weight of the iterations that are new."""
+        reached = max(self._done[name], min(iteration, self._iterations[name]))
+        more, self._done[name] = reached - self._done[name], reached
+        return more * self._weights[name]
 
     def say(self, line: str) -> None:
         """Show a line, a warning say, without tearing the display; on standard error where nothing is displayed."""
@@ -125,12 +133,21 @@ class _Display(Protocol):
 
 def _display(label: str, show: bool) -> _Display:
     if terminal := os.environ.get(TERMINAL):
-        return _Terminal(label, Path(terminal).open("w", encoding="utf-8"))
+        return _of_caller(label, terminal)
     if read_by_someone():
         return _Cell()
     if not show:
         return _Nothing()
     return _Terminal(label) if sys.stderr.isatty() else _Log()
+
+
+def _of_caller(label: str, terminal: str) -> _Display:
+    """Return a bar on a terminal by its name; nothing where it is another user's, say, or is gone."""
+    with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+        shown = _Terminal(label, stack.enter_context(Path(terminal).open("w", encoding="utf-8")))
+        stack.pop_all()
+        return shown
+    return _Nothing()
 
 
 def read_by_someone() -> bool:

@@ -159,7 +159,7 @@ def _common(known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compressed(table: pd.DataFrame) -> bytes:
-    return lzma.compress(table.to_csv(index=False).encode(), preset=9)
+    return lzma.compress(records.as_csv(table).encode(), preset=9)
 
 
 def _measured(study: Classification, names: Mapping[str, str], store: Store) -> dict[str, bytes]:
@@ -201,6 +201,11 @@ def _write(place: Path, content: Mapping[str, bytes]) -> None:
         new.mkdir()
         for name, file in content.items():
             (new / name).write_bytes(file)
-        if place.exists():
-            place.rename(earlier)
-        new.rename(place)
+        try:
+            if place.exists():
+                place.rename(earlier)
+            new.rename(place)
+        except BaseException:
+            if earlier.exists():
+                earlier.rename(place)
+            raise

@@ -330,12 +330,17 @@ def is_recorded(name: str) -> bool:
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a table as CSV so that it is there whole or not at all."""
-    write(path, table.to_csv(index=False))
+    write(path, as_csv(table))
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """Return a table as CSV, the same on every system."""
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def write(path: Path, text: str) -> None:
     """Write a file so that it is there whole or not at all."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
         temporary = Path(folder, path.name)
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
         temporary.replace(path)

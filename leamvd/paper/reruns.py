@@ -112,22 +112,27 @@ def in_place(readings: Mapping[str, str]) -> Iterator[None]:
 
     Meanwhile the data set's folder is still the one that it was from where the caller stands, and no store is named.
     """
-    before = dict(os.environ)
-    with tempfile.TemporaryDirectory(prefix="leamvd-readings-") as folder:
+    with environment(), tempfile.TemporaryDirectory(prefix="leamvd-readings-") as folder, contextlib.chdir(folder):
         for name, content in readings.items():
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise ValueError(f"readings must be named relative to their folder, got {name!r}")
             Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(folder, name).write_text(content, encoding="utf-8")
         os.environ.pop(records.STORE, None)
-        if data := os.environ.get("LEAMVD_DATA_DIR"):
-            os.environ["LEAMVD_DATA_DIR"] = str(Path(data).expanduser().absolute())
-        try:
-            with contextlib.chdir(folder):
-                yield
-        finally:
-            os.environ.clear()
-            os.environ |= before
+        yield
+
+
+@contextlib.contextmanager
+def environment() -> Iterator[None]:
+    """Undo in the end what is changed of the environment; till then the data set's folder is named by its full path."""
+    before = dict(os.environ)
+    if folder := os.environ.get("LEAMVD_DATA_DIR"):  # relative to where the caller stands
+        os.environ["LEAMVD_DATA_DIR"] = str(Path(folder).expanduser().absolute())
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
 
 
 def relative(parameters: Mapping[str, Any], readings: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -14,6 +14,9 @@ import filelock
 RECORDS, WEIGHTS, MANIFEST = "records.csv", "weights.npz", "manifest.json"
 """Files of a unit; the manifest says what the unit depends on, and the SHA-256 of the other two."""
 
+ASIDE = DAMAGED, LOCKS, UNFINISHED = "damaged", "locks", "unfinished"
+"""Folders beside the units."""
+
 
 class DamageError(RuntimeError):
     """A stored unit that is not what was stored, or not all of it; the message names the unit and the file."""
@@ -56,7 +59,7 @@ class Store:
     @property
     def unfinished(self) -> "Store":
         """The store of what units go on from, see `checkpoints`."""
-        return Store(self.folder / "unfinished")
+        return Store(self.folder / UNFINISHED)
 
     def checkpoints(self, unit: Address) -> list[Address]:
         """Return where this store has what a unit goes on from, the latest iteration first."""
@@ -69,7 +72,7 @@ class Store:
 
     def lock(self, unit: Address) -> contextlib.AbstractContextManager[bool]:
         """Return a context that tells whether the unit is left to this process, see `alone`."""
-        return alone(self.folder / "locks" / f"{unit.name}.lock")
+        return alone(self.folder / LOCKS / f"{unit.name}.lock")
 
     def read(self, unit: Address) -> dict[str, bytes]:
         """Return the content of a stored unit's files by their names.
@@ -114,7 +117,7 @@ class Store:
 
     def set_aside(self, unit: Address) -> Path:
         """Move a damaged unit that this process has locked into ``damaged``, and return where it is now."""
-        damaged = self.folder / "damaged"
+        damaged = self.folder / DAMAGED
         damaged.mkdir(exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f"{unit.name}-", dir=damaged))
         return (self.folder / unit.name).rename(place / unit.name)

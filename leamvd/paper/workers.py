@@ -167,7 +167,8 @@ def _cluster(scheduler: str, jobs: int, data: Dataset) -> Iterator["_Cluster"]:
             rule = 'scheduler must be "local" or the address of a Dask scheduler that runs'
             raise OSError(f"{rule}, got {scheduler!r}: {error}") from None
         stack.enter_context(client)
-        yield _Cluster(client, stack.enter_context(client.get_executor()), data)
+        # a pure function's failed future would answer for the unit that is sent again
+        yield _Cluster(client, stack.enter_context(client.get_executor(pure=False)), data)
 
 
 class _Cluster:
