@@ -185,7 +185,7 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     assert found["c1-conclusion-met"] == "2 of 2"
     assert found["c2-as-printed-furthest"] == "–, memory, float64"
     assert found["c4-as-printed-furthest"] == "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"
-    assert found["c4-as-printed-met"] == "1 of 2, 1 undecided", "one interval ends at its bound of 1"
+    assert found["c4-as-printed-met"] == "1 of 2, 1 open", "one interval ends at its bound of 1"
     assert found["c4-conclusion-furthest"] == "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"
     assert found["c8-as-printed-furthest"] == "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"
     assert found["c9-as-printed-furthest"] == "0.8 (0.55 to 1.05), RBM 1, cd"
@@ -207,7 +207,7 @@ def test_a_table_of_evidence_says_in_words_what_is_met():
     shown = claims.table(pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"}))
     assert shown["met"].to_dict() == {
         ("C4", "conclusion", "a"): "yes", ("C4", "conclusion", "b"): "no", ("C4", "conclusion", "c"): "too few runs",
-        ("C4", "conclusion", "d"): "undecided", ("C4", "conclusion", "e"): "yes",
+        ("C4", "conclusion", "d"): "open", ("C4", "conclusion", "e"): "yes",
     }  # fmt: skip
     assert "study" not in shown
 

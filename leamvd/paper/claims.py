@@ -264,7 +264,7 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `evidence` as pages show them: by claim, view and part, and `met` in words."""
-    met = rows["met"].map({True: "yes", False: "no"}).mask(undecided(rows), "undecided").fillna("too few runs")
+    met = rows["met"].map({True: "yes", False: "no"}).mask(still_open(rows), "open").fillna("too few runs")
     return rows.assign(met=met).drop(columns="study").set_index(["claim", "view", "part"])
 
 
@@ -273,7 +273,7 @@ def close(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[_contains_bound(rows)]
 
 
-def undecided(rows: pd.DataFrame) -> pd.Series:
+def still_open(rows: pd.DataFrame) -> pd.Series:
     """Return which parts, from `evidence`, are not met but close: more runs might show that they are."""
     return _contains_bound(rows) & ~rows["met"].fillna(True).astype(bool)
 
@@ -296,7 +296,7 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
     -------
     dict of str to float or str
         For every claim and view "c4-as-printed", the answer, "c4-as-printed-met", how many of its parts are met and
-        how many are `undecided`, and "c4-as-printed-furthest", the part whose effect is furthest from where the claim
+        how many are `still_open`, and "c4-as-printed-furthest", the part whose effect is furthest from where the claim
         has it: the effect, its 95 % interval and the part; dashes where nothing has been run. Of `beside_cd`,
         "as-printed-mnist_7x7-rbm-2" and so on, and the ends of the interval, "as-printed-mnist_7x7-rbm-2-low" and
         "-high".
@@ -318,8 +318,8 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
 
 
 def _counted(rows: pd.DataFrame) -> str:
-    met, open_ = f"{rows['met'].sum()} of {len(rows)}", undecided(rows).sum()
-    return f"{met}, {open_} undecided" if open_ else met
+    met, more = f"{rows['met'].sum()} of {len(rows)}", still_open(rows).sum()
+    return f"{met}, {more} open" if more else met
 
 
 def _key(*names: str) -> str:
