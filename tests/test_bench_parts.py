@@ -1,5 +1,8 @@
 """A generation taken apart: parts that add up, each of the right work."""
 
+from collections.abc import Iterator
+
+import numba
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +11,17 @@ from leamvd.bench import parts, summary
 from leamvd.optimizers import random_streams, sampling
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As the bench measures it; on a busy machine two threads would wait for each other in every pass."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
+
+
 @pytest.mark.compiled
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_parts_are_smaller_than_what_holds_them(dtype: str) -> None:
     (row,) = parts.measure(20_000, dtype, rounds=5)
