@@ -24,8 +24,9 @@ def one_thread() -> Iterator[None]:
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_parts_are_smaller_than_what_holds_them(dtype: str) -> None:
-    (row,) = parts.measure(20_000, dtype, rounds=5)
-    assert set(row) == {name for name in parts.COLUMNS["parts"] if name.endswith("_seconds")}
+    measured = pd.DataFrame([row for _ in range(4) for row in parts.measure(20_000, dtype, rounds=3)])
+    row = measured.min()  # whatever else the machine does only adds
+    assert set(row.index) == {name for name in parts.COLUMNS["parts"] if name.endswith("_seconds")}
     assert 0 < row["words_seconds"] < row["normals_seconds"] < row["second_pass_seconds"] < row["generation_seconds"]
     assert 0 < row["perturbation_seconds"] < row["second_pass_seconds"]
     assert 0 < row["first_pass_seconds"] < row["generation_seconds"]
