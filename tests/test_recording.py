@@ -71,8 +71,8 @@ def test_an_interrupt_leaves_the_earlier_record(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", interrupted)
         assert leamvd("record", str(run), "--replace").exit_code != 0
-    assert {path.name: path.read_bytes() for path in (recorded / "mnist_7x7").iterdir()} == before
     assert [path.name for path in recorded.iterdir()] == ["mnist_7x7"]
+    assert {path.name: path.read_bytes() for path in (recorded / "mnist_7x7").iterdir()} == before
 
 
 def test_a_record_holds_the_study_and_what_it_takes_to_read_it(recorded: Path, run: Path) -> None:
