@@ -206,8 +206,7 @@ CLAIMS = (
 
 def recorded() -> dict[str, pd.DataFrame]:
     """Return what is recorded of `RECORDED`, by its name; of "classification" the runs of both sizes of images."""
-    folders = {name: records.recorded_folder(name) for name in RECORDED}
-    tables = {name: records.recorded(name, RECORDED[name]) for name, folder in folders.items() if folder.is_dir()}
+    tables = {name: records.recorded(name, table) for name, table in RECORDED.items() if records.is_recorded(name)}
     measured = pretraining.recorded()
     return tables if measured is None else tables | {"classification": measured.runs}
 

@@ -206,6 +206,6 @@ def _write(place: Path, content: Mapping[str, bytes]) -> None:
                 place.rename(earlier)
             new.rename(place)
         except BaseException:
-            if earlier.exists():
+            if not place.exists() and earlier.exists():
                 earlier.rename(place)
             raise
