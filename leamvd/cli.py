@@ -207,10 +207,11 @@ def clean(output: Path, yes: bool) -> None:
 
     That is its earlier runs, runs that were stopped, damaged units, and units that no latest run has used.
     """
-    for path in results.superfluous(output):
-        click.echo(path)
-        if yes:
-            results.remove(path)
+    with results.superfluous(output) as found:
+        for path in found:
+            click.echo(path)
+            if yes:
+                results.remove(path)
 
 
 @main.group()

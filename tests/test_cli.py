@@ -488,7 +488,7 @@ _ = run(Study(n_images=40, layers=(3,), methods=("cd",), training=training, read
     listed = leamvd("clean")
     (earlier,) = set((output / "01_one").glob("quick-*")) - {view(output)}
     (old,) = set((output / "store").glob("cd-*")) - {output / "store" / unit}
-    wanted = sorted([output / ".partial", earlier, old, output / "store" / "locks"])
+    wanted = sorted([earlier, old])
     assert listed.output.splitlines() == [str(path.relative_to(tmp_path)) for path in wanted]
     assert all(path.exists() for path in wanted), "without --yes nothing is removed"
 
@@ -528,12 +528,28 @@ def test_clean_lists_what_was_stopped_damaged_and_left_by_kills(output: Path) ->
     (output / "store" / "unfinished" / "cd-layer1-9-iteration3").mkdir(parents=True)
     for left in ("store/.cd-layer1-7-x", "one/.latest-x"):
         (output / left).mkdir()
-    wanted = [".partial", "one/.latest-x", "one/a", "store/.cd-layer1-7-x", "store/cd-layer1-1", "store/damaged"]
+    stopped, kept = output / ".partial" / "one-c", output / ".partial" / "one-c.lock"
+    with results.working_folder(output, "one-c"):
+        pass
+    wanted = [".partial/one-c", "one/.latest-x", "one/a", "store/.cd-layer1-7-x", "store/cd-layer1-1", "store/damaged"]
     assert listed(output) == [*wanted, "store/unfinished"]
     assert leamvd("clean", "--output", str(output), "--yes").exit_code == 0
     assert listed(output) == []
+    assert (stopped.exists(), kept.exists()) == (False, True), "a process may wait for the lock"
     assert results.latest(output, "one") == output / "one" / "b"
     assert (output / "store" / "cd-layer1-2").exists()
+
+
+def test_a_run_that_begins_beside_clean_leaves_the_stopped_one_to_it(output: Path) -> None:
+    with results.working_folder(output, "one-c"):
+        pass
+    with results.superfluous(output) as found:
+        assert output / ".partial" / "one-c" in found
+        with results.working_folder(output, "one-c") as work:
+            assert work not in found
+        for path in found:
+            results.remove(path)
+    assert work.is_dir()
 
 
 def test_clean_removes_a_link_and_not_what_it_leads_to(output: Path) -> None:
@@ -568,8 +584,7 @@ def test_a_run_that_was_moved_aside_when_its_successor_was_killed_is_the_latest(
     aside = output / ".partial" / "one-b.replaced"
     (output / "one" / "b").rename(aside)
     assert results.latest(output, "one") == aside
-    locks = [f".partial/{name}.lock" for name in ("one-a", "one-b", "one.publish")]
-    assert listed(output) == [*locks, "one/a", "store/cd-layer1-1", "store/damaged"]
+    assert listed(output) == ["one/a", "store/cd-layer1-1", "store/damaged"]
     with results.working_folder(output, "one-b") as work:
         (work / "figure").touch()
         assert (results.publish(work, output, "one", "b") / "figure").exists()

@@ -41,13 +41,13 @@ def working_folder(output: Path, name: str) -> Iterator[Path]:
 
     While another process works in the folder of this name, it is another one.
     """
-    from leamvd.paper.store import alone  # brings pandas, which takes long to import
+    from leamvd.paper.store import LOCK, alone  # brings pandas, which takes long to import
 
     partial = output / PARTIAL
     partial.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
         work = partial / (name if number == 1 else f"{name}-{number}")
-        with alone(partial / f"{work.name}.lock") as ours:
+        with alone(partial / f"{work.name}{LOCK}") as ours:
             if ours:
                 work.mkdir(exist_ok=True)
                 yield work
@@ -59,10 +59,11 @@ def publish(work: Path, output: Path, section: str, run: str) -> Path:
     from filelock import FileLock
 
     from leamvd.paper.records import write
+    from leamvd.paper.store import LOCK
 
     place, earlier = output / section / run, _replaced(output, section, run)
     place.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(output / PARTIAL / f"{section}.publish.lock"):  # two runs may end at the same time
+    with FileLock(output / PARTIAL / f"{section}.publish{LOCK}"):  # two runs may end at the same time
         for left in place.parent.glob(f".{LATEST}-*"):  # by a process that was killed while it wrote
             remove(left)
         if place.exists():
@@ -74,31 +75,48 @@ def publish(work: Path, output: Path, section: str, run: str) -> Path:
     return place
 
 
-def superfluous(output: Path) -> list[Path]:
-    """Return all that the latest runs do not need: other runs, stopped ones, damaged units and units of neither.
+@contextlib.contextmanager
+def superfluous(output: Path) -> Iterator[list[Path]]:
+    """Yield all that the latest runs do not need: other runs, stopped ones, damaged units and units of neither.
+
+    Meanwhile no other process goes on with a run that was stopped. Locks are not among it: one that is removed while a
+    process waits for it would be taken twice.
 
     Raises
     ------
     CleanError
         If a process is at work in the folder, if it holds no results, or if what the latest runs need cannot be read.
     """
-    from leamvd.paper.store import ASIDE, LOCKS, alone
+    from leamvd.paper.store import LOCK, LOCKS, alone
 
     sections = [named.parent for named in output.glob(f"*/{LATEST}")]
     if not sections and not (output / PARTIAL).is_dir() and any(output.iterdir()):
         raise CleanError(f"{output} holds no results: name the folder that `leamvd reproduce` has filled")
-    for path in (*output.glob(f"{PARTIAL}/*.lock"), *output.glob(f"{STORE}/{LOCKS}/*.lock")):
-        with alone(path) as ours:
-            if not ours:
-                raise CleanError(f"something is running in {output}: wait until {path.stem} ends, or stop it")
+    with contextlib.ExitStack() as locked:
+        for lock in output.glob(f"{STORE}/{LOCKS}/*{LOCK}"):  # thousands, too many to hold them all
+            with alone(lock) as ours:
+                _check_idle(ours, output, lock)
+        for lock in output.glob(f"{PARTIAL}/*{LOCK}"):
+            _check_idle(locked.enter_context(alone(lock)), output, lock)
+        yield _superfluous(output, sections)
+
+
+def _check_idle(ours: bool, output: Path, lock: Path) -> None:
+    if not ours:
+        raise CleanError(f"something is running in {output}: wait until {lock.stem} ends, or stop it")
+
+
+def _superfluous(output: Path, sections: list[Path]) -> list[Path]:
+    from leamvd.paper.store import DAMAGED, LOCK, UNFINISHED
+
     kept = [_needed(output, section.name) for section in sections]
     runs = {about.parent for section in sections for about in section.glob(f"*/{ABOUT}")}
     runs |= {sweep for section in sections for sweep in section.glob(f"{SWEEP}*/")}
     units = {unit for _, used in kept for unit in used}
     store, partial = output / STORE, output / PARTIAL
-    stored = [*store.glob("*-layer*"), *store.glob(".*-layer*"), *(store / name for name in ASIDE)]
+    stored = [*store.glob("*-layer*"), *store.glob(".*-layer*"), store / DAMAGED, store / UNFINISHED]
     found = [*runs, *(path for path in stored if path.name not in units), *output.glob(f"*/.{LATEST}-*")]
-    found += partial.glob("*") if any(run.parent == partial for run, _ in kept) else [partial]
+    found += (path for path in partial.glob("*") if path.suffix != LOCK)
     return sorted({path for path in found if path.exists()}.difference(run for run, _ in kept))
 
 

@@ -14,8 +14,11 @@ import filelock
 RECORDS, WEIGHTS, MANIFEST = "records.csv", "weights.npz", "manifest.json"
 """Files of a unit; the manifest says what the unit depends on, and the SHA-256 of the other two."""
 
-ASIDE = DAMAGED, LOCKS, UNFINISHED = "damaged", "locks", "unfinished"
+DAMAGED, LOCKS, UNFINISHED = "damaged", "locks", "unfinished"
 """Folders beside the units."""
+
+LOCK = ".lock"
+"""How locks end, see `alone`."""
 
 
 class DamageError(RuntimeError):
@@ -72,7 +75,7 @@ class Store:
 
     def lock(self, unit: Address) -> contextlib.AbstractContextManager[bool]:
         """Return a context that tells whether the unit is left to this process, see `alone`."""
-        return alone(self.folder / LOCKS / f"{unit.name}.lock")
+        return alone(self.folder / LOCKS / f"{unit.name}{LOCK}")
 
     def read(self, unit: Address) -> dict[str, bytes]:
         """Return the content of a stored unit's files by their names.
