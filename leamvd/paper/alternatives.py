@@ -30,6 +30,7 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
     ),
     "C12": (
         *(f"lea-mvd:n_elite={count}" for count in (1, 2, 8, 12)),
+        *(f"lea-mvd:n_gen={n_gen}+n_elite={count}" for n_gen, count in ((44, 1), (46, 2), (62, 8), (83, 12))),
         *("lea-mvd:population_size=12+n_gen=125", "lea-mvd:population_size=48+n_gen=23"),
         *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.01", "0.03", "0.3")),
     ),
@@ -43,8 +44,8 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
 """By item: each alternative alone, from the default.
 
 R15 needs a population that was drawn within limits, initialization (A), and is compared with that. Population sizes of
-C12 and E9 go with a number of generations that makes about as many evaluations. pycma's own population size is 24 to 28
-here.
+C12 and E9, and once the numbers of elites, go with a number of generations that makes about as many evaluations.
+pycma's own population size is 24 to 28 here.
 """
 
 
