@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from quick_runs import SMALL, execute, leamvd
@@ -120,6 +121,28 @@ def test_searches_that_end_below_their_start_are_counted_once(output: Path, monk
     monkeypatch.setattr(shown, "shipped", lambda section: None)
     found = shown.quoted(lead._replace(table=table))
     assert (found["searches"], found["improved"]) == (6, 1), "RBM 1 has one kind of inputs"
+
+
+def test_variants_are_compared_on_the_seeds_that_all_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        (inputs, layer, method, seed, iteration, error)
+        for inputs in ("own", "shared") for method in ("cd", "lea-mvd") for layer in (1, 2) for seed in (0, 1, 2)
+        for iteration, error in ((1, 30.0 if inputs == "own" else 1.0), (0, 40.0 + 20 * (seed == 2)))
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field"])
+    table["n_images"] = 5_000
+    others = table[table["seed"] < 2].replace({"method": {"lea-mvd": "random"}})
+    others.loc[others["seed"].eq(1) & others["iteration"].eq(1), "mean_field"] = 32.0
+    recorded = dict(zip(shown.SETTINGS, (table, others), strict=True))
+    monkeypatch.setattr(shown.records, "recorded", recorded.__getitem__)
+    found = shown.variants()
+    assert found.index.tolist() == [(1, "lea-mvd"), (1, "random"), (2, "lea-mvd"), (2, "random")]
+    assert found["start"].tolist() == [80.0] * 4, "the third seed, and shared inputs, are left out"
+    assert found["end"].tolist() == [60.0, 62.0, 60.0, 62.0]
+    assert found["fallen, %"].tolist() == [25.0, 22.5, 25.0, 22.5]
+    half = 12.706205 * np.std([25.0, 20.0], ddof=1) / np.sqrt(2)
+    assert found["high"].tolist() == pytest.approx([25.0, 22.5 + half, 25.0, 22.5 + half])
+    assert found["low"].tolist() == pytest.approx([25.0, 22.5 - half, 25.0, 22.5 - half])
 
 
 def records_of(error: float) -> pd.DataFrame:

@@ -18,6 +18,9 @@ from leamvd.paper.studies import Study, images
 LEADING = {"mnist-7x7": ["mnist_7x7"], "mnist-28x28": ["mnist_28x28", "mnist_28x28_fewer"]}
 """Recorded studies of a section; it leads with the first that is there."""
 
+SETTINGS = ("mnist_28x28_fewer", "mnist_28x28_variants")
+"""Recorded studies of one set of images, whose searches differ in their settings."""
+
 METHODS = ("cd", "lea-mvd", "cma-es")
 """The paper's."""
 
@@ -120,6 +123,30 @@ def by_images(lead: Shown) -> pd.DataFrame:
     there = [recorded(name) for name in LEADING[lead.study.section] if records.is_recorded(name)] or [lead]
     tables = {f"{own.table['n_images'].iloc[0]:,} training images": intervals.errors(own.table, ENDS) for own in there}
     return intervals.side_by_side(tables, "test_mean_field")
+
+
+def variants() -> pd.DataFrame:
+    """Return what searches with other settings make of their start solutions, on each method's own inputs.
+
+    Returns
+    -------
+    DataFrame
+        Of the recorded `SETTINGS`, of the seeds that all of them have. A row for each layer and method but contrastive
+        divergence, which has no start solution: the mean-field error per 10,000 images of the start solution and at the
+        end, and by how many percent it has fallen; means over runs, the last with its 95 % interval, `low` and `high`.
+    """
+    tables = [records.recorded(name) for name in SETTINGS]
+    seeds = set.intersection(*(set(table["seed"]) for table in tables))
+    both = pd.concat(tables)
+    both = both[(both["inputs"] == "own") & (both["method"] != "cd") & both["seed"].isin(seeds)]
+    both = both.assign(error=comparison.scaled(both, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
+    rows = {}
+    for cell, runs in both.groupby(["layer", "method"], sort=False):
+        errors = runs.groupby("seed")["error"]
+        first, last = errors.first(), errors.last()
+        low, fallen, high = intervals.interval((100 * (1 - last / first)).to_numpy())
+        rows[cell] = {"start": first.mean(), "end": last.mean(), "fallen, %": fallen, "low": low, "high": high}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["layer", "method"])
 
 
 def quoted(lead: Shown) -> dict[str, float | str]:
