@@ -79,7 +79,7 @@ def test_the_product_as_printed_is_a_hundredth_of_the_projection(told: leamvd.LE
     differences = state.population[1:] - state.population[0]
     projection = (differences @ C).mean() * C / (C @ C)
     np.testing.assert_allclose(state.descent_mean * C, 0.01 * projection, rtol=1e-12)
-    assert "0.01 of that in the first generation" in PAGE
+    assert "the first generation is 0.01 times as long" in PAGE
 
 
 @pytest.mark.parametrize("sign", [1, -1])
