@@ -253,11 +253,3 @@ def test_pasted_numbers_have_six_digits():
     )
     assert comparison.six_digits(1_234_567.8) == 1_234_570.0
     assert np.isnan(comparison.six_digits(np.nan))
-
-
-def test_errors_beside_lea_mvds_are_those_of_shared_inputs():
-    errors = {"cd": [[9, 2], [9, 4]], "lea-mvd": [[9, 1], [9, 3]]}
-    table = frame(errors, inputs=("own", "shared"), layers=(1, 2))
-    table.loc[table["inputs"] == "own", "mean_field"] = 7.0
-    found = comparison.beside(table)
-    assert found == {"cd-error-1": 1.5, "lea-mvd-error-1": 1.0, "cd-error-2": 1.5, "lea-mvd-error-2": 1.0}

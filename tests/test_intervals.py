@@ -101,3 +101,22 @@ def test_side_by_side_has_a_row_for_each_cell_of_either() -> None:
     assert shown.loc[("own", 1, "lea-mvd")].to_list() == ["–", "20,000"]
     low, mean, high = map(number, intervals.interval(np.array([1e4, 3e4])))
     assert shown["A"].iloc[0] == f"{mean} [{low}, {high}]"
+
+
+def test_errors_beside_lea_mvds_are_those_of_shared_inputs() -> None:
+    table = records({"cd": {0: 2.0, 1: 4.0}, "lea-mvd": {0: 1.0, 1: 3.0}}).assign(evaluations=0)
+    both = pd.concat([table.assign(mean_field=7.0), table.assign(inputs="shared")])
+    found = intervals.beside(both)
+    assert found["cd-error-1"] == pytest.approx(np.sqrt(2 * 4 / 3), rel=1e-5)
+    assert found["lea-mvd-error-1"] == 1
+    half = stats.t.ppf(0.975, 1) * np.log(2 / (4 / 3)) / 2
+    assert found["errors-interval"] == pytest.approx(100 * np.expm1(half), rel=1e-5)
+
+
+def test_errors_beside_lea_mvds_are_those_after_as_many_evaluations() -> None:
+    table = records({"cma-es": {0: 1.0, 1: 1.0}, "lea-mvd": {0: 1.0, 1: 1.0}}).assign(inputs="shared")
+    table["evaluations"] = 4 * (table["method"] == "lea-mvd") + table["iteration"] * table["method"].map(
+        {"cma-es": 24, "lea-mvd": 20}
+    )
+    found = intervals.beside(table)
+    assert (found["cma-es-error-1"], found["evaluations"]) == (2.0, 64), "72 are more than 64"

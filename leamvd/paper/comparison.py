@@ -199,18 +199,6 @@ def quoted(table: pd.DataFrame) -> dict[str, float]:
     return found
 
 
-def beside(table: pd.DataFrame) -> dict[str, float]:
-    """Return final errors over LEA-MVD's, on shared inputs: "cd-error-3" is that of RBM 3, likewise other methods."""
-    last = final(table).query("inputs == 'shared'")
-    means = last.pivot_table("mean_field", "method", "layer")
-    ratios = means / means.loc["lea-mvd"]
-    return {
-        f"{method}-error-{layer}": six_digits(ratio)
-        for method, own in ratios.iterrows()
-        for layer, ratio in own.items()
-    }
-
-
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is no test and stays."""
     adjusted = np.full(len(p), np.nan)

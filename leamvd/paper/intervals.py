@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from leamvd.paper.comparison import MEASURES, final, number, scaled
+from leamvd.paper.comparison import MEASURES, final, number, scaled, six_digits
 
 CELL = ["inputs", "layer", "method"]
 """What tells one group of seeds from another in records."""
@@ -135,3 +135,25 @@ def side_by_side(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFra
         columns[name] = own[["mean", "low", "high"]].apply(lambda row: text(*row), axis=1)
     order = dict.fromkeys(cell for column in columns.values() for cell in column.index)
     return pd.DataFrame(columns).reindex(pd.MultiIndex.from_tuples(list(order), names=CELL)).fillna("–")
+
+
+def beside(table: pd.DataFrame) -> dict[str, float]:
+    """Return errors over LEA-MVD's, on shared inputs, once as many candidates have been evaluated as LEA-MVD's.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-error-3" is the geometric mean over runs in RBM 3, likewise other methods and RBMs; "evaluations" how many
+        LEA-MVD has made, and "errors-interval" how far the widest of all 95 % intervals reaches, in percent.
+    """
+    shared = table[table["inputs"] == "shared"]
+    evaluations = shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()
+    last = final(shared[shared["evaluations"] <= evaluations])
+    logs = last.pivot_table("mean_field", ["layer", "seed"], "method").apply(np.log)
+    found, widest = {"evaluations": float(evaluations)}, 0.0
+    for method in logs.columns:
+        for layer, log in logs[method].sub(logs["lea-mvd"]).groupby("layer"):
+            low, ratio, high = np.exp(interval(log.to_numpy()))
+            found[f"{method}-error-{layer}"] = six_digits(ratio)
+            widest = max(widest, ratio / low - 1, high / ratio - 1)
+    return found | {"errors-interval": six_digits(100 * widest)}
