@@ -61,7 +61,7 @@ bench: $(INSTALLED)  ## Measure time and memory here, baselines too where instal
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	LEAMVD_RESULTS=$(CURDIR)/_build/nbval $(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
+	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
 
 test-library: $(INSTALLED)  ## Run the tests of the optimizers, the networks and what they stand on
 	$(BIN)/python -m pytest $(LIBRARY_TESTS)

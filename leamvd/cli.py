@@ -77,7 +77,9 @@ def list_() -> None:
 
 @main.command()
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
-@click.option("--profile", metavar="quick|paper", help="The same as -p profile=...: a small scale, or the paper's own.")
+@click.option(
+    "--profile", metavar="NAME", help="The same as -p profile=...: quick, paper or, in some sections, others."
+)
 @click.option(
     "-p", "settings", metavar="NAME=VALUE", multiple=True,
     help="A notebook parameter; see `leamvd list`. Several values of one that takes a single value, such as "

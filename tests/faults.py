@@ -247,12 +247,22 @@ def by_all(clone: Path, limit: float) -> str:
     return "passed" if cases else "not run, or not in time"
 
 
+def share(faults: dict[str, Fault], number: int, shares: int) -> dict[str, Fault]:
+    """Return one of so many shares of the faults, counted from 1."""
+    if number > shares:
+        raise click.UsageError(f"--part must be at most N of N shares, got {number} of {shares}")
+    return dict(list(faults.items())[number - 1 :: shares])
+
+
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--missing", is_flag=True, help="Only faults that are not stored as caught.")
 @click.option("--all", "everything", is_flag=True, help="All tests for each fault, until one fails; nothing is stored.")
+@click.option(
+    "--part", nargs=2, type=click.IntRange(min=1), default=(1, 1), metavar="K N", help="The K-th of N shares of them."
+)
 @click.option("--limit", default=900.0, show_default=True, help="Seconds for one test; for all, 20 times as many.")
-def main(names: tuple[str, ...], missing: bool, everything: bool, limit: float) -> None:
+def main(names: tuple[str, ...], missing: bool, everything: bool, part: tuple[int, int], limit: float) -> None:
     """Plant the faults NAMES, or all of them, and tell which escape."""
     known, before = table(), results()
     if unknown := set(names) - set(known):
@@ -260,6 +270,7 @@ def main(names: tuple[str, ...], missing: bool, everything: bool, limit: float) 
     chosen = {name: fault for name, fault in known.items() if name in names or not names}
     if missing:
         chosen = {name: f for name, f in chosen.items() if name not in before or before[name].result != "caught"}
+    chosen = share(chosen, *part)
     escaped = []
     with copied() as clone:
         print("first all tests without the faults", flush=True)

@@ -131,6 +131,26 @@ def test_units_begun_on_another_machine_are_taken_up(whole: tuple[Path, pd.DataF
     equals(whole, tmp_path / "4")
 
 
+def test_a_layer_that_is_damaged_while_the_study_runs_is_computed_again(
+    whole: tuple[Path, pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keep, damaged = campaign.Campaign._keep, []
+
+    def damaging(self: Any, future: Any) -> None:
+        unit = self._running[future].unit
+        keep(self, future)
+        if not damaged and unit in self._done:
+            damaged.append(self._at[unit].name)
+            (self._store.folder / damaged[0] / WEIGHTS).write_bytes(b"")
+
+    monkeypatch.setattr(campaign.Campaign, "_keep", damaging)
+    compute(TINY, tmp_path)
+    equals(whole, tmp_path)
+    said = capfd.readouterr().err
+    assert f"{damaged[0]}: {WEIGHTS} is not what was stored: set aside" in said
+    assert "waiting for" not in said
+
+
 @pytest.mark.parametrize("name", [RECORDS, WEIGHTS])
 def test_a_damaged_checkpoint_is_named_and_set_aside(
     name: str, whole: tuple[Path, pd.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -51,6 +51,13 @@ def test_every_action_is_pinned_to_a_major_version() -> None:
     assert len({action.partition("@")[0] for action in actions}) == len(set(actions)), "one version of each"
 
 
+def test_the_faults_are_shared_among_all_jobs_that_plant_them() -> None:
+    shares = JOBS["faults-by-all"]["strategy"]["matrix"]["share"]
+    assert shares == [*range(1, len(shares) + 1)]
+    (command,) = commands("faults-by-all")
+    assert command == f'make faults FAULT="--all --part ${{{{ matrix.share }}}} {len(shares)}"'
+
+
 def test_every_job_has_a_time_limit_and_runs_in_a_clone() -> None:
     for name, job in JOBS.items():
         assert job["timeout-minutes"] <= 90, name

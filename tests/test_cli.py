@@ -216,6 +216,7 @@ MISTAKES = [
     (("-p", "n_gen=1"), "n_gen must be int | None (2..100), got '1'"),
     (("--profile", "huge"), "profile must be str (quick | paper), got 'huge'"),
     (("--dataset", "mnst"), "dataset must be str (digits | mnist | PATH; PATH must exist), got 'mnst'"),
+    (("--dataset", "~no-such-user/mnist"), "PATH must exist), got '~no-such-user/mnist'"),
     (("--profile", "quick", "-p", "profile=paper"), "profile is given twice"),
     (("-p", "output=there"), "output is set by --output"),
     (("two", "-p", "n_gen=3"), "no parameter 'n_gen'"),

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
+import click
 import faults
 import pytest
 from faults import Fault
@@ -96,6 +97,14 @@ def test_only_an_assertion_or_the_named_error_catches(
     assert seen == ["a = 3\nb = 2\n"]
     assert (clone / "one.py").read_text() == "a = 1\nb = 2\n", "it is as it was"
     assert (clone / "one.py").stat().st_mtime_ns == before
+
+
+def test_shares_are_all_faults_once_and_as_many_in_each() -> None:
+    parts = [faults.share(TABLE, number, 24) for number in range(1, 25)]
+    assert sorted(name for part in parts for name in part) == sorted(TABLE)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    with pytest.raises(click.UsageError, match="--part must be at most N of N shares, got 25 of 24"):
+        faults.share(TABLE, 25, 24)
 
 
 @pytest.mark.parametrize("text", ["", "a = 1\na = 1\n"])

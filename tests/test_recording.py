@@ -144,6 +144,24 @@ def test_the_profile_stands_for_its_seeds_once_all_are_there(
     assert (known["study"]["seeds"], known["parameters"]["seeds"]) == ([2, 3], None)
 
 
+def test_a_study_is_extended_by_later_seeds_alone(recorded: Path, run: Path) -> None:
+    assert leamvd("record", str(part(run, "2")), "--name", "parts").exit_code == 0
+    result = leamvd("record", str(part(run, "1")), "--name", "parts", "--extend")
+    assert result.exit_code == 1
+    assert "parts has seeds up to 2, and can be extended by later ones alone, got 1" in result.stderr
+    assert recording.provenance("parts")["study"]["seeds"] == [2]
+
+
+def test_an_installed_package_is_not_recorded_in(
+    recorded: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording.versions, "PACKAGE", tmp_path / "site-packages" / "leamvd")
+    result = leamvd("record", str(run), "--name", "parts")
+    assert result.exit_code == 1
+    assert "recording needs a clone of the repository, got an installed package" in result.stderr
+    assert not (recorded / "parts").exists()
+
+
 def test_parts_of_another_study_or_with_the_same_seeds_are_refused(recorded: Path, run: Path) -> None:
     content = {path.name: path.read_bytes() for path in (recorded / "mnist_7x7").iterdir()}
 

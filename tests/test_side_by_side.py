@@ -127,6 +127,18 @@ def test_the_page_opens_alone(output: Path) -> None:
     assert "prefers-color-scheme: dark" in text
 
 
+def test_one_run_made_twice_is_told_apart_by_its_folder_of_results(output: Path, tmp_path: Path) -> None:
+    section, names = output / "03_mnist_7x7", set()
+    for other in ("laptop", "cluster"):
+        shutil.copytree(output, tmp_path / other)
+        result = leamvd("compare", str(section / "a"), str(tmp_path / other / "03_mnist_7x7" / "a"))
+        names.add(Path(result.stdout.strip()).name)
+        text = Path(result.stdout.strip()).read_text(encoding="utf-8")
+        assert f"{output.name}/03_mnist_7x7/a" in text
+        assert f"{other}/03_mnist_7x7/a" in text
+    assert len(names) == 2, "neither page takes the other's place"
+
+
 def test_bold_is_what_leaves_one_out(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ratios = intervals.ratios
 

@@ -100,7 +100,7 @@ class Parameter:
         ParameterError
             When they are not all different.
         """
-        if self.type.startswith("list[") or ("PATH" in self.rule and Path(text).expanduser().exists()):
+        if self.type.startswith("list[") or ("PATH" in self.rule and _path(text).exists()):
             return [text]
         several = text.split(",")
         if len({repr(self.parse(one)) for one in several}) < len(several):
@@ -119,6 +119,13 @@ def _numbers(item: str) -> Iterable[str]:
     return map(str, range(low, high + 1))
 
 
+def _path(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # there is no such user
+        return Path(text)
+
+
 def _admit(value: object, rule: str) -> object:
     """Return `value`, a path made absolute; a value that breaks the rule is a ValueError."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -135,7 +142,7 @@ def _admit(value: object, rule: str) -> object:
         words = rule.split(" | ")
         admitted = str(value) in words
         endings = tuple(word.removeprefix("PATH") for word in words if word.startswith("PATH"))
-        path = Path(str(value)).expanduser()
+        path = _path(str(value))
         if not admitted and path.name.endswith(endings) and path.exists():
             return str(path.resolve())
     if not admitted:

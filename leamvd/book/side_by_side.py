@@ -1,6 +1,7 @@
 """Two runs on one page: what differs, errors with intervals, figures."""
 
 import base64
+import hashlib
 import io
 import json
 from collections.abc import Mapping
@@ -42,14 +43,18 @@ def compare(a: Path, b: Path) -> Path:
     settings, origins = zip(*map(_described, runs), strict=True)
     templates = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    of_one = folders[0].parts[-2:] == folders[1].parts[-2:]  # made twice
+    names = ["/".join(folder.parts[-3 if of_one else -2 :]) for folder in folders]
     text = environment.get_template("side_by_side.html").render(
         section=sections[0],
-        runs=dict(zip("AB", [f"{folder.parent.name}/{folder.name}" for folder in folders], strict=True)),
+        runs=dict(zip("AB", names, strict=True)),
         differing={"Parameters": _differing(*settings), "Made with": _differing(*origins)},
         errors=_errors(runs),
         figures=_figures(runs),
     )
-    page = folders[0].parent / f"compare-{folders[0].name}-{folders[1].name}.html"
+    elsewhere = folders[0].parent != folders[1].parent  # where a run of this name may be another one
+    mark = "-" + hashlib.sha256(str(folders[1]).encode()).hexdigest()[:8] if elsewhere else ""
+    page = folders[0].parent / f"compare-{folders[0].name}-{folders[1].name}{mark}.html"
     records.write(page, text)
     return page
 

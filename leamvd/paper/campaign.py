@@ -80,7 +80,7 @@ class Campaign:
         deadline, told = time.monotonic() + seconds, False
         try:
             while len(self._done) < len(self._tasks):
-                begun = {running.unit for running in self._running.values()}
+                begun, before = {running.unit for running in self._running.values()}, len(self._done)
                 ready = [
                     unit
                     for unit in self._tasks
@@ -95,7 +95,7 @@ class Campaign:
                 ]
                 if self._running:
                     self._end(wait(self._running, timeout=_POLL, return_when=FIRST_COMPLETED).done)
-                elif others == ready:
+                elif others == ready and len(self._done) == before:
                     if time.monotonic() >= deadline:
                         break
                     if not told:
@@ -137,7 +137,12 @@ class Campaign:
             if self._take(unit, locked=True):  # another process was quicker
                 return True
             begun = self._begun(unit)
-            below = [self._store.read(self._at[lower])[WEIGHTS] for lower in unit.below]
+            try:
+                below = [self._store.read(self._at[lower])[WEIGHTS] for lower in unit.below]
+            except DamageError:  # since they were stored
+                for lower in unit.below:
+                    self._done.pop(lower, None)
+                return False
             iterations = itertools.count(begun.iteration + 1 if begun is not None else 1)
             if begun is not None:
                 self._progress.found(unit.name, begun.iteration)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from leamvd.paper import pictures, pretraining, records, reruns, studies
+from leamvd.paper import pictures, pretraining, records, reruns, studies, versions
 from leamvd.paper.store import RECORDS, DamageError, Store
 from leamvd.paper.studies import Classification, Study, images
 from leamvd.paper.units import read_table
@@ -65,7 +65,8 @@ def record(
     ------
     ValueError
         If the run has no study, or one that cannot be rerun here and so not be verified; if the name is no such word,
-        or the folder too large; or if what is to be extended has some of these seeds, or differs in anything but seeds.
+        or the folder too large; if what is to be extended has some of these seeds or later ones, or differs in anything
+        but seeds; or if there is no clone to record in.
     FileExistsError
         If there is one of this name that is neither to be replaced nor to be extended.
     leamvd.paper.store.DamageError
@@ -74,6 +75,8 @@ def record(
     if not re.fullmatch(r"[a-z0-9_]+", name):
         raise ValueError(f"the name must be lower-case letters, digits and underscores, got {name!r}")
     place = records.recorded_folder(name)
+    if not (versions.PACKAGE.parent / "_config.yml").is_file():
+        raise ValueError(f"recording needs a clone of the repository, got an installed package: {place.parent}")
     if place.exists() and not (replace or extend):
         raise FileExistsError(f"{name} is recorded already in {place}: choose another name, or replace or extend it")
     if not reruns.has_study(about):
@@ -135,6 +138,10 @@ def _extended(
     first, more = before["study"]["seeds"], known["study"]["seeds"]
     if both := [seed for seed in more if seed in first]:
         raise ValueError(f"{name} has the seed {both[0]} already")
+    if min(more) < max(first):
+        raise ValueError(
+            f"{name} has seeds up to {max(first)}, and can be extended by later ones alone, got {min(more)}"
+        )
     seeds = [*first, *more]
     usual = list(studies.STUDIES[study.section, known["parameters"]["profile"]].seeds)
     known |= {
