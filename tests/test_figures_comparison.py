@@ -86,6 +86,25 @@ def test_work_is_counted_in_three_ways():
         assert np.allclose(axes.lines[0].get_xydata(), line[[x, "mean"]])
 
 
+def test_longer_searches_have_a_panel_for_each_problem():
+    rows = [
+        (problem, method, mark, mean, 0.9 * mean, 1.2 * mean)
+        for problem, best in (("sphere, n = 100", 5.0), ("ellipsoid, n = 100", 7.0), ("RBM 1", 9.0))
+        for method in ("lea-mvd", "sep-cma-es") for mark in (1, 10) for mean in (best / mark,)
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["problem", "method", "mark", "mean", "low", "high"])
+    figure = comparison.longer(table, "ten seeds")
+    *panels, empty = figure.axes
+    assert [axes.get_title() for axes in panels] == ["sphere, n = 100", "ellipsoid, n = 100", "RBM 1"]
+    assert not empty.axison
+    for axes, (_, cell) in zip(panels, table.groupby("problem", sort=False), strict=True):
+        assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+        for line, band, (_, own) in zip(axes.lines, axes.collections, cell.groupby("method"), strict=True):
+            np.testing.assert_array_equal(line.get_xydata(), own[["mark", "mean"]])
+            heights = {round(float(y), 12) for y in band.get_paths()[0].vertices[:, 1]}
+            assert heights == {round(y, 12) for y in [*own["low"], *own["high"]]}
+
+
 def test_ends_show_runs_means_and_intervals_of_each_measure():
     rows = [
         (measure, inputs, layer, method, 2, low, mean, high)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -14,10 +14,13 @@ import pandas as pd
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
+from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.paper import records, versions
 from leamvd.paper.studies import Study
 from leamvd.paper.units import read_table
+
+Method = TypeVar("Method", bound=Optimizer)
 
 Objective = Callable[[Array], Array]
 """Takes points (m, n), returns their values (m,); lower is better."""
@@ -69,14 +72,22 @@ def applicable(methods: Sequence[str]) -> list[str]:
     ]
 
 
-def search(study: Study, method: str, name: str, n_var: int, seed: int, budget: int) -> tuple[LEAMVD, Objective]:
-    """Return the optimizer that a method of a study is on a function of `n_var` variables, and the function, moved.
+def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
+    """Return a start solution, uniform in [-5, 5]^n, and a function whose optimum was moved into [-4, 4]^n.
 
-    The start solution is uniform in [-5, 5]^n and the optimum in [-4, 4]^n, both the same for all methods of a seed:
-    so factors that shrink coordinates toward zero bring nothing. Initialization (A) draws in [-5, 5]^n.
+    Both are the same for all methods of a seed: so factors that shrink coordinates toward zero bring nothing.
     """
     rng = np.random.default_rng([seed, n_var])
     x0, optimum = rng.uniform(-LIMIT, LIMIT, n_var), rng.uniform(-0.8 * LIMIT, 0.8 * LIMIT, n_var)
+    return x0, lambda X: FUNCTIONS[name](X - optimum)
+
+
+def search(study: Study, method: str, name: str, n_var: int, seed: int, budget: int) -> tuple[LEAMVD, Objective]:
+    """Return the optimizer that a method of a study is on a function of `n_var` variables, and the `problem`.
+
+    Initialization (A) draws in [-5, 5]^n.
+    """
+    x0, objective = problem(name, n_var, seed)
     training, reading = study.training_of(method), study.reading_of(method)
     start: dict[str, Any] = {"bounds": (-LIMIT, LIMIT), "n_var": n_var} if training.x0 == "none" else {"x0": x0}
     opt = LEAMVD(
@@ -87,10 +98,10 @@ def search(study: Study, method: str, name: str, n_var: int, seed: int, budget: 
         seed=seed,
         reading=reading,
     )
-    return opt, lambda X: FUNCTIONS[name](X - optimum)
+    return opt, objective
 
 
-def generations(opt: LEAMVD, objective: Objective, budget: float = math.inf) -> Iterator[LEAMVD]:
+def generations(opt: Method, objective: Objective, budget: float = math.inf) -> Iterator[Method]:
     """Yield an optimizer after each of its generations, until it stops or the next one would exceed the budget."""
     while not opt.stop() and opt.nfev + opt.n_candidates <= budget:
         X = opt.ask()

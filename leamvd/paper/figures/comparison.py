@@ -105,6 +105,32 @@ def work(bands: pd.DataFrame, title: str, ylabel: str) -> Figure:
 
 
 @styled
+def longer(bands: pd.DataFrame, title: str) -> Figure:
+    """Plot the best value against evaluations for each variable, a panel for each problem, on logarithmic scales.
+
+    Parameters
+    ----------
+    bands : DataFrame
+        Of `leamvd.paper.longer_searches.means`.
+    title : str
+        What was run.
+    """
+    problems = list(bands["problem"].unique())
+    figure, axes = _grid((len(problems) + 1) // 2, 2, sharex=True)
+    for ax in axes.flat[len(problems) :]:
+        ax.set_axis_off()
+    for ax, problem in zip(axes.flat, problems, strict=False):
+        for method, line in bands[bands["problem"] == problem].groupby("method", sort=False):
+            _band(ax, line, "mark", str(method))
+        ax.set(xscale="log", title=problem)
+        logarithmic(ax.xaxis)
+        _logarithmic(ax)
+    _named(figure, axes, ["evaluations for each variable"] * 2, title, "best value")
+    legend(figure, axes[0, 0])
+    return figure
+
+
+@styled
 def ends(errors: pd.DataFrame, runs: Mapping[str, pd.DataFrame], title: str, xlabel: str) -> Figure:
     """Plot final errors of all methods, with their intervals: a row for each layer, a column for each kind of inputs.
 
