@@ -74,6 +74,17 @@ class Optimizer(ABC):
         In [0, 2**64); None draws fresh entropy.
     dtype : dtype_like
         "float32" or "float64".
+
+    Attributes
+    ----------
+    n_var, population_size, n_gen, seed, dtype
+        As above; `seed` is what was drawn where none was given.
+    generation, nfev : int
+        Generations and values that were told.
+    n_nan, n_inf : int
+        Values among them that were NaN and +inf.
+    best_fun : float
+        The lowest value, +inf before the first.
     """
 
     def __init__(self, n_var: int, population_size: int, n_gen: int, seed: int | None, dtype: DTypeLike) -> None:

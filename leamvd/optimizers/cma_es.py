@@ -18,7 +18,9 @@ SQUARE_MATRICES = 4
 
 
 class CMAES(Optimizer):
-    """pycma's CMA-ES; the settings that the paper leaves open (item E9) are pycma's own defaults.
+    """pycma's CMA-ES, with its defaults (item E9) but for what is given here.
+
+    The result is the best point that was evaluated; the mean, which pycma also offers as a result, is not evaluated.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ class CMAES(Optimizer):
     population_size, n_gen : int
         Candidates a generation (24, as LEA-MVD's), and generations.
     x0_in_population : bool
-        Whether x0 itself is row 1 of the first generation.
+        Whether x0 itself is row 1 of the first generation, in the place of the sample that pycma has drawn.
     seed : int, optional
         In [0, 2**64). NumPy's global generator is neither used nor changed.
 

@@ -100,7 +100,7 @@ def minimize(
     x0 : array_like, shape (n,), optional
         Start solution; without it, the first generation is drawn uniformly in `bounds`.
     bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
-        Search limits, which every point keeps, unless `reading` says otherwise (item R15).
+        Search limits, finite, which every point keeps, unless a `reading` is given that says otherwise (item R15).
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row.
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer

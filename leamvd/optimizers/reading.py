@@ -57,8 +57,8 @@ class Reading:
     elites : {"keep", "reevaluate"}
         R14. Elites keep their value; or are evaluated again with every generation (for noisy objectives).
     limits : {"first", "clip", "reflect"}
-        R15. The search limits shape the first population only; or every new individual is clipped to, or reflected
-        into, them.
+        R15. The search limits shape a first population that is drawn in them, and nothing else; or every individual is
+        clipped to, or reflected into, them.
     x0_in_population : bool
         R16. Whether the start solution x0 itself is row 1 of an initial population drawn around it.
     perturbation : {"entry", "column"}
