@@ -240,6 +240,25 @@ def test_what_is_done_is_stored_though_another_unit_fails(tmp_path: Path, monkey
     assert n_stored(tmp_path) == 3
 
 
+def test_slices_grow_where_going_on_takes_most_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit of 60 iterations, a second each, that takes as long again over all earlier ones before it goes on."""
+    seconds = []
+
+    class Workers(workers._Here):
+        def submit(self, order: Order) -> Future[Part]:
+            first = order.begun.iteration if order.begun else 0
+            seconds.append(order.seconds)
+            last = min(60, first + max(1, int(order.seconds) - first))
+            future: Future[Part] = Future()
+            future.set_result(Part(f"iteration,x\n{last},1\n".encode(), b"", done=last == 60))
+            return future
+
+    monkeypatch.setattr(campaign.Campaign.run, "__kwdefaults__", {"slice_seconds": 20})
+    monkeypatch.setattr(workers, "start", lambda *_, **__: contextlib.nullcontext(Workers(images(SMALL))))
+    compute(dataclasses.replace(SMALL, methods=("cd",), layers=SMALL.layers[:1], seeds=(0,)), tmp_path)
+    assert seconds == [20, 20, 40, 40, 80], "after 20, 21, 40 and 41 iterations"
+
+
 def test_an_error_in_a_process_is_the_callers(tmp_path: Path) -> None:
     task = records.task(SMALL, SMALL.units()[0])._replace(n_hidden=0)
     with workers.start(images(SMALL), jobs=2) as processes:

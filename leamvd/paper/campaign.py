@@ -15,7 +15,7 @@ from leamvd.paper.units import Part
 from leamvd.paper.workers import Order, WorkerError, Workers
 
 SLICE = 120.0
-"""Seconds after which a unit is stored as far as it is: what a kill costs of it, at most."""
+"""Seconds after which a unit is stored as far as it is: what a kill costs of it, unless going on takes long."""
 
 DEATHS = 3
 """Of workers over one unit, until it is given up."""
@@ -26,6 +26,15 @@ _POLL = 0.5  # seconds after which other processes' units and new workers are lo
 class _Running(NamedTuple):
     unit: Piece
     lock: contextlib.ExitStack
+    iteration: int  # that it goes on from
+    seconds: float  # until it is stored
+
+
+class _Slice(NamedTuple):
+    """What a unit has made of its last time, and the seconds of the next."""
+
+    iterations: int
+    seconds: float
 
 
 class Campaign:
@@ -61,6 +70,7 @@ class Campaign:
         self._done: dict[Piece, bytes] = {}
         self._running: dict[Future[Part], _Running] = {}
         self._deaths = dict.fromkeys(tasks, 0)
+        self._slices: dict[Piece, _Slice] = {}
 
     def run(self, seconds: float = float("inf"), *, slice_seconds: float = SLICE) -> dict[Piece, bytes]:
         """Compute what is not stored, and return the records, as CSV, of all that is.
@@ -143,16 +153,18 @@ class Campaign:
                 for lower in unit.below:
                     self._done.pop(lower, None)
                 return False
-            iterations = itertools.count(begun.iteration + 1 if begun is not None else 1)
+            first = 0 if begun is None else begun.iteration
+            iterations = itertools.count(first + 1)
             if begun is not None:
                 self._progress.found(unit.name, begun.iteration)
 
             def tick() -> None:
                 self._progress.reached(unit.name, next(iterations))
 
+            slice_seconds = self._slices.get(unit, _Slice(0, slice_seconds)).seconds
             order = Order(self._tasks[unit], below, begun, min(left, slice_seconds), tick)
             future = self._workers.submit(order)
-            self._running[future] = _Running(unit, stack.pop_all())
+            self._running[future] = _Running(unit, stack.pop_all(), first, slice_seconds)
         return True
 
     def _begun(self, unit: Piece) -> Part | None:
@@ -175,7 +187,7 @@ class Campaign:
                 stack.callback(self._keep, future)
 
     def _keep(self, future: "Future[Part]") -> None:
-        unit, lock = self._running.pop(future)
+        unit, lock, first, seconds = self._running.pop(future)
         at, unfinished = self._at[unit], self._store.unfinished
         with lock:
             try:
@@ -197,5 +209,9 @@ class Campaign:
                 self._progress.stored(unit.name)
             else:
                 unfinished.write(checkpoint(at, result.iteration), files)
+                made = result.iteration - first
+                fewer = unit in self._slices and made < self._slices[unit].iterations
+                # what CMA-ES has sampled is sampled again before it goes on: later slices would be of little else
+                self._slices[unit] = _Slice(made, 2 * seconds if fewer else seconds)
             for old in earlier:
                 unfinished.remove(old)
