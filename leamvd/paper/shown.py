@@ -172,7 +172,7 @@ def quoted(lead: Shown) -> dict[str, float | str]:
     for (layer, budget), errors in equal.iterrows():  # type: ignore[misc]
         found |= {f"{budget}-{method}-{layer}": comparison.six_digits(error) for method, error in errors.items()}
     if lead.study.section == "mnist-28x28":
-        for (layer, method), fallen in variants()["fallen, %"].to_dict().items():
+        for layer, method, fallen in variants()["fallen, %"].reset_index().itertuples(index=False):
             name, percent = f"{re.sub('[:=]', '-', method)}-{layer}", comparison.six_digits(fallen)
             found |= {f"fallen-{name}": percent, f"risen-{name}": -percent}
     return found
