@@ -207,6 +207,9 @@ def test_shares_and_signs_are_those_of_the_states() -> None:
 
 def test_a_profile_without_functions_runs_none(tmp_path: Path) -> None:
     assert readings.on_functions(SMALL, tmp_path, "threshold").empty
+    none = readings.on_functions(SMALL, tmp_path, "threshold")
+    layer = made_up()
+    pd.testing.assert_frame_equal(readings.effects(pd.concat([layer, none])), readings.effects(layer))
     assert readings.plan("threshold", sizes=(3,)) == {"sizes": (3,), "budget": 10_000}
     assert readings.plan("quick", budget=50) == {"sizes": (20,), "budget": 50}
 

@@ -213,7 +213,8 @@ def on_functions(
     """Run a study's methods on functions as the `plan` says; see `function_outcomes`."""
     planned = plan(profile, sizes, budget)
     if not planned["sizes"] or not functions.applicable(study.methods):
-        return pd.DataFrame(columns=["method", "seed", "problem", "error"])
+        empty = pd.DataFrame(columns=["method", "seed", "problem", "error"])
+        return empty.astype({"seed": int, "error": float})  # objects would make objects of what they are put to
     return function_outcomes(functions.run(study, output, **planned))
 
 
