@@ -144,6 +144,21 @@ def test_the_profile_stands_for_its_seeds_once_all_are_there(
     assert (known["study"]["seeds"], known["parameters"]["seeds"]) == ([2, 3], None)
 
 
+def test_of_large_studies_some_iterations_are_recorded_and_verified(
+    recorded: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = records.recorded("mnist_7x7")
+    assert sorted(whole["iteration"].unique()) == [0, 1, 2]
+    for every, iterations in ((2, [0, 2]), (3, [0, 2])):
+        monkeypatch.setattr(recording, "EVERY", {"mnist-7x7": every})
+        assert leamvd("record", str(run), "--name", "some", "--replace").exit_code == 0
+        some = records.recorded("some")
+        assert sorted(some["iteration"].unique()) == iterations, "the last one always"
+        pd.testing.assert_frame_equal(some, whole[whole["iteration"] != 1].reset_index(drop=True), check_exact=True)
+    changed, table = verify("some", units=2)
+    assert (changed, table["drifts"].any()) == ([], False)
+
+
 def test_a_study_is_extended_by_later_seeds_alone(recorded: Path, run: Path) -> None:
     assert leamvd("record", str(part(run, "2")), "--name", "parts").exit_code == 0
     result = leamvd("record", str(part(run, "1")), "--name", "parts", "--extend")

@@ -25,6 +25,9 @@ RUNS, PICTURES, PROVENANCE = "runs.csv.xz", "pictures.npz", "provenance.json"
 LIMIT = 20_000_000
 """Bytes of everything that is recorded: it ships with the package."""
 
+EVERY = {"readings": 10}
+"""Of studies of a section every so many iterations are recorded, and the last: they are large, and pages show ends."""
+
 
 def record(
     name: str,
@@ -94,7 +97,7 @@ def record(
             content = _measured(study, known["units"], store)
         else:
             shown = _packed(pictures.pictures(study, store.folder.parent, data))
-            content = {RUNS: _compressed(reruns.table(known, stored)), PICTURES: shown}
+            content = {RUNS: _compressed(kept(study.section, reruns.table(known, stored))), PICTURES: shown}
     given = {name: about[name] for name in ("section", "parameters", "readings")}
     known = given | {name: value for name, value in known.items() if name != "units"}
     if extend:
@@ -104,6 +107,12 @@ def record(
     _check_size(place, content)
     _write(place, content)
     return place
+
+
+def kept(section: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a study's table that are recorded, see `EVERY`."""
+    last = table.groupby(["inputs", "layer", "method", "seed"])["iteration"].transform("max")
+    return table[(table["iteration"] % EVERY.get(section, 1) == 0) | (table["iteration"] == last)]
 
 
 def provenance(name: str) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def _rerun(study: Study, unit: tuple[str, str, int, int], folder: str) -> pd.Dat
     method, inputs, layer, seed = unit
     layers = study.layers[:layer]
     own = dataclasses.replace(study, methods=(method,), inputs=(inputs,), layers=layers, seeds=(seed,))
-    return _rows(records.run(own, folder, progress=True), unit)
+    return _rows(recording.kept(study.section, records.run(own, folder, progress=True)), unit)
 
 
 def _rows(table: pd.DataFrame, unit: tuple[str, str, int, int]) -> pd.DataFrame:
