@@ -115,6 +115,8 @@ class _Processes:
         with contextlib.suppress(BrokenProcessPool):  # its process has died
             if place in self._pools:
                 return self._sent(place, order, None)
+        if place in self._pools:
+            _forget_unread(self._pools[place])
         context = multiprocessing.get_context("spawn")
         self._pools[place] = ProcessPoolExecutor(1, context, initializer=follow_parent)  # which is quickly imported
         # among `initargs` the images would wait forever to be read by a process that dies at its start
@@ -133,7 +135,14 @@ class _Processes:
         for pool in self._pools.values():
             for process in list((pool._processes or {}).values()):
                 process.terminate()
+            _forget_unread(pool)
             pool.shutdown(cancel_futures=True)
+
+
+def _forget_unread(pool: ProcessPoolExecutor) -> None:
+    """Let nothing wait for a process that has ended to read what it was sent, as Python before 3.11.5 does (gh-94777)."""
+    if sys.version_info < (3, 11, 5):
+        pool._call_queue._reader.close()  # type: ignore[attr-defined]
 
 
 _kept: list[Dataset] = []  # by a process that `_Processes` has started
