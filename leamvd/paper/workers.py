@@ -140,7 +140,7 @@ class _Processes:
 
 
 def _forget_unread(pool: ProcessPoolExecutor) -> None:
-    """Let nothing wait for a process that has ended to read what it was sent, as Python before 3.11.5 does (gh-94777)."""
+    """Let nothing wait for a dead process to read what it was sent, as Python before 3.11.5 does (gh-94777)."""
     if sys.version_info < (3, 11, 5):
         pool._call_queue._reader.close()  # type: ignore[attr-defined]
 
