@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from leamvd.paper import pictures, pretraining, records, reruns, studies, versions
+from leamvd.paper.comparison import final
 from leamvd.paper.store import RECORDS, DamageError, Store
 from leamvd.paper.studies import Classification, Study, images
 from leamvd.paper.units import read_table
@@ -111,8 +112,7 @@ def record(
 
 def kept(section: str, table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a study's table that are recorded, see `EVERY`."""
-    last = table.groupby(["inputs", "layer", "method", "seed"])["iteration"].transform("max")
-    return table[(table["iteration"] % EVERY.get(section, 1) == 0) | (table["iteration"] == last)]
+    return table[(table["iteration"] % EVERY.get(section, 1) == 0) | table.index.isin(final(table).index)]
 
 
 def provenance(name: str) -> dict[str, Any]:
