@@ -172,6 +172,11 @@ def test_data_are_compared_by_ratios_to_the_constant_image(tmp_path: Path) -> No
     assert row["cd"] == pytest.approx(np.sqrt(last["cd", 3] * last["cd", 5]))
     assert row["lea-mvd"] == pytest.approx(np.sqrt(last["lea-mvd", 3] * last["lea-mvd", 5]))
     assert row["ratio"] == pytest.approx(row["lea-mvd"] / row["cd"])
+    quoted = readings.quoted_data(found)
+    assert quoted["data-here-2-lea-mvd"] == pytest.approx(row["lea-mvd"], rel=1e-5)
+    assert {key.rpartition("-")[2] for key in quoted if "-2-" in key} == {"cd", "mvd", "ratio", "low", "high"}
+    three = readings.quoted_data(found.head(3).assign(low=[0.9, 1.0, 1.1], high=2.0))
+    assert (three["data-rows"], three["data-above"]) == (3, 1)
 
 
 def test_the_runs_that_are_taken_apart_are_those_that_are_recorded(tmp_path: Path) -> None:
@@ -238,3 +243,17 @@ def test_what_is_recorded_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert both is not None
     assert both["problem"].iloc[0] == "RBM 1"
     pd.testing.assert_frame_equal(readings.recorded_data()["paper"], table)
+
+
+def test_all_images_are_study_a_s_on_shared_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "recorded_folder", tmp_path.joinpath)
+    a, readings_on_all = STUDIES["mnist-7x7", "paper"], STUDIES["readings", "all"]
+    same = {field: getattr(readings_on_all, field) for field in ("section", "methods", "inputs")}
+    assert dataclasses.replace(a, **same) == readings_on_all
+    table = records.run(dataclasses.replace(SMALL, inputs=("own", "shared")), tmp_path / "work")
+    (tmp_path / readings.STUDY_A).mkdir()
+    records.write_table(tmp_path / readings.STUDY_A / "runs.csv", table)
+    assert readings.recorded_names() == {"all": readings.STUDY_A}
+    found = readings.recorded_data()["all"]
+    pd.testing.assert_frame_equal(found, table[table["inputs"] == "shared"], check_dtype=False)
+    assert len(found) < len(table)

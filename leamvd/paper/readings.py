@@ -37,12 +37,15 @@ QUOTED = (
     *("shift=printed", "path=off", "descent=off", "path=off+descent=off", "descent=free"),
     *("perturbation=column", "exponent=0", "exponent=1", "exponent=2", "exponent=3", "printed", "x0-excluded"),
     *("n_elite=1", "n_elite=12", "population_size=12+n_gen=125", "sigma0=0.03", "n_gen=30", "elites=reevaluate"),
-    *("x0=none", "x0=none+limits=clip"),
+    *("x0=none", "x0=none+limits=clip", "n_gen=44+n_elite=1", "n_gen=83+n_elite=12"),
 )
 """Alternatives that prose speaks of."""
 
 STUDY, RECORDED = "readings", "readings_functions"
 """Names of what is recorded: of the study, and of what `record` writes."""
+
+STUDY_A = "mnist_7x7"
+"""What is recorded of section 3: the same layers on all images, so that they are not trained again for item E11."""
 
 _OWN = [key for key in STUDIES if key[0] == STUDY and key[1] != "quick"]
 
@@ -260,14 +263,38 @@ def on_data(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data", "layer", "runs", "cd", "lea-mvd", "ratio", "low", "high"])
 
 
+def quoted_data(found: pd.DataFrame) -> dict[str, float]:
+    """Return what prose quotes of `on_data`.
+
+    Returns
+    -------
+    dict of str to float
+        "data-bits-3-ratio" is of RBM 3 where bits are handed on, likewise all numbers of all rows; "data-rows" how many
+        rows there are, and "data-above" in how many of them LEA-MVD's error is surely above that of contrastive
+        divergence.
+    """
+    numbers = {
+        f"data-{row['data']}-{row['layer']}-{number}": six_digits(row[number])
+        for row in found.to_dict("records")
+        for number in ("cd", "lea-mvd", "ratio", "low", "high")
+    }
+    return numbers | {"data-rows": len(found), "data-above": int((found["low"] > 1).sum())}
+
+
 def recorded_data() -> dict[str, pd.DataFrame]:
-    """Return the records of those studies on other data that are there, by profile; the study itself as "paper"."""
-    return {profile: records.recorded(name) for profile, name in recorded_names().items()}
+    """Return the records of those studies on other data that are there, by profile; the study itself as "paper".
+
+    All images are those of study A, of which the shared inputs are taken.
+    """
+    tables = {profile: records.recorded(name) for profile, name in recorded_names().items()}
+    whole = {profile: table[table["inputs"] == "shared"] for profile, table in tables.items() if profile == "all"}
+    return tables | whole
 
 
 def recorded_names() -> dict[str, str]:
     """Return the names of the recorded studies on images that are there, by profile."""
     names = {profile: STUDY if profile == "paper" else f"{STUDY}_{profile}" for _, profile in _OWN}
+    names["all"] = STUDY_A
     return {profile: name for profile, name in names.items() if records.is_recorded(name)}
 
 
