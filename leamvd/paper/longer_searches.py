@@ -19,6 +19,7 @@ from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.minimize import METHODS, optimizer
 from leamvd.paper import datasets, functions, records, versions
+from leamvd.paper.comparison import six_digits
 from leamvd.paper.functions import FUNCTIONS, Objective
 from leamvd.paper.intervals import interval
 from leamvd.paper.units import read_table
@@ -106,6 +107,27 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
             low, ratio, high = np.exp(interval(x))
             rows.append((name, method, len(x), ratio, low, high))
     return pd.DataFrame(rows, columns=["problem", "method", "runs", "ratio", "low", "high"])
+
+
+def quoted(beside: pd.DataFrame) -> dict[str, float]:
+    """Return what prose quotes of `beside`.
+
+    Returns
+    -------
+    dict of str to float
+        "longer-sphere-1000-cma-es-ratio" is of the sphere in 1,000 variables, "-low" and "-high" its interval's ends,
+        likewise other functions, methods, and "longer-rbm-1"; "longer-cma-es-ahead" is on how many problems CMA-ES has
+        surely overtaken LEA-MVD, likewise other methods, and "longer-problems" how many problems there are.
+    """
+    short = beside["problem"].str.lower().str.replace(", n = ", "-").str.replace(",", "").str.replace(" ", "-")
+    numbers = {
+        f"longer-{name}-{row['method']}-{number}": six_digits(row[number])
+        for name, row in zip(short, beside.to_dict("records"), strict=True)
+        for number in ("ratio", "low", "high")
+    }
+    ahead = (beside["high"] < 1).groupby(beside["method"]).sum()
+    counts = {f"longer-{method}-ahead": int(count) for method, count in ahead.items()}
+    return numbers | counts | {"longer-problems": beside["problem"].nunique()}
 
 
 def record(folder: str | Path, output: str | Path, *, jobs: int = 1) -> None:
