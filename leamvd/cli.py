@@ -44,7 +44,7 @@ class _Commands(click.Group):
             return super().invoke(context)
         except BrokenPipeError:  # the reader of the output has seen enough
             raise
-        except (ModuleNotFoundError, OSError, RunError, results.CleanError) as error:
+        except (MemoryError, ModuleNotFoundError, OSError, RunError, results.CleanError) as error:
             raise click.ClickException(failures.sentence(str(error))) from None
 
 

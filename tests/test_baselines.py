@@ -49,6 +49,13 @@ def test_cma_es_is_pycma_driven_directly(diagonal: bool, bounds: Any) -> None:
     assert opt.result.fun == direct.best.f
 
 
+def test_cma_es_refuses_what_pycma_would_not_understand() -> None:
+    with pytest.raises(ValueError, match="diagonal must be one of True, False, got 'no'"):
+        CMAES(X0, diagonal="no")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"bounds must have low < high for CMA-ES, got 0\.5 for both at index 2"):
+        CMAES(X0, bounds=([-1, -1, 0.5, -1, -1, -1], [1, 1, 0.5, 1, 1, 1]))
+
+
 def test_cma_es_starts_with_the_start_solution_itself() -> None:
     x0 = X0.copy()
     opt = CMAES(x0, seed=5)
@@ -76,7 +83,7 @@ def test_cma_es_leaves_numpys_generator_alone() -> None:
 def test_cma_es_refuses_a_matrix_that_does_not_fit_before_allocating(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * 8 * 36 - 1))
     monkeypatch.setattr(cma, "CMAEvolutionStrategy", lambda *_: pytest.fail("allocated"))
-    with pytest.raises(MemoryError, match=r"n=6 variables needs 1,152 bytes, 1,151 are available: use diagonal=True"):
+    with pytest.raises(MemoryError, match=r"n=6 variables needs 1,152 bytes, 1,151 are available: use method='sep-"):
         CMAES(X0)
 
 

@@ -19,7 +19,7 @@ from test_bench_summary import optimizers as optimizers_table
 from leamvd import bench, cli
 from leamvd.bench import baselines, jobs, machine, memory, networks, optimizers, parts
 from leamvd.bench.jobs import Job, measure, tabulate
-from leamvd.bench.timing import alternate, clocked, median, paired_ratio
+from leamvd.bench.timing import alternate, clocked, median, paired_ratio, quartiles
 from leamvd.book.sections import Section
 
 MEGABYTE = 1 << 20
@@ -122,8 +122,9 @@ def test_the_warm_up_does_not_count() -> None:
     assert len(calls) == 1 + 3
 
 
-def test_median_and_paired_ratio() -> None:
+def test_median_quartiles_and_paired_ratio() -> None:
     assert median(np.array([5.0, 1, 2, 4, 3])) == 3
+    assert quartiles(np.array([5.0, 1, 2, 4, 3])) == (2, 4)
     assert paired_ratio(np.array([4.0, 2, 12]), np.array([1.0, 2, 4])) == 3  # the medians' ratio is 2
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from leamvd.bench import baselines
-from leamvd.bench.baselines import METHODS, POPULATION_SIZE, STEP, AskTell, Calling
+from leamvd.bench.baselines import METHODS, POPULATION_SIZE, STEP, AskTell, Calling, Periodic, Search
 from leamvd.bench.jobs import RefusalError
+from leamvd.optimizers.cma_es import CMAES
 from leamvd.paper import versions
 
 N = 100
@@ -133,6 +134,35 @@ def test_what_a_search_raises_reaches_whoever_asked_for_the_generation(monkeypat
     search.generation()
     with pytest.raises(RuntimeError, match="ended by itself"):
         search.generation()
+
+
+def test_a_generation_of_a_periodic_search_is_the_mean_of_a_period() -> None:
+    class Slower(Search):
+        seconds = 0.0
+
+        def generation(self) -> float:
+            self.seconds, self.best = self.seconds + 1, -self.seconds
+            return self.seconds
+
+    search = Periodic(Slower(), 4)
+    assert (search.generation(), search.best) == (2.5, -3)
+    assert (search.generation(), search.best) == (6.5, -7)
+
+
+def test_a_generation_of_the_full_matrix_has_its_part_of_a_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[CMAES] = []
+
+    def kept(*arguments: Any, **options: Any) -> CMAES:
+        made.append(CMAES(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(baselines, "CMAES", kept)
+    search = baselines.make("pycma full", 300, "float64")
+    for _ in range(4):
+        search.generation()
+    assert made[0].decomposition_gap > 1
+    assert made[0].generation == 4 * made[0].decomposition_gap
+    assert 3 <= made[0]._es.sm.count_eigen <= 4
 
 
 def test_the_full_matrix_refuses_what_does_not_fit() -> None:

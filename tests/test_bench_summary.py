@@ -114,12 +114,16 @@ def probe():
 
 def split():
     rows = [
-        (section, "MNIST", layer, n, 10_000, 2, 2e-8 * n + 5e-5, 24 * 4e4 * n / 1.5e11)
+        (section, "MNIST", layer, n, 10_000, 2, 7, *spread(2e-8 * n + 5e-5), *spread(24 * 4e4 * n / 1.5e11))
         for section, sizes in (("mnist-7x7", (1_549, 960, 3_750)), ("mnist-28x28", (393_284, 251_000, 1_002_500)))
         for layer, n in enumerate(sizes, start=1)
     ]  # fmt: skip
-    names = "section", "dataset", "layer", "n", "n_images", "threads", "optimizer_seconds", "objective_seconds"
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=networks.COLUMNS["split"])
+
+
+def spread(seconds):
+    """Return a median and its quartiles."""
+    return seconds, 0.9 * seconds, 1.2 * seconds
 
 
 MACHINE = {
@@ -214,7 +218,8 @@ def test_parts_add_up_to_a_generation():
 
 
 def test_epochs_and_accuracies():
-    rows = summary.epochs(training())
+    small = training().assign(n_images=10_000, n_visible=49, n_hidden=30, seconds=0.1)
+    rows = summary.epochs(pd.concat([training(), small]))
     assert rows["seconds of an epoch"].tolist() == [2.0, 4.8, 4.4]
     assert rows["seconds of its products"].tolist() == [1.7, 1.7, 1.1]
     scores = summary.accuracies(probe()).set_index("trainer")

@@ -171,6 +171,13 @@ def test_what_a_killed_write_left_is_removed_and_nothing_else(tmp_path: Path) ->
     assert {file.name for file in tmp_path.iterdir()} == {"run[1].npz", ".run1.npz.0a.partial", "other"}
 
 
+def test_what_cannot_be_removed_keeps_no_search_from_its_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / ".run.npz.0a.partial").mkdir()
+    for _ in range(2):
+        run(n_gen=2, checkpoint=tmp_path / "run.npz")
+    assert {file.name for file in tmp_path.iterdir()} == {"run.npz", ".run.npz.0a.partial"}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -281,6 +288,21 @@ def test_a_damaged_checkpoint_and_a_pickle_in_one_are_refused(tmp_path: Path) ->
         run(killed_after(0), checkpoint=path)
     np.savez(path, W=np.zeros(3))
     with pytest.raises(ValueError, match="cannot be read as one"):
+        run(killed_after(0), checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"state.mean": None}, "its state has"), ({"state.other": np.zeros(3)}, "its state has"),
+     ({"history.best": np.zeros(1)}, "the columns of its history differ in length")],
+)  # fmt: skip
+def test_a_checkpoint_that_lacks_something_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    run(n_gen=2, checkpoint=path)
+    with np.load(path) as file:
+        arrays = {name: array for name, array in (dict(file) | changes).items() if array is not None}
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match=rf"checkpoint='.*run.npz' cannot be read as one \({message}"):
         run(killed_after(0), checkpoint=path)
 
 

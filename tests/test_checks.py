@@ -1,5 +1,6 @@
 """Every error names the argument, the rule and the value."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,19 @@ def test_real(limits: dict[str, float], good: float, bad: float, rule: str) -> N
 
 def test_real_types() -> None:
     assert type(checks.real("x", np.float32(0.5))) is float
-    for value in ("1", True, None, [1, 2]):
+    for value in ("1", b"1", True, None, [1, 2], 1 + 2j, np.complex64(1)):
         with pytest.raises(TypeError, match=r"^x must be a number, got"):
             checks.real("x", value)
+    with pytest.raises(ValueError, match=r"^x must be a finite number, got 1000"):
+        checks.real("x", 10**400)
+
+
+@pytest.mark.parametrize("value", [1e300, 1e-60])
+def test_a_number_must_be_in_range_as_the_dtype_holds_it(value: float) -> None:
+    assert checks.real("x", value, above=0) == value
+    with pytest.raises(ValueError, match=rf"^x must be a finite number > 0 in float32, got {re.escape(repr(value))}$"):
+        checks.real("x", value, above=0, dtype="float32")
+    assert checks.real("x", 0.1, above=0, dtype="float32") == 0.1, "itself, not rounded"
 
 
 def test_choice() -> None:
@@ -112,3 +123,8 @@ def test_what_an_array_can_hold_is_taken() -> None:
         assert type(result) is np.ndarray
     assert np.isnan(checks.numbers("x", [np.nan, np.inf], shape=(2,), dtype=np.float64)[0])
     assert checks.array("x", np.array([1, 2], np.int32), shape=(2,), dtype=np.int64).dtype == np.int64
+
+
+def test_integers_may_be_rounded_where_that_is_said() -> None:
+    found = checks.numbers("x", [10**18, 2**53 + 1], shape=(2,), dtype="float64", rounded=True)
+    assert found.tolist() == [1e18, 2.0**53]

@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 
@@ -264,6 +266,18 @@ def test_what_a_study_would_refuse_is_refused_before_any_section_runs(
     assert result.exit_code == 2, result.output
     assert message in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_matrix_that_would_not_fit_is_refused_before_any_section_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "run", lambda *_: pytest.fail("ran"))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * 8 * 3750**2 - 1))
+    methods = "methods=cd,lea-mvd,cma-es:sigma0=0.03"
+    result = leamvd("reproduce", "mnist-7x7", "-p", methods)
+    assert result.exit_code == 2, result.output
+    assert "CMA-ES with a full covariance matrix of n=3750 variables needs 450,000,000 bytes" in result.output
 
 
 def test_a_readings_file_means_the_callers(notebooks: Path, no_kernel: None, tmp_path: Path) -> None:

@@ -366,3 +366,14 @@ def test_a_state_is_a_copy_and_must_fit():
     for other in (ContrastiveDivergence(V, 6, seed=3), ContrastiveDivergence(V.astype("float32"), 5, seed=3)):
         with pytest.raises(ValueError, match=r"state must have W of shape \(9, \d\) and dtype float\d\d, got"):
             other.state = state
+
+
+def test_the_state_of_a_trainer_on_more_images_is_refused():
+    V = np.random.default_rng(0).random((40, 9))
+    trainer = ContrastiveDivergence(V, 5, batch_size=10, seed=3)
+    trainer.mini_batch()
+    other = ContrastiveDivergence(V[:20], 5, batch_size=10, seed=3)
+    before = other.state
+    with pytest.raises(ValueError, match="state must have left of numbers of the 20 images, got"):
+        other.state = trainer.state
+    assert all(np.array_equal(before[name], value) for name, value in other.state.items())

@@ -161,6 +161,11 @@ def test_every_method_keeps_the_dtype_and_one_seed_gives_one_result(method, dtyp
     assert not equal(first, other)
 
 
+def test_a_seed_out_of_range_is_refused_before_anything_is_trained():
+    with pytest.raises(ValueError, match=r"seed must be an integer >= 0 and <= 18446744073709551615, got"):
+        next(train("lea-mvd", images(), 4, seed=2**64))
+
+
 def test_seconds_are_the_methods_own():
     for method in ("cd", "lea-mvd"):
         seconds = []

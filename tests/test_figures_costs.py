@@ -101,6 +101,8 @@ def test_split_draws_both_seconds_and_the_share_of_each_layer():
     rows = summary.shares(split())
     (axes,) = costs.split(rows).axes
     optimizer, objective = axes.lines
+    quartiles = [rows[[f"{name}_low", f"{name}_high"]].to_numpy().tolist() for name in ("optimizer", "objective")]
+    assert [end[:, :, 0] for end in bars(axes)[1:]] == [pytest.approx(np.array(ends)) for ends in quartiles]
     assert optimizer.get_xdata().tolist() == rows["optimizer_seconds"].tolist()
     assert objective.get_xdata().tolist() == rows["objective_seconds"].tolist()
     assert optimizer.get_ydata().tolist() == objective.get_ydata().tolist() == [*range(6)]

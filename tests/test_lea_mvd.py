@@ -491,3 +491,18 @@ def test_orthogonal_directions() -> None:
         fresh = (after.descent - 0.9 * before.descent) / 0.1
         assert np.linalg.norm(fresh) == pytest.approx(1, rel=1e-9)
         assert abs(fresh @ after.path) < 1e-9 * np.linalg.norm(after.path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"bounds": (-1e300, 1e300)}, r"low of bounds must be a finite number in float32, got -1e\+300"),
+        ({"bounds": (-1, 1), "sigma0": 1e300}, r"sigma0 must be a finite number > 0 in float32, got 1e\+300"),
+        ({"bounds": (-1, 1), "sigma0": 1e-60}, r"sigma0 must be a finite number > 0 in float32, got 1e-60"),
+        ({"bounds": (-1, 1), "reading": Reading(reset=1e300)}, r"reading.reset must be a finite number > 0 in float32"),
+    ],
+)
+def test_numbers_that_float32_cannot_hold_are_refused(settings: dict[str, Any], message: str) -> None:
+    LEAMVD(n_var=3, **settings)
+    with pytest.raises(ValueError, match=message):
+        LEAMVD(n_var=3, dtype="float32", **settings)

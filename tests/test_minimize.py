@@ -322,6 +322,8 @@ def test_it_is_a_method_of_scipys_minimize() -> None:
             scipy.optimize.minimize(failing(AssertionError(), 0), X0, method=minimize, constraints=given)
     with pytest.warns(RuntimeWarning, match="jac is not used: no method here takes derivatives"):
         scipy.optimize.minimize(point, X0, method=minimize, jac=lambda x: x, options=options)
+    with pytest.warns(RuntimeWarning, match="tol is not used: give sigma_min, target or max_stagnation"):
+        scipy.optimize.minimize(point, X0, method=minimize, tol=1e-3, options=options)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -34,14 +34,22 @@ def real(
     above: float | None = None,
     at_most: float | None = None,
     below: float | None = None,
+    dtype: DTypeLike = np.float64,
 ) -> float:
-    """Return `value` as a finite float; what is not a number is a TypeError, one out of range a ValueError."""
-    if isinstance(value, bool | np.bool_ | str):
+    """Return `value` as a finite float; what is not a number is a TypeError, one out of range a ValueError.
+
+    So is one that is out of range once it is rounded to `dtype`.
+    """
+    if isinstance(value, bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating):
         raise TypeError(f"{name} must be a number, got {value!r}")
+    kind: Any = np.dtype(dtype).type
     try:
-        number = float(value)  # type: ignore[arg-type]
+        with np.errstate(over="ignore", under="ignore"):
+            number = float(kind(float(value)))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {value!r}") from None
+    except OverflowError:
+        number = math.inf
     if (
         not math.isfinite(number)
         or (at_least is not None and number < at_least)
@@ -49,8 +57,10 @@ def real(
         or (at_most is not None and number > at_most)
         or (below is not None and number >= below)
     ):
-        raise ValueError(f"{name} must be a finite number{_range(at_least, above, at_most, below)}, got {value!r}")
-    return number
+        held = "" if np.dtype(dtype) == np.float64 else f" in {np.dtype(dtype)}"
+        rule = f"a finite number{_range(at_least, above, at_most, below)}{held}"
+        raise ValueError(f"{name} must be {rule}, got {value!r:.100}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def choice(name: str, value: object, options: Sequence[object]) -> Any:
@@ -60,11 +70,14 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
     return value
 
 
-def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> Array:
+def numbers(
+    name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike, rounded: bool = False
+) -> Array:
     """Return `value` as a C-contiguous array of real numbers of this dtype and shape (None: any length); NaN is one.
 
-    What it cannot hold is refused: masks, imaginary parts, fractions where it holds integers, and integers beyond those
-    that it tells apart. The caller's array is returned itself where it already fits, so do not write to the result.
+    What it cannot hold is refused: masks, imaginary parts, fractions where it holds integers, and, unless they may be
+    `rounded`, integers beyond those that it tells apart. The caller's array is returned itself where it already fits,
+    so do not write to the result.
     """
     try:
         given = np.asanyarray(value)  # the mask kept
@@ -73,7 +86,7 @@ def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype
     wanted = np.dtype(dtype)
     fits = given.dtype == wanted and type(given) is np.ndarray
     if not fits:
-        _check_kind(name, given, wanted)
+        _check_kind(name, given, wanted, rounded)
     if len(given.shape) != len(shape) or any(
         want is not None and have != want for have, want in zip(given.shape, shape, strict=True)
     ):
@@ -95,7 +108,7 @@ def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: 
     return result
 
 
-def _check_kind(name: str, given: Array, dtype: np.dtype[Any]) -> None:
+def _check_kind(name: str, given: Array, dtype: np.dtype[Any], rounded: bool) -> None:
     """Raise where a conversion to `dtype` would lose what the numbers say."""
     if np.ma.is_masked(given):
         raise TypeError(f"{name} must not be masked, got {given!r:.200}")
@@ -104,7 +117,7 @@ def _check_kind(name: str, given: Array, dtype: np.dtype[Any]) -> None:
         raise TypeError(f"{name} must be an array of {'integers' if whole else 'real numbers'}, got {given!r:.200}")
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of numbers, got {given!r:.200}")
-    if given.dtype.kind in "iu" and given.size:
+    if given.dtype.kind in "iu" and given.size and not rounded:
         limit = np.iinfo(dtype).max if whole else 2 ** (np.finfo(dtype).nmant + 1)
         largest = max(int(given.max()), -int(given.min()))
         if largest > limit:

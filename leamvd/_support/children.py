@@ -8,13 +8,20 @@ import threading
 
 _WATCH = """\
 def _end_with_parent(parent):
-    import os, time
-    while os.getppid() == parent:
-        time.sleep(0.1)
+    import os, sys, time
+    if sys.platform == "win32":
+        import ctypes
+        kernel = ctypes.WinDLL("kernel32")
+        kernel.OpenProcess.restype = ctypes.c_void_p
+        kernel.WaitForSingleObject(ctypes.c_void_p(kernel.OpenProcess(0x00100000, False, parent)), 0xFFFFFFFF)
+    else:
+        while os.getppid() == parent:
+            time.sleep(0.1)
     os._exit(1)
 import threading
 threading.Thread(target=_end_with_parent, args=({parent},), daemon=True).start()
 """
+# On Windows the parent of what runs in a virtual environment is a launcher, and a dead parent's number stays.
 
 
 def command(program: str) -> list[str]:

@@ -137,6 +137,19 @@ class Calling(Search):
         self._values, self._spent, self._returned = [], 0.0, _clock()
 
 
+class Periodic(Search):
+    """An optimizer that does some of its work once in so many generations: each is taken for the mean of them all."""
+
+    def __init__(self, search: Search, period: int) -> None:
+        self._search, self._period = search, period
+
+    def generation(self) -> float:
+        """Run all generations of a period, and return the mean of their seconds."""
+        seconds = [self._search.generation() for _ in range(self._period)]
+        self.best, self.objective_seconds = self._search.best, self._search.objective_seconds
+        return sum(seconds) / self._period
+
+
 class _Closed(Exception):  # noqa: N818  # not an error: how a thread is told to end
     pass
 
@@ -152,14 +165,14 @@ def _leamvd(_: str, n: int, dtype: str, seed: int) -> Search:
 def _pycma(name: str, n: int, _: str, seed: int) -> Search:
     """Return pycma itself; with the full matrix, where copies of the population are nothing, through our own class.
 
-    pycma decomposes its matrix once in many generations, so the median generation is without it, and so is the peak.
+    pycma decomposes its matrix once in many generations: a generation is the mean of so many.
     """
     if name == "full":
         try:
             full = CMAES(np.ones(n), sigma0=STEP, population_size=POPULATION_SIZE, seed=seed)
         except MemoryError as error:
             raise RefusalError(str(error)) from None
-        return AskTell(full.ask, full.tell)
+        return Periodic(AskTell(full.ask, full.tell), full.decomposition_gap)
     import cma
 
     options = {"popsize": POPULATION_SIZE, "CMA_diagonal": True, "seed": seed + 1, "verbose": -9, "verb_log": 0}

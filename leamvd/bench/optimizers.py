@@ -13,7 +13,7 @@ from leamvd.bench import baselines
 from leamvd.bench.baselines import POPULATION_SIZE
 from leamvd.bench.jobs import Job
 from leamvd.bench.memory import peak_bytes
-from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, paired_ratio
+from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, paired_ratio, quartiles
 from leamvd.optimizers.cma_es import SQUARE_MATRICES
 
 COLUMNS = {
@@ -49,7 +49,7 @@ def measure(method: str, n: int, dtype: str, rounds: int = ROUNDS) -> list[dict[
     references, scale = _references(n, dtype)
     seconds = alternate({"generation": started[0].generation} | references, rounds, at_least=_FILL)
     generation, normal, copy = seconds["generation"], scale * seconds["normal"], scale * seconds["copy"]
-    low, high = np.quantile(generation, (0.25, 0.75)).tolist()
+    low, high = quartiles(generation)
     return [
         {
             "compile_seconds": compile_seconds,
@@ -107,7 +107,7 @@ THREADS = {"quick": (1,), "paper": (1, 2)}
 LARGE_ROUNDS = 5
 _LARGE_BYTES = 14 * 2**30  # that the largest run takes
 _REFUSALS = tuple(m * 10**k for k in (4, 5, 6) for m in (1, 2, 3, 5))  # where the full matrix is asked to refuse
-_LIMIT, _OWN_LIMIT = 60.0, 300.0  # seconds; LEA-MVD's first job may have to compile its kernels
+_LIMIT, _LONG_LIMIT = 60.0, 300.0  # seconds; LEA-MVD's first job may compile its kernels, the full matrix decomposes
 
 
 def jobs(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Job]:
@@ -133,14 +133,15 @@ def _jobs(method: str, profile: str, sizes: Sequence[int] | None) -> Iterator[Jo
     dtypes = baselines.METHODS[method]
     if method == "leamvd":
         for dtype, n, threads in product(dtypes, sizes or OWN[profile], THREADS[profile]):
-            yield _job(method, n, dtype, threads, limit=_OWN_LIMIT)
+            yield _job(method, n, dtype, threads, limit=_LONG_LIMIT)
         if not sizes and psutil.virtual_memory().available >= _LARGE_BYTES:
             for n in BEYOND[profile]:
-                yield _job(method, n, "float32", rounds=LARGE_ROUNDS, limit=_OWN_LIMIT)
+                yield _job(method, n, "float32", rounds=LARGE_ROUNDS, limit=_LONG_LIMIT)
     else:
-        own = (*FULL[profile], _refusal()) if method == "pycma full" else OTHERS[profile]
+        full = method == "pycma full"
+        own = (*FULL[profile], _refusal()) if full else OTHERS[profile]
         for dtype, n in product(dtypes, sizes or own):
-            yield _job(method, n, dtype)
+            yield _job(method, n, dtype, limit=_LONG_LIMIT if full else _LIMIT)
 
 
 def _job(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROUNDS, limit: float = _LIMIT) -> Job:

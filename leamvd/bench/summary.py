@@ -165,9 +165,12 @@ def rates(objectives: pd.DataFrame) -> pd.DataFrame:
 
 
 def epochs(training: pd.DataFrame) -> pd.DataFrame:
-    """Return the seconds of an epoch of each trainer, and of its five matrix products alone."""
+    """Return the seconds of each trainer's epoch on most images, and of its five matrix products alone."""
     columns = {"seconds": "seconds of an epoch", "product_seconds": "seconds of its products"}
-    return training[["trainer", "threads", *columns]].rename(columns=columns)
+    rows: pd.DataFrame = training.loc[
+        training["n_images"] == training["n_images"].max(), ["trainer", "threads", *columns]
+    ]
+    return rows.rename(columns=columns)
 
 
 def accuracies(probe: pd.DataFrame) -> pd.DataFrame:

@@ -56,6 +56,12 @@ def median(seconds: Floats) -> float:
     return float(np.median(seconds))
 
 
+def quartiles(seconds: Floats) -> tuple[float, float]:
+    """Return the lower and the upper quartile over the rounds."""
+    low, high = np.quantile(seconds, (0.25, 0.75)).tolist()
+    return low, high
+
+
 def paired_ratio(above: Floats, below: Floats) -> float:
     """Return the median over the rounds of the ratio of two works' seconds in the same round."""
     return float(np.median(above / below))

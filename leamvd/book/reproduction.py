@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,11 @@ def check(section: Section, parameters: Mapping[str, Any]) -> None:
                 from leamvd.paper import alternatives, studies
 
                 study, *_ = studies_of(section, parameters)
+                if any(method.partition(":")[0] == "cma-es" for method in study.methods):
+                    from leamvd.networks.rbm import n_parameters
+                    from leamvd.optimizers.cma_es import check_memory
+
+                    check_memory(max(n_parameters(*units) for units in pairwise([study.side**2, *study.layers])))
                 if section.name == "readings" and not alternatives.pairs(study.methods):
                     raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")
                 studies.images(study)
@@ -41,7 +47,7 @@ def check(section: Section, parameters: Mapping[str, Any]) -> None:
                 from leamvd.paper.rules import Margins
 
                 Margins.of(parameters)
-    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
+    except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise refused(section, error) from None
 
 

@@ -160,6 +160,8 @@ class ContrastiveDivergence:
                     f"state must have {name} of shape {array.shape} and dtype {array.dtype}, "
                     f"got {value.shape} and {value.dtype}"
                 )
+        if left.dtype != np.intp or np.any(left < 0) or np.any(left >= len(self._V)):
+            raise ValueError(f"state must have left of numbers of the {len(self._V)} images, got {left!r:.100}")
         self._rng.bit_generator.state = json.loads(rng.item())
         for array, value in zip(own, [*layers, bits], strict=True):
             array[:] = value

@@ -48,7 +48,8 @@ class Training:
     x0_limit : float
         Half the range of initialization (A): 0.1 in the paper.
     dtype : {"float32", "float64"}
-        Of the images and so of all arithmetic on them, and of LEA-MVD's population; pycma has double precision only.
+        Of the images that a study loads, and of LEA-MVD's population; pycma has double precision only. Arithmetic on
+        images is in the dtype of those that `train` and `pretrain` are given.
     backend, device, precision : str, str or None, str or None
         Of the objective that the optimizers see, see `leamvd.networks.objective.ReconstructionObjective`. What is
         recorded of their weights is always computed by NumPy, in `dtype`.
@@ -195,6 +196,7 @@ def train(
         If an argument is out of range, or the method cannot hold so many variables.
     """
     checks.choice("method", method, METHODS)
+    checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
     training = training or Training()
     if method == "cd":
         yield from _epochs(V, n_hidden, training, reading.n_gen, seed, state)

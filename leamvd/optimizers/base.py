@@ -139,7 +139,7 @@ class Optimizer(ABC):
             raise RuntimeError("tell needs candidates to be asked for first: call ask()")
         if X is not self._candidates:
             X = checks.array("X", X, shape=self._candidates.shape, dtype=self.dtype)
-        values = checks.numbers("F", F, shape=(len(self._candidates),), dtype=np.float64).copy()
+        values = checks.numbers("F", F, shape=(len(self._candidates),), dtype=np.float64, rounded=True).copy()
         with AllOrNothing(vars(self)):
             if not np.isfinite(values).all():
                 self._count_failures(values)
@@ -277,7 +277,7 @@ def sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
 def bounds_arrays(bounds: BoundsLike, n_var: int, dtype: np.dtype[np.floating]) -> tuple[Floats, Floats]:
     """Return lower and upper search limits as arrays (n_var,); a ValueError unless low <= high and both are finite."""
     low, high = (
-        np.full(n_var, checks.real(name, side), dtype)
+        np.full(n_var, checks.real(name, side, dtype=dtype), dtype)
         if np.ndim(side) == 0
         else checks.array(name, side, shape=(n_var,), dtype=dtype)
         for name, side in zip(("low of bounds", "high of bounds"), sides(bounds), strict=True)
@@ -286,6 +286,23 @@ def bounds_arrays(bounds: BoundsLike, n_var: int, dtype: np.dtype[np.floating]) 
         i = int(np.argmax(low > high))
         raise ValueError(f"bounds must have low <= high, got {low[i]} > {high[i]} at index {i}")
     return low, high
+
+
+def search_space(
+    x0: ArrayLike | None, bounds: BoundsLike | None, n_var: int, dtype: np.dtype[np.floating]
+) -> tuple[Floats | None, Floats, Floats]:
+    """Return a copy of the start solution, if there is one, and the limits (n_var,), empty if there are none.
+
+    Raises
+    ------
+    ValueError
+        If both are missing, or one of them is out of range.
+    """
+    if x0 is None and bounds is None:
+        raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
+    start = None if x0 is None else checks.array("x0", x0, shape=(n_var,), dtype=dtype).copy()
+    none = np.empty(0, dtype)
+    return start, *((none, none) if bounds is None else bounds_arrays(bounds, n_var, dtype))
 
 
 def dimension(x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None) -> int:

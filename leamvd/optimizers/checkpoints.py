@@ -54,7 +54,8 @@ class Checkpoint:
         try:
             self._lock = _lock(self._path.with_name(f".{self._path.name}.lock"))
             for left in self._path.parent.glob(f".{glob.escape(self._path.name)}.*.partial"):  # by a killed search
-                left.unlink()
+                with contextlib.suppress(OSError):  # of somebody else
+                    left.unlink()
         except BlockingIOError:
             told = "checkpoint is that of a search that runs now: wait for its end, or name another file"
             raise BlockingIOError(errno.EAGAIN, told, str(self._path)) from None
@@ -173,6 +174,11 @@ def _read(path: Path) -> dict[str, dict[str, Any]] | None:
                 value = file[f"{part}.{name}"]
                 found[part][name] = value if value.ndim else value.item()
         found["header"]["arguments"]["seed"], found["header"]["halted"]
+        needed = {"LEAMVD": State._fields, "RandomSearch": (*_COUNTS, "best_x")}[found["header"]["arguments"]["method"]]
+        if found["state"].keys() | {"initial_std"} != {*needed, "initial_std"}:
+            raise ValueError(f"its state has {', '.join(found['state'])}")
+        if len({len(column) for column in found["history"].values()}) > 1:
+            raise ValueError("the columns of its history differ in length")
     except FileNotFoundError:
         return None
     except Exception as error:

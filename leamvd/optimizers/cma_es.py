@@ -1,5 +1,6 @@
 """CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal covariance matrix."""
 
+import math
 import warnings
 from typing import Any
 
@@ -61,17 +62,17 @@ class CMAES(Optimizer):
         x0_in_population: bool = True,
         seed: int | None = None,
     ) -> None:
-        if diagonal:
+        if checks.choice("diagonal", diagonal, (True, False)):
             checks.needs("method='sep-cma-es'", "paper", "cma")
         else:
             checks.needs("method='cma-es'", "paper", "cma", "psutil")
         start = checks.array("x0", x0, shape=(None,), dtype=np.float64)
         super().__init__(len(start), population_size, n_gen, seed, "float64")
         if not diagonal:
-            _check_memory(self.n_var)
+            check_memory(self.n_var)
         options: dict[str, Any] = {
             "popsize": self.population_size,
-            "CMA_diagonal": bool(diagonal),
+            "CMA_diagonal": diagonal,
             "randn": _Normals(self.seed),
             "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
             "verbose": -9,
@@ -79,6 +80,9 @@ class CMAES(Optimizer):
         }
         if bounds is not None:
             low, high = bounds_arrays(bounds, self.n_var, self.dtype)
+            if np.any(low == high):
+                i = int(np.argmax(low == high))
+                raise ValueError(f"bounds must have low < high for CMA-ES, got {low[i]} for both at index {i}")
             options["bounds"] = [low.tolist(), high.tolist()]
             start = np.clip(start, low, high)  # as the other methods do; pycma would refuse it
         self._x0 = start.copy() if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
@@ -93,6 +97,14 @@ class CMAES(Optimizer):
         """Take the values `F` of the candidates `X`, and learn from them; Ctrl-C waits."""
         with uninterrupted():
             super().tell(X, F)
+
+    @property
+    def decomposition_gap(self) -> int:
+        """Generations from one decomposition of the covariance matrix to the next, 1 / (10 n (c_1 + c_mu)) rounded up.
+
+        Of a diagonal, which needs none, 1.
+        """
+        return max(1, math.ceil(getattr(self._es.sm, "lazy_update_gap", 1)))
 
     def _sample(self) -> Floats:
         X = np.array(_quiet(self._es.ask))
@@ -112,15 +124,21 @@ class CMAES(Optimizer):
         return {"cma": reasons} if reasons else {}
 
 
-def _check_memory(n: int) -> None:
-    """Refuse a full covariance matrix that would not fit in the memory that is available."""
+def check_memory(n: int) -> None:
+    """Refuse a full covariance matrix of n variables that would not fit in the memory that is available.
+
+    Raises
+    ------
+    MemoryError
+        If `SQUARE_MATRICES` of its size do not fit.
+    """
     import psutil
 
     needed, available = SQUARE_MATRICES * 8 * n**2, psutil.virtual_memory().available
     if needed > available:
         raise MemoryError(
             f"CMA-ES with a full covariance matrix of n={n} variables needs {needed:,} bytes, "
-            f"{available:,} are available: use diagonal=True"
+            f"{available:,} are available: use method='sep-cma-es' (of CMAES: diagonal=True)"
         )
 
 

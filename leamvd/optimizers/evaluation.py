@@ -106,7 +106,7 @@ class _Call:
 
 
 def _values(values: Any, count: int) -> Array:
-    return checks.numbers("fun's values", values, shape=(count,), dtype=np.float64)
+    return checks.numbers("fun's values", values, shape=(count,), dtype=np.float64, rounded=True)
 
 
 def _process_count(workers: object) -> int:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import directions, random_streams, sampling, selection
-from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, bounds_arrays, dimension, read_only
+from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, dimension, read_only, search_space
 from leamvd.optimizers.directions import Vectors
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import STAGNATION, State, checked
@@ -88,15 +88,12 @@ class LEAMVD(Optimizer):
             seed,
             dtype,
         )
-        self.sigma0 = checks.real("sigma0", sigma0, above=0)
+        self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
         self.n_elite = checks.integer("n_elite", n_elite, at_least=1)
-        self._check_clashes(x0, bounds)
+        self._check_clashes(bounds)
         n, size = self.n_var, self.population_size
-        self._x0 = None if x0 is None else checks.array("x0", x0, shape=(n,), dtype=self.dtype).copy()
-        self._low = self._high = np.empty(0, self.dtype)
-        if bounds is not None:
-            self._low, self._high = bounds_arrays(bounds, n, self.dtype)
+        self._x0, self._low, self._high = search_space(x0, bounds, n, self.dtype)
         self._weights = selection.fractional_tournament(size, self.reading.exponent).astype(self.dtype)  # G
         # Rows of X lie in any order: `_order` names them best first. `_drawn` is the generation whose rows X holds.
         self._X = np.empty((size, n), self.dtype)
@@ -111,9 +108,7 @@ class LEAMVD(Optimizer):
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
 
-    def _check_clashes(self, x0: ArrayLike | None, bounds: object) -> None:
-        if x0 is None and bounds is None:
-            raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
+    def _check_clashes(self, bounds: object) -> None:
         if self.n_elite >= self.population_size:
             raise ValueError(
                 f"n_elite={self.n_elite} clashes with population_size={self.population_size}: "
@@ -124,6 +119,8 @@ class LEAMVD(Optimizer):
                 f"reading.n_descent_rows={self.reading.n_descent_rows} clashes with "
                 f"population_size={self.population_size}: so many distinct rows are drawn from ranks 2..lambda"
             )
+        if not isinstance(self.reading.reset, str):
+            checks.real("reading.reset", self.reading.reset, above=0, dtype=self.dtype)
         if self.reading.limits != "first" and bounds is None:
             raise ValueError(
                 f"reading.limits={self.reading.limits!r} clashes with bounds=None: there is nothing to keep"
@@ -133,7 +130,7 @@ class LEAMVD(Optimizer):
 
     @property
     def n_candidates(self) -> int:
-        """Number of candidates that the next `tell` takes: without the elites, which keep their values (R14)."""
+        """Number of candidates that the next `tell` takes, without the elites, which keep their values (R14)."""
         whole = self.generation == 0 or self.reading.elites == "reevaluate"
         return self.population_size - (0 if whole else self.n_elite)
 
@@ -145,20 +142,12 @@ class LEAMVD(Optimizer):
             sampling.LIMITS.index(self.reading.limits),
         )
         if self.generation == 0:
-            self._start(place)
+            kept = self.reading.x0_in_population
+            sampling.initialize(self._X, self._x0, self.sigma0, kept, self._low, self._high, place)
             return self._X
         if self._drawn[0] <= self.generation:  # unless Ctrl-C came between the kernel's end and that of the last ask
             self._regenerate(place)
         return self._X[self.population_size - self.n_candidates :]
-
-    def _start(self, place: sampling.Place) -> None:
-        if self._x0 is None:
-            sampling.uniform(self._X, self._low, self._high, place)
-            return
-        sampling.normal(self._X, self._x0, self.dtype.type(self.sigma0), self._low, self._high, place)
-        if self.reading.x0_in_population:
-            self._X[0] = self._x0
-            sampling.limit(self._X[0], self._low, self._high, place.limits)
 
     def _regenerate(self, place: sampling.Place) -> None:
         n_new = self.population_size - self.n_elite

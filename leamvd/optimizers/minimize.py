@@ -30,7 +30,7 @@ METHODS = ("lea-mvd", "cma-es", "sep-cma-es", "random")
 class Generation(NamedTuple):
     """One row of the history; in `OptimizeResult.history` each field is an array with one value a generation."""
 
-    best: float  # best value so far
+    best: float  # best value so far; where elites are evaluated again (R14), of the population
     mean: float  # of the generation's finite values
     worst: float  # of the generation's values
     std_norm: float  # norm of sigma (item R4); NaN where a method has none
@@ -169,6 +169,8 @@ def minimize(
     """
     began = time.monotonic()
     _check_scipys(fun, callback, constraints, {"jac": jac, "hess": hess, "hessp": hessp})
+    if options.pop("tol", None) is not None:
+        warnings.warn("tol is not used: give sigma_min, target or max_stagnation", RuntimeWarning, stacklevel=2)
     args = args if isinstance(args, tuple) else (args,)
     evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)

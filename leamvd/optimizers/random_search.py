@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams, sampling
-from leamvd.optimizers.base import BoundsLike, Optimizer, bounds_arrays, dimension
+from leamvd.optimizers.base import BoundsLike, Optimizer, dimension, search_space
 
 
 class RandomSearch(Optimizer):
@@ -51,28 +51,18 @@ class RandomSearch(Optimizer):
         dtype: DTypeLike = "float64",
     ) -> None:
         super().__init__(dimension(x0, n_var, bounds), population_size, n_gen, seed, dtype)
-        if x0 is None and bounds is None:
-            raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
-        self.sigma0 = checks.real("sigma0", sigma0, above=0)
-        self._x0 = None if x0 is None else checks.array("x0", x0, shape=(self.n_var,), dtype=self.dtype).copy()
+        self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
+        self._x0, self._low, self._high = search_space(x0, bounds, self.n_var, self.dtype)
         self._limits = sampling.LIMITS.index("first" if bounds is None else "clip")
-        self._low = self._high = np.empty(0, self.dtype)
-        if bounds is not None:
-            self._low, self._high = bounds_arrays(bounds, self.n_var, self.dtype)
         # LEA-MVD's first population of the same seed is another draw
         self._key = random_streams.child(self.seed, random_streams.RANDOM_SEARCH).generate_state(1, np.uint64)[0]
 
     def _sample(self) -> Floats:
         X = np.empty((self.population_size, self.n_var), self.dtype)
         place = sampling.Place(self._key, self.generation + 1, False, self._limits)
-        if self._x0 is None:
-            sampling.uniform(X, self._low, self._high, place)
-            return X
-        sampling.normal(X, self._x0, self.dtype.type(self.sigma0), self._low, self._high, place)
-        if self.generation == 0 and self._x0_in_population:
-            X[0] = self._x0
-            sampling.limit(X[0], self._low, self._high, self._limits)
+        kept = self.generation == 0 and self._x0_in_population
+        sampling.initialize(X, self._x0, self.sigma0, kept, self._low, self._high, place)
         return X
 
     def _learn(self, X: Floats, F: Array) -> None:

@@ -138,6 +138,19 @@ def normal(X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Fl
             limit(x, low[start:stop], high[start:stop], place.limits)
 
 
+def initialize(
+    X: Floats, x0: Floats | None, sigma0: float, x0_in_population: bool, low: Floats, high: Floats, place: Place
+) -> None:
+    """Draw the first population: (A) without a start solution, otherwise (B), with it as row 1 if it is to be there."""
+    if x0 is None:
+        uniform(X, low, high, place)
+        return
+    normal(X, x0, X.dtype.type(sigma0), low, high, place)
+    if x0_in_population:
+        X[0] = x0
+        limit(X[0], low, high, place.limits)
+
+
 @kernel()
 def descent_columns(
     X: Floats, order: Integers, combination: Combination, path: Floats, descent: Floats, start: int, out: Floats

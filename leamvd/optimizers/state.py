@@ -1,7 +1,7 @@
 """What LEA-MVD knows after a generation, and the checks of a state that it is given."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,7 +101,7 @@ def checked(state: State, shape: tuple[int, int], dtype: np.dtype[np.floating], 
     def integer(name: str, at_least: int, at_most: int | None = None) -> int:
         return checks.integer(f"state.{name}", values[name], at_least=at_least, at_most=at_most)
 
-    def real(name: str, **limits: float) -> float:
+    def real(name: str, **limits: Any) -> float:
         return checks.real(f"state.{name}", values[name], **limits)
 
     if reading.reset != "initial" and state.initial_std is not None:

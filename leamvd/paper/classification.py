@@ -229,7 +229,7 @@ class StackTask(ABC):
                 break
         whole = pd.concat([table, pd.DataFrame(rows)], ignore_index=True)
         done = iteration == self.iterations
-        return Part(whole.to_csv(index=False).encode(), units._packed({} if done else step[1]), done)
+        return Part(units.as_csv(whole).encode(), units._packed({} if done else step[1]), done)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

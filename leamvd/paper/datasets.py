@@ -150,16 +150,22 @@ def load(
         parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
 
     (train, train_labels), (test, test_labels) = parts
-    kept = f"{len(train)} of {len(data.images[0])} training and {len(test)} of {len(data.images[1])} test images"
+    description = _described(data, (len(train), len(test)), side, pooling, binarize, seed)
+    return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
+
+
+def _described(data: _Source, counts: tuple[int, int], side: int, pooling: str, binarize: str, seed: int) -> str:
+    """Return one line about so many training and test images of a source."""
+    every = tuple(len(images) for images in data.images)
+    kept = f"{counts[0]} of {every[0]} training and {counts[1]} of {every[1]} test images"
     old = math.isqrt(data.images[0].shape[1])
     size = f"{side} x {side} pixels"
     if side != old:
         smaller = {"mean": "averaged", "center": "the center of each block"}[pooling]
         size += f", {smaller if side < old else 'interpolated'} from {old} x {old}"
     pixels = {"gray": "gray levels", "threshold": "binarized at 0.5", "bernoulli": "bits sampled from the gray levels"}
-    seeded = binarize == "bernoulli" or len(train) < len(data.images[0]) or len(test) < len(data.images[1])
-    description = f"{data.name}: {kept}, {size}, {pixels[binarize]}" + (f", seed {seed}" if seeded else "")
-    return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
+    seeded = f", seed {seed}" if binarize == "bernoulli" or counts != every else ""
+    return f"{data.name}: {kept}, {size}, {pixels[binarize]}{seeded}"
 
 
 def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from leamvd.paper import pictures, pretraining, records, reruns, studies, versio
 from leamvd.paper.comparison import final
 from leamvd.paper.store import RECORDS, DamageError, Store
 from leamvd.paper.studies import Classification, Study, images
-from leamvd.paper.units import read_table
+from leamvd.paper.units import as_csv, read_table
 
 RUNS, PICTURES, PROVENANCE = "runs.csv.xz", "pictures.npz", "provenance.json"
 """Files of a recorded study."""
@@ -175,7 +175,7 @@ def _common(known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compressed(table: pd.DataFrame) -> bytes:
-    return lzma.compress(records.as_csv(table).encode(), preset=9)
+    return lzma.compress(as_csv(table).encode(), preset=9)
 
 
 def _measured(study: Classification, names: Mapping[str, str], store: Store) -> dict[str, bytes]:

@@ -26,7 +26,7 @@ from leamvd.paper.progress import Progress, duration, read_by_someone
 from leamvd.paper.store import WEIGHTS, Address, Store, address
 from leamvd.paper.studies import READ, Classification, Study, images
 from leamvd.paper.tasks import AnyTask
-from leamvd.paper.units import Task, read_table
+from leamvd.paper.units import Task, as_csv, read_table
 
 _LABELS = ("section", "reading", "method", "inputs", "layer", "seed")  # of a unit in a study; not stored with it
 
@@ -331,11 +331,6 @@ def is_recorded(name: str) -> bool:
 def write_table(path: Path, table: pd.DataFrame) -> None:
     """Write a table as CSV so that it is there whole or not at all."""
     write(path, as_csv(table))
-
-
-def as_csv(table: pd.DataFrame) -> str:
-    """Return a table as CSV, the same on every system."""
-    return table.to_csv(index=False, lineterminator="\n")
 
 
 def write(path: Path, text: str) -> None:

@@ -120,7 +120,7 @@ def advance(
     new = pd.DataFrame(rows, columns=list(COLUMNS))
     whole = new if table.empty else pd.concat([table, new], ignore_index=True)
     arrays = step.rbm._asdict() if done else step.state
-    return Part(whole.to_csv(index=False).encode(), _packed(arrays), done)
+    return Part(as_csv(whole).encode(), _packed(arrays), done)
 
 
 def layer(arrays: bytes) -> RBM:
@@ -137,6 +137,11 @@ def _packed(arrays: dict[str, Array]) -> bytes:
 def _unpacked(arrays: bytes) -> dict[str, Array]:
     with np.load(io.BytesIO(arrays), allow_pickle=False) as file:
         return dict(file)
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """Return a table as CSV, the same on every system."""
+    return table.to_csv(index=False, lineterminator="\n")
 
 
 def read_table(source: Any) -> pd.DataFrame:

@@ -3,7 +3,9 @@
 import ast
 import functools
 import hashlib
+import io
 import subprocess
+import tokenize
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -32,11 +34,11 @@ def installed(distribution: str) -> str | None:
 
 @functools.cache  # a source that is edited while a study runs does not change what runs
 def code(package: Path = PACKAGE, names: tuple[str, ...] = COMPUTING) -> str:
-    """Return a digest of the code that computes results: its syntax, without comments and docstrings."""
+    """Return a digest of the code that computes results, without comments and docstrings."""
     digest = hashlib.sha256()
     for path in sources(package, names):
-        syntax = _WithoutDocstrings().visit(ast.parse(path.read_bytes()))
-        digest.update(f"{path.relative_to(package).as_posix()}\n{ast.unparse(syntax)}\n".encode())
+        text = _statements(path.read_text(encoding="utf-8"))
+        digest.update(f"{path.relative_to(package).as_posix()}\n{text}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -46,12 +48,18 @@ def sources(package: Path, names: tuple[str, ...]) -> list[Path]:
     return sorted(file for path in found for file in (path.rglob("*.py") if path.is_dir() else [path]))
 
 
-class _WithoutDocstrings(ast.NodeTransformer):
-    """Leaves out every string that stands alone, of attributes too."""
-
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
-        alone = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return None if alone else node
+def _statements(source: str) -> str:
+    """Return a source without comments, blank lines and strings that stand alone, the same for every Python."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            for row in range(node.lineno - 1, node.value.end_lineno or node.lineno):
+                lines[row] = ""
+    return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
 def commit() -> str | None:

@@ -117,7 +117,8 @@ def split(rows: pd.DataFrame) -> Figure:
     Parameters
     ----------
     rows : DataFrame
-        With columns section, layer, n, optimizer_seconds, objective_seconds and percent, the optimizer's.
+        With columns section, layer, n, percent, the optimizer's, and of optimizer and objective the seconds, their
+        median and quartiles: optimizer_seconds, optimizer_low, optimizer_high and so on.
     """
     figure, ((ax,),) = new(height=1.2 + 0.42 * len(rows))
     names = [
@@ -127,7 +128,8 @@ def split(rows: pd.DataFrame) -> Figure:
     colors, places = {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}, np.arange(len(rows))
     ax.hlines(places, rows["optimizer_seconds"], rows["objective_seconds"], color="0.8", zorder=1)
     for name, color in colors.items():
-        ax.plot(rows[f"{name}_seconds"], places, "o", color=color)
+        bars = error_bars(rows, f"{name}_seconds", f"{name}_low", f"{name}_high")
+        ax.errorbar(rows[f"{name}_seconds"], places, xerr=bars, fmt="o", color=color)
         for at in rows[f"{name}_seconds"].head(1):
             ax.annotate(name, (at, 0), (0, 11), textcoords="offset points", ha="center", color=color, fontweight="bold")
     for place, row in enumerate(rows.to_dict("records")):
