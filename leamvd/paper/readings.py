@@ -287,8 +287,9 @@ def recorded_data() -> dict[str, pd.DataFrame]:
     All images are those of study A, of which the shared inputs are taken.
     """
     tables = {profile: records.recorded(name) for profile, name in recorded_names().items()}
-    whole = {profile: table[table["inputs"] == "shared"] for profile, table in tables.items() if profile == "all"}
-    return tables | whole
+    if "all" in tables:
+        tables["all"] = tables["all"].query("inputs == 'shared'")
+    return tables
 
 
 def recorded_names() -> dict[str, str]:
