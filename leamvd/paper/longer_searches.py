@@ -18,6 +18,7 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.minimize import METHODS, optimizer
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import datasets, functions, records, versions
 from leamvd.paper.comparison import six_digits
 from leamvd.paper.functions import FUNCTIONS, Objective
@@ -26,6 +27,12 @@ from leamvd.paper.units import read_table
 
 RECORDED = "longer_searches"
 """Name of what is recorded."""
+
+NO_RESET = "lea-mvd:reset=off"
+"""LEA-MVD without the reset of item R13, which was added after searches had been seen to stand still."""
+
+COMPARED = (*METHODS, NO_RESET)
+"""What is run on each problem."""
 
 SEEDS = tuple(range(10))
 
@@ -64,7 +71,8 @@ def search(name: str, method: str, seed: int, marks: Sequence[float]) -> pd.Data
     """
     x0, sigma0, objective = problem(name, seed)
     budgets = [round(mark * len(x0)) for mark in marks]
-    opt = optimizer(method, x0, sigma0=sigma0, n_gen=budgets[-1], seed=seed)
+    reading = {"reading": Reading(reset="off")} if method == NO_RESET else {}
+    opt = optimizer(method.partition(":")[0], x0, sigma0=sigma0, n_gen=budgets[-1], seed=seed, **reading)
     told, best = [0], [math.nan]
     for _ in functions.generations(opt, objective, budgets[-1]):
         told.append(opt.nfev)
@@ -120,12 +128,13 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
         surely overtaken LEA-MVD, likewise other methods, and "longer-problems" how many problems there are.
     """
     short = beside["problem"].str.lower().str.replace(", n = ", "-").str.replace(",", "").str.replace(" ", "-")
+    methods = beside["method"].str.replace("[:=]", "-", regex=True)
     numbers = {
-        f"longer-{name}-{row['method']}-{number}": six_digits(row[number])
-        for name, row in zip(short, beside.to_dict("records"), strict=True)
+        f"longer-{name}-{method}-{number}": six_digits(row[number])
+        for name, method, row in zip(short, methods, beside.to_dict("records"), strict=True)
         for number in ("ratio", "low", "high")
     }
-    ahead = (beside["high"] < 1).groupby(beside["method"]).sum()
+    ahead = (beside["high"] < 1).groupby(methods).sum()
     counts = {f"longer-{method}-ahead": int(count) for method, count in ahead.items()}
     return numbers | counts | {"longer-problems": beside["problem"].nunique()}
 
@@ -143,20 +152,20 @@ def record(folder: str | Path, output: str | Path, *, jobs: int = 1) -> None:
         Processes.
     """
     code = versions.code(versions.PACKAGE, ("_support", "optimizers", "networks", "paper/functions.py"))
-    known: dict[str, Any] = {"problems": PROBLEMS, "methods": METHODS, "seeds": SEEDS, "code": code}
+    known: dict[str, Any] = {"problems": PROBLEMS, "code": code}
     kept = Path(output) / f"longer-{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:16]}"
     kept.mkdir(parents=True, exist_ok=True)
-    work = (joblib.delayed(_piece)(kept, *piece) for piece in product(PROBLEMS, METHODS, SEEDS))
+    work = (joblib.delayed(_piece)(kept, *piece) for piece in product(PROBLEMS, COMPARED, SEEDS))
     tables: list[pd.DataFrame] = joblib.Parallel(n_jobs=jobs)(work)
     Path(folder).mkdir(parents=True, exist_ok=True)
     records.write_table(Path(folder) / "runs.csv", pd.concat(tables, ignore_index=True))
-    known |= {"commit": versions.commit(), "versions": versions.packages()}
+    known |= {"methods": COMPARED, "seeds": SEEDS, "commit": versions.commit(), "versions": versions.packages()}
     records.write(Path(folder) / "provenance.json", json.dumps(known, indent=2) + "\n")
 
 
 def _piece(folder: Path, name: str, method: str, seed: int) -> pd.DataFrame:
     """Return one search, from the folder if it is there."""
-    file = folder / f"{name.replace(' ', '')}-{method}-{seed}.csv"
+    file = folder / f"{name.replace(' ', '')}-{method.replace(':', '-')}-{seed}.csv"
     if not file.is_file():
         records.write_table(file, search(name, method, seed, PROBLEMS[name]))
     return read_table(file)
