@@ -72,20 +72,22 @@ def test_means_and_ratios_are_geometric_and_paired() -> None:
     (row,) = longer_searches.beside(table).to_dict("records")
     low, ratio, high = np.exp(interval(np.log([1 / 4, 1 / 3])))
     assert (row["problem"], row["method"], row["runs"]) == ("p", "random", 2)
+    assert [row["best"], row["own"]] == pytest.approx([np.sqrt(3), 6])
     assert [row["low"], row["ratio"], row["high"]] == pytest.approx([low, ratio, high])
 
 
 def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
     rows = [
-        ("sphere, n = 1,000", "cma-es", 10, 0.5, 0.4, 0.6),
-        ("sphere, n = 1,000", "random", 10, 2.0, 1.5, 3.0),
-        ("RBM 1", "cma-es", 10, 0.9, 0.7, 1.2),
-        ("RBM 1", "lea-mvd:reset=off", 10, 0.8, 0.7, 0.9),
+        ("sphere, n = 1,000", "cma-es", 10, 3.0, 6.0, 0.5, 0.4, 0.6),
+        ("sphere, n = 1,000", "random", 10, 12.0, 6.0, 2.0, 1.5, 3.0),
+        ("RBM 1", "cma-es", 10, 9.0, 10.0, 0.9, 0.7, 1.2),
+        ("RBM 1", "lea-mvd:reset=off", 10, 8.0, 10.0, 0.8, 0.7, 0.9),
     ]
     found = longer_searches.quoted(
-        pd.DataFrame(rows, columns=["problem", "method", "runs", "ratio", "low", "high"]),
+        pd.DataFrame(rows, columns=["problem", "method", "runs", "best", "own", "ratio", "low", "high"]),
     )
     assert found["longer-sphere-1000-random-ratio"] == 2
+    assert (found["longer-rbm-1-cma-es-best"], found["longer-rbm-1-cma-es-own"]) == (9, 10)
     assert (found["longer-rbm-1-lea-mvd-reset-off-ratio"], found["longer-lea-mvd-reset-off-ahead"]) == (0.8, 1)
     assert (found["longer-rbm-1-cma-es-low"], found["longer-rbm-1-cma-es-high"]) == (0.7, 1.2)
     assert (found["longer-cma-es-ahead"], found["longer-random-ahead"], found["longer-problems"]) == (1, 0, 2)

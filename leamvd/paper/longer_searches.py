@@ -103,18 +103,18 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each problem and method but LEA-MVD: `runs`, and the geometric mean of the `ratio` of the two best
-        values with its 95 % interval, `low` and `high`. Below 1 LEA-MVD has been overtaken.
+        A row for each problem and method but LEA-MVD: `runs`; geometric means of the `best` values, those of LEA-MVD as
+        `own`, and of their `ratio`, with its 95 % interval, `low` and `high`. Below 1 LEA-MVD has been overtaken.
     """
     last = table[table["mark"] == table.groupby("problem")["mark"].transform("max")]
     logs = last.pivot_table("best", ["problem", "seed"], "method", sort=False).apply(np.log)
     rows = []
     for name, own in logs.groupby("problem", sort=False):
         for method in logs.columns.drop("lea-mvd"):
-            x = (own[method] - own["lea-mvd"]).dropna().to_numpy()
-            low, ratio, high = np.exp(interval(x))
-            rows.append((name, method, len(x), ratio, low, high))
-    return pd.DataFrame(rows, columns=["problem", "method", "runs", "ratio", "low", "high"])
+            pairs = own[[method, "lea-mvd"]].dropna()
+            low, ratio, high = np.exp(interval((pairs[method] - pairs["lea-mvd"]).to_numpy()))
+            rows.append((name, method, len(pairs), *np.exp(pairs.mean()), ratio, low, high))
+    return pd.DataFrame(rows, columns=["problem", "method", "runs", "best", "own", "ratio", "low", "high"])
 
 
 def quoted(beside: pd.DataFrame) -> dict[str, float]:
@@ -124,15 +124,16 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
     -------
     dict of str to float
         "longer-sphere-1000-cma-es-ratio" is of the sphere in 1,000 variables, "-low" and "-high" its interval's ends,
-        likewise other functions, methods, and "longer-rbm-1"; "longer-cma-es-ahead" is on how many problems CMA-ES has
-        surely overtaken LEA-MVD, likewise other methods, and "longer-problems" how many problems there are.
+        "-best" and "-own" what it compares; likewise other functions, "longer-rbm-1", and methods, such as
+        "lea-mvd-reset-off". "longer-cma-es-ahead" is on how many problems CMA-ES has surely overtaken LEA-MVD, likewise
+        other methods, and "longer-problems" how many problems there are.
     """
     short = beside["problem"].str.lower().str.replace(", n = ", "-").str.replace(",", "").str.replace(" ", "-")
     methods = beside["method"].str.replace("[:=]", "-", regex=True)
     numbers = {
         f"longer-{name}-{method}-{number}": six_digits(row[number])
         for name, method, row in zip(short, methods, beside.to_dict("records"), strict=True)
-        for number in ("ratio", "low", "high")
+        for number in ("best", "own", "ratio", "low", "high")
     }
     ahead = (beside["high"] < 1).groupby(methods).sum()
     counts = {f"longer-{method}-ahead": int(count) for method, count in ahead.items()}
