@@ -66,7 +66,7 @@ def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
     rows = [
         ("sphere, n = 1,000", "cma-es", 10, 0.5, 0.4, 0.6),
         ("sphere, n = 1,000", "random", 10, 2.0, 1.5, 3.0),
-        ("RBM 1", "cma-es", 10, 0.9, 0.7, 1.2),
+        ("RBM 1", "cma-es", 9, 0.9, 0.7, 1.2),
     ]
     found = longer_searches.quoted(
         pd.DataFrame(rows, columns=["problem", "method", "runs", "ratio", "low", "high"]),
@@ -74,6 +74,7 @@ def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
     assert found["longer-sphere-1000-random-ratio"] == 2
     assert (found["longer-rbm-1-cma-es-low"], found["longer-rbm-1-cma-es-high"]) == (0.7, 1.2)
     assert (found["longer-cma-es-ahead"], found["longer-random-ahead"], found["longer-problems"]) == (1, 0, 2)
+    assert found["longer-runs"] == 10
 
 
 def test_what_is_recorded_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

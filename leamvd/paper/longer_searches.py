@@ -117,7 +117,8 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
     dict of str to float
         "longer-sphere-1000-cma-es-ratio" is of the sphere in 1,000 variables, "-low" and "-high" its interval's ends,
         likewise other functions, methods, and "longer-rbm-1"; "longer-cma-es-ahead" is on how many problems CMA-ES has
-        surely overtaken LEA-MVD, likewise other methods, and "longer-problems" how many problems there are.
+        surely overtaken LEA-MVD, likewise other methods, "longer-problems" how many problems there are, and
+        "longer-runs" how many runs of each method.
     """
     short = beside["problem"].str.lower().str.replace(", n = ", "-").str.replace(",", "").str.replace(" ", "-")
     numbers = {
@@ -127,7 +128,7 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
     }
     ahead = (beside["high"] < 1).groupby(beside["method"]).sum()
     counts = {f"longer-{method}-ahead": int(count) for method, count in ahead.items()}
-    return numbers | counts | {"longer-problems": beside["problem"].nunique()}
+    return numbers | counts | {"longer-problems": beside["problem"].nunique(), "longer-runs": int(beside["runs"].max())}
 
 
 def record(folder: str | Path, output: str | Path, *, jobs: int = 1) -> None:
