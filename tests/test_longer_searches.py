@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from leamvd.optimizers.minimize import METHODS, optimizer
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import functions, longer_searches
 from leamvd.paper.intervals import interval
 
@@ -26,6 +27,18 @@ def test_a_mark_has_the_best_value_by_then(method: str) -> None:
     assert table["evaluations"].tolist() == spent
     assert np.isnan(table["best"][0])
     assert table["best"][1:].tolist() == [min(values[:count]) for count in spent[1:]]
+
+
+def test_without_the_reset_a_search_leaves_where_it_would_stand_still() -> None:
+    printed, off = (
+        longer_searches.search("rastrigin, n = 30", method, 1, (30, 100)) for method in ("lea-mvd", "lea-mvd:reset=off")
+    )
+    opt = optimizer("lea-mvd", longer_searches.problem("rastrigin, n = 30", 1)[0], sigma0=1.0, n_gen=200, seed=1,
+                    reading=Reading(reset="off"))  # fmt: skip
+    for _ in functions.generations(opt, longer_searches.problem("rastrigin, n = 30", 1)[2], 3000):
+        pass
+    assert off["best"].iloc[-1] == opt.best_fun
+    assert off["best"].iloc[-1] < printed["best"].iloc[-1]
 
 
 def test_all_methods_of_a_seed_have_one_start_and_one_objective() -> None:
@@ -59,19 +72,23 @@ def test_means_and_ratios_are_geometric_and_paired() -> None:
     (row,) = longer_searches.beside(table).to_dict("records")
     low, ratio, high = np.exp(interval(np.log([1 / 4, 1 / 3])))
     assert (row["problem"], row["method"], row["runs"]) == ("p", "random", 2)
+    assert [row["best"], row["own"]] == pytest.approx([np.sqrt(3), 6])
     assert [row["low"], row["ratio"], row["high"]] == pytest.approx([low, ratio, high])
 
 
 def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
     rows = [
-        ("sphere, n = 1,000", "cma-es", 10, 0.5, 0.4, 0.6),
-        ("sphere, n = 1,000", "random", 10, 2.0, 1.5, 3.0),
-        ("RBM 1", "cma-es", 9, 0.9, 0.7, 1.2),
+        ("sphere, n = 1,000", "cma-es", 10, 3.0, 6.0, 0.5, 0.4, 0.6),
+        ("sphere, n = 1,000", "random", 10, 12.0, 6.0, 2.0, 1.5, 3.0),
+        ("RBM 1", "cma-es", 10, 9.0, 10.0, 0.9, 0.7, 1.2),
+        ("RBM 1", "lea-mvd:reset=off", 9, 8.0, 10.0, 0.8, 0.7, 0.9),
     ]
     found = longer_searches.quoted(
-        pd.DataFrame(rows, columns=["problem", "method", "runs", "ratio", "low", "high"]),
+        pd.DataFrame(rows, columns=["problem", "method", "runs", "best", "own", "ratio", "low", "high"]),
     )
     assert found["longer-sphere-1000-random-ratio"] == 2
+    assert (found["longer-rbm-1-cma-es-best"], found["longer-rbm-1-cma-es-own"]) == (9, 10)
+    assert (found["longer-rbm-1-lea-mvd-reset-off-ratio"], found["longer-lea-mvd-reset-off-ahead"]) == (0.8, 1)
     assert (found["longer-rbm-1-cma-es-low"], found["longer-rbm-1-cma-es-high"]) == (0.7, 1.2)
     assert (found["longer-cma-es-ahead"], found["longer-random-ahead"], found["longer-problems"]) == (1, 0, 2)
     assert found["longer-runs"] == 10
@@ -82,10 +99,11 @@ def test_what_is_recorded_is_computed_once(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(longer_searches, "SEEDS", (1, 2))
     longer_searches.record(tmp_path / "recorded", tmp_path)
     table = pd.read_csv(tmp_path / "recorded" / "runs.csv")
-    assert len(table) == 2 * 2 * len(METHODS)
+    assert len(table) == 2 * 2 * len(longer_searches.COMPARED)
     assert table.columns.tolist() == longer_searches.COLUMNS
     known = json.loads((tmp_path / "recorded" / "provenance.json").read_text(encoding="utf-8"))
     assert known["problems"] == {"sphere, n = 3": [10, 20]}
+    assert known["methods"] == [*METHODS, "lea-mvd:reset=off"]
     monkeypatch.setattr(longer_searches, "search", None)
     longer_searches.record(tmp_path / "again", tmp_path)
     assert (tmp_path / "again" / "runs.csv").read_bytes() == (tmp_path / "recorded" / "runs.csv").read_bytes()

@@ -18,6 +18,7 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.minimize import METHODS, optimizer
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import datasets, functions, records, versions
 from leamvd.paper.comparison import six_digits
 from leamvd.paper.functions import FUNCTIONS, Objective
@@ -26,6 +27,12 @@ from leamvd.paper.units import read_table
 
 RECORDED = "longer_searches"
 """Name of what is recorded."""
+
+NO_RESET = "lea-mvd:reset=off"
+"""LEA-MVD without the reset of item R13, which was added after searches had been seen to stand still."""
+
+COMPARED = (*METHODS, NO_RESET)
+"""What is run on each problem."""
 
 SEEDS = tuple(range(10))
 
@@ -64,7 +71,8 @@ def search(name: str, method: str, seed: int, marks: Sequence[float]) -> pd.Data
     """
     x0, sigma0, objective = problem(name, seed)
     budgets = [round(mark * len(x0)) for mark in marks]
-    opt = optimizer(method, x0, sigma0=sigma0, n_gen=budgets[-1], seed=seed)
+    reading = {"reading": Reading(reset="off")} if method == NO_RESET else {}
+    opt = optimizer(method.partition(":")[0], x0, sigma0=sigma0, n_gen=budgets[-1], seed=seed, **reading)
     told, best = [0], [math.nan]
     for _ in functions.generations(opt, objective, budgets[-1]):
         told.append(opt.nfev)
@@ -95,18 +103,18 @@ def beside(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each problem and method but LEA-MVD: `runs`, and the geometric mean of the `ratio` of the two best
-        values with its 95 % interval, `low` and `high`. Below 1 LEA-MVD has been overtaken.
+        A row for each problem and method but LEA-MVD: `runs`; geometric means of the `best` values, those of LEA-MVD as
+        `own`, and of their `ratio`, with its 95 % interval, `low` and `high`. Below 1 LEA-MVD has been overtaken.
     """
     last = table[table["mark"] == table.groupby("problem")["mark"].transform("max")]
     logs = last.pivot_table("best", ["problem", "seed"], "method", sort=False).apply(np.log)
     rows = []
     for name, own in logs.groupby("problem", sort=False):
         for method in logs.columns.drop("lea-mvd"):
-            x = (own[method] - own["lea-mvd"]).dropna().to_numpy()
-            low, ratio, high = np.exp(interval(x))
-            rows.append((name, method, len(x), ratio, low, high))
-    return pd.DataFrame(rows, columns=["problem", "method", "runs", "ratio", "low", "high"])
+            pairs = own[[method, "lea-mvd"]].dropna()
+            low, ratio, high = np.exp(interval((pairs[method] - pairs["lea-mvd"]).to_numpy()))
+            rows.append((name, method, len(pairs), *np.exp(pairs.mean()), ratio, low, high))
+    return pd.DataFrame(rows, columns=["problem", "method", "runs", "best", "own", "ratio", "low", "high"])
 
 
 def quoted(beside: pd.DataFrame) -> dict[str, float]:
@@ -116,17 +124,18 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
     -------
     dict of str to float
         "longer-sphere-1000-cma-es-ratio" is of the sphere in 1,000 variables, "-low" and "-high" its interval's ends,
-        likewise other functions, methods, and "longer-rbm-1"; "longer-cma-es-ahead" is on how many problems CMA-ES has
-        surely overtaken LEA-MVD, likewise other methods, "longer-problems" how many problems there are, and
-        "longer-runs" how many runs of each method.
+        "-best" and "-own" what it compares; likewise other functions, "longer-rbm-1", and methods, such as
+        "lea-mvd-reset-off". "longer-cma-es-ahead" is on how many problems CMA-ES has surely overtaken LEA-MVD, likewise
+        other methods, "longer-problems" how many problems there are, and "longer-runs" how many runs of each method.
     """
     short = beside["problem"].str.lower().str.replace(", n = ", "-").str.replace(",", "").str.replace(" ", "-")
+    methods = beside["method"].str.replace("[:=]", "-", regex=True)
     numbers = {
-        f"longer-{name}-{row['method']}-{number}": six_digits(row[number])
-        for name, row in zip(short, beside.to_dict("records"), strict=True)
-        for number in ("ratio", "low", "high")
+        f"longer-{name}-{method}-{number}": six_digits(row[number])
+        for name, method, row in zip(short, methods, beside.to_dict("records"), strict=True)
+        for number in ("best", "own", "ratio", "low", "high")
     }
-    ahead = (beside["high"] < 1).groupby(beside["method"]).sum()
+    ahead = (beside["high"] < 1).groupby(methods).sum()
     counts = {f"longer-{method}-ahead": int(count) for method, count in ahead.items()}
     return numbers | counts | {"longer-problems": beside["problem"].nunique(), "longer-runs": int(beside["runs"].max())}
 
@@ -144,20 +153,20 @@ def record(folder: str | Path, output: str | Path, *, jobs: int = 1) -> None:
         Processes.
     """
     code = versions.code(versions.PACKAGE, ("_support", "optimizers", "networks", "paper/functions.py"))
-    known: dict[str, Any] = {"problems": PROBLEMS, "methods": METHODS, "seeds": SEEDS, "code": code}
+    known: dict[str, Any] = {"problems": PROBLEMS, "code": code}
     kept = Path(output) / f"longer-{hashlib.sha256(json.dumps(known).encode()).hexdigest()[:16]}"
     kept.mkdir(parents=True, exist_ok=True)
-    work = (joblib.delayed(_piece)(kept, *piece) for piece in product(PROBLEMS, METHODS, SEEDS))
+    work = (joblib.delayed(_piece)(kept, *piece) for piece in product(PROBLEMS, COMPARED, SEEDS))
     tables: list[pd.DataFrame] = joblib.Parallel(n_jobs=jobs)(work)
     Path(folder).mkdir(parents=True, exist_ok=True)
     records.write_table(Path(folder) / "runs.csv", pd.concat(tables, ignore_index=True))
-    known |= {"commit": versions.commit(), "versions": versions.packages()}
+    known |= {"methods": COMPARED, "seeds": SEEDS, "commit": versions.commit(), "versions": versions.packages()}
     records.write(Path(folder) / "provenance.json", json.dumps(known, indent=2) + "\n")
 
 
 def _piece(folder: Path, name: str, method: str, seed: int) -> pd.DataFrame:
     """Return one search, from the folder if it is there."""
-    file = folder / f"{name.replace(' ', '')}-{method}-{seed}.csv"
+    file = folder / f"{name.replace(' ', '')}-{method.replace(':', '-')}-{seed}.csv"
     if not file.is_file():
         records.write_table(file, search(name, method, seed, PROBLEMS[name]))
     return read_table(file)
