@@ -105,7 +105,11 @@ def list_() -> None:
     "--minutes", type=click.FloatRange(min=0, min_open=True), default=math.inf,
     help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Show what is stored, and what the rest takes here; run nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show what is stored, and what the rest takes here; run nothing, but fetch the data.",
+)
 @click.pass_context
 def reproduce(
     context: click.Context,

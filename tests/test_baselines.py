@@ -53,7 +53,7 @@ def test_cma_es_refuses_what_pycma_would_not_understand() -> None:
     with pytest.raises(ValueError, match="diagonal must be one of True, False, got 'no'"):
         CMAES(X0, diagonal="no")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"bounds must have low < high for CMA-ES, got 0\.5 for both at index 2"):
-        CMAES(X0, bounds=([-1, -1, 0.5, -1, -1, -1], [1, 1, 0.5, 1, 1, 1]))
+        CMAES(np.full(6, 0.5), bounds=([-1, -1, 0.5, -1, -1, -1], [1, 1, 0.5, 1, 1, 1]))
 
 
 def test_cma_es_starts_with_the_start_solution_itself() -> None:
@@ -113,7 +113,19 @@ def test_cma_es_says_why_pycma_stops() -> None:
     assert list(opt.stop()) == ["cma"]
     assert opt.stop()["cma"]
     assert (opt.result.status, opt.result.success) == ("cma", True)
+    assert opt.result.message == f"CMA-ES reports a termination criterion of its own: {', '.join(opt.stop()['cma'])}."
     assert opt.result.fun < 1e-10
+
+
+def test_a_generation_without_a_finite_value_does_not_end_cma_es() -> None:
+    opt = CMAES(X0, seed=5)
+    for _ in range(5):
+        X = opt.ask()
+        opt.tell(X, np.full(24, np.inf))
+        assert not opt.stop()
+    assert (opt.generation, opt.n_inf) == (5, 120)
+    run(opt, 10)
+    assert opt.best_fun < sphere(X0[None])[0]
 
 
 @pytest.mark.parametrize("make", [lambda: CMAES(X0, seed=3), lambda: RandomSearch(X0, seed=3)], ids=["cma", "random"])

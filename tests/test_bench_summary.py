@@ -14,6 +14,7 @@ from leamvd.bench import optimizers as run_optimizers
 from leamvd.bench import parts as run_parts
 from leamvd.book.sections import NOTEBOOKS
 from leamvd.optimizers import directions, selection
+from leamvd.paper import rules
 
 BASELINES = {
     "pycma separable": ("float64", 9.5, 8.6),
@@ -260,6 +261,9 @@ def test_the_others_are_compared_with_ours_in_their_dtype():
     small = [(24e3 * NORMAL[d] * part + 4e-4) / (24e3 * NORMAL[d] * OWN[d] + 3e-5) for d, part, _ in BASELINES.values()]
     assert values["others-small-least"] == pytest.approx(min(small), rel=1e-5)
     assert 0.8 < values["others-slope-least"] < values["others-slope-most"] < 1
+    own = rules.growth(tables().optimizers).query("method == 'leamvd' and cost == 'time'")["slope"]
+    assert [values["own-slope-least"], values["own-slope-most"]] == pytest.approx([own.min(), own.max()], rel=1e-5)
+    assert values["full-n"] == 4_000, "30,000 are refused"
 
 
 def test_the_objectives_numbers_are_of_numpy_alone():

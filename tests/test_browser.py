@@ -24,7 +24,7 @@ CLIPPED = """(tables) => {
   const found = [];
   for (const element of document.querySelectorAll("article *")) {
     const box = element.getBoundingClientRect(), style = getComputedStyle(element);
-    if (!box.width || element.closest("span.math, mjx-container, .headerlink") || (tables && element.closest(".cell_output, table, .pst-scrollable-table-container"))) continue;
+    if (!box.width || element.closest("span.math, mjx-container > *, .headerlink") || (tables && element.closest(".cell_output, table, .pst-scrollable-table-container"))) continue;
     const cut = element.clientWidth && element.scrollWidth > element.clientWidth + 2 && /auto|scroll|hidden|clip/.test(style.overflowX);
     const scrolled = element.parentElement.closest("pre, .cell_output, .pst-scrollable-table-container, mjx-container");
     if (cut || (box.right > innerWidth + 1 && !scrolled)) found.push(`${element.tagName}.${element.className}: ${element.innerText ?? ""}`.slice(0, 120));

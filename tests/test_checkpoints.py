@@ -223,12 +223,17 @@ def test_limits_count_what_was_before_the_checkpoint(limit: dict[str, Any], tmp_
             assert_same(run(**limit, checkpoint=path), plain)
 
 
-def test_a_search_that_ended_by_itself_or_by_the_callback_is_still_over(tmp_path: Path) -> None:
-    values = [1.0] * 44 + [np.nan] * 20 + [0.0] * 99
+def test_a_search_that_nan_has_ended_goes_on(tmp_path: Path) -> None:
+    values = [1e6] * 44 + [np.nan] * 20
     result = run(lambda x: values.pop(0), checkpoint=tmp_path / "nan.npz")
     assert (result.status, result.nit) == ("nan", 3)
-    assert_same(run(killed_after(0), checkpoint=tmp_path / "nan.npz"), result)
+    again = run(checkpoint=tmp_path / "nan.npz")
+    assert (again.status, again.nit, again.n_nan) == ("n_gen", 40, 20)
+    np.testing.assert_array_equal(again.history.best[:3], 1e6)
+    assert again.fun < 1e3
 
+
+def test_a_search_that_ended_by_the_callback_is_still_over(tmp_path: Path) -> None:
     def callback(intermediate_result: Any) -> bool:
         return bool(intermediate_result.nit == 3)
 
@@ -255,7 +260,7 @@ def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> Non
     assert_same(result, run(n_gen=20))
     opt = LEAMVD(X0, seed=1, n_gen=20)
     minimize(point, method=opt, max_nfev=50)
-    with pytest.raises(ValueError, match="is of a search with generation=0, got generation=2"):
+    with pytest.raises(ValueError, match=r"must be an optimizer at generation 0, where .* began, got .*generation=2"):
         minimize(point, method=opt, checkpoint=path)
     later = tmp_path / "later.npz"
     with pytest.raises(Killed):

@@ -81,7 +81,7 @@ def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
         ("sphere, n = 1,000", "cma-es", 10, 3.0, 6.0, 0.5, 0.4, 0.6),
         ("sphere, n = 1,000", "random", 10, 12.0, 6.0, 2.0, 1.5, 3.0),
         ("RBM 1", "cma-es", 10, 9.0, 10.0, 0.9, 0.7, 1.2),
-        ("RBM 1", "lea-mvd:reset=off", 10, 8.0, 10.0, 0.8, 0.7, 0.9),
+        ("RBM 1", "lea-mvd:reset=off", 9, 8.0, 10.0, 0.8, 0.7, 0.9),
     ]
     found = longer_searches.quoted(
         pd.DataFrame(rows, columns=["problem", "method", "runs", "best", "own", "ratio", "low", "high"]),
@@ -91,6 +91,7 @@ def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
     assert (found["longer-rbm-1-lea-mvd-reset-off-ratio"], found["longer-lea-mvd-reset-off-ahead"]) == (0.8, 1)
     assert (found["longer-rbm-1-cma-es-low"], found["longer-rbm-1-cma-es-high"]) == (0.7, 1.2)
     assert (found["longer-cma-es-ahead"], found["longer-random-ahead"], found["longer-problems"]) == (1, 0, 2)
+    assert found["longer-runs"] == 10
 
 
 def test_what_is_recorded_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,8 @@ def test_the_target_ends_the_run() -> None:
     result = run(n_gen=20, target=everything[7])
     assert result.nit == np.flatnonzero(everything <= everything[7])[0] + 1
     assert (result.status, result.message) == ("target", "The target value has been reached.")
+    both = run(target=everything[0], max_seconds=1e-9, callback=lambda x: True)
+    assert (both.status, both.nit) == ("target", 1), "whatever else would have ended it"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -293,9 +295,11 @@ def test_bounds_are_kept_unless_a_reading_says_otherwise(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_start_solution_outside_the_bounds_is_brought_in(method: str) -> None:
-    result: Any = minimize(point, np.full(6, 3.0), bounds=(-1, 1), method=method, seed=1, n_gen=2)
-    assert np.abs(result.x).max() <= 1
+def test_a_start_solution_outside_the_bounds_is_refused(method: str) -> None:
+    for outside, side in ((3.0, "got 3.0"), (-1.5, "got -1.5")):
+        x0 = np.array([0.0, -1.0, 1.0, 0.5, outside, outside])
+        with pytest.raises(ValueError, match=rf"x0 must lie within bounds, \[-1.0, 1.0\] at index 4, {side}"):
+            minimize(point, x0, bounds=(-1, 1), method=method)
 
 
 def test_it_is_a_method_of_scipys_minimize() -> None:
@@ -382,14 +386,20 @@ def test_wrong_arguments_are_named_before_the_first_call() -> None:
 def test_bounds_and_a_wrong_value_reach_the_optimizer() -> None:
     result = minimize(point, bounds=(0, 1), n_var=4, seed=2, n_gen=2, reading=leamvd.Reading(limits="clip"))
     assert np.all((result.x >= 0) & (result.x <= 1))
-    with pytest.raises(ValueError, match="F must be larger than -inf"):
+    with pytest.raises(ValueError, match="fun's values must be larger than -inf, got -inf at index 0"):
         run(lambda x: -np.inf)
-    with pytest.raises(ValueError, match=r"fun's values must have shape \(24,\), got \(24, 6\)"):
+    with pytest.raises(ValueError, match=r"fun must return one number for each point, got 6 numbers"):
         run(lambda x: x)
     with pytest.raises(TypeError, match="fun's values must be an array of real numbers, got"):
         run(lambda x: 1j)
-    with pytest.raises(TypeError, match="fun's values must be an array of numbers, got"):
+    with pytest.raises(ValueError, match="fun must return one number for each point, got None"):
         run(lambda x: None)
+
+
+def test_an_array_of_one_number_is_a_number() -> None:
+    plain = run(point)
+    for wrapped in (lambda x: np.array([point(x)]), lambda x: np.array(point(x))):
+        assert run(wrapped).fun == plain.fun
 
 
 def test_the_example_runs() -> None:

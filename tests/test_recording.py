@@ -308,7 +308,8 @@ def test_an_altered_number_is_found(recorded: Path, column: str) -> None:
     assert result.exit_code == 1, result.output
     assert "mnist_7x7: compared by six digits" in result.output
     assert f"{column}, iteration 1" in result.output
-    assert result.stdout.splitlines()[-1].split()[-1] == "True"
+    *_, unit, count = result.stdout.splitlines()
+    assert (unit.split()[-1], count) == ("True", "1 of 1 compared")
 
 
 def test_the_seventh_digit_is_not_a_drift_and_a_missing_row_is(recorded: Path) -> None:
@@ -331,11 +332,11 @@ def test_elsewhere_the_scatter_between_seeds_decides(recorded: Path) -> None:
     rewrite(folder, table)
     result = leamvd("verify", "mnist_7x7", "--units", "1")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1].split()[:5] == [
+    assert result.stdout.splitlines()[-2].split()[:5] == [
         "cd",
         "own",
         "1",
-        result.stdout.splitlines()[-1].split()[3],
+        result.stdout.splitlines()[-2].split()[3],
         "sampled",
     ]
 
@@ -416,8 +417,10 @@ def test_what_cannot_be_rerun_is_said_for_each(recorded: Path, monkeypatch: pyte
         verify("mnist_7x7")
     rewrite(recorded / "mnist_7x7", parameters={"n_images": 40}, checksum="other")
     result = leamvd("verify")
-    assert result.exit_code == 0
-    assert result.stdout.splitlines()[-1].startswith("not rerun: mnist_7x7: it rests on scikit-learn digits: ")
+    assert result.exit_code == 1, "nothing was compared"
+    *_, last, count = result.stdout.splitlines()
+    assert last.startswith("not rerun: mnist_7x7: it rests on scikit-learn digits: ")
+    assert count == "0 of 3 compared"
 
 
 def test_what_ships_is_a_study_or_says_why_not() -> None:

@@ -197,3 +197,16 @@ def test_names_are_shown_as_they_are() -> None:
     assert figure.axes[0].get_title() == "RBM 1, own inputs\ndevice=" + r"\$c\$"
     assert plotted(figure)[0]["ticks"][0] == [r"\$b\$"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [r"lea-mvd:\$a\$.json"]
+
+
+def test_many_methods_of_a_sweep_are_told_apart_and_leave_room_for_panels() -> None:
+    methods = ["cd", "lea-mvd", *(f"lea-mvd:reset={i}" for i in range(9))]
+    cells = [(n, "own", 1, method, 10.0, 9.0, 12.0) for n in ("12", "24") for method in methods]
+    table = pd.DataFrame(cells, columns=["population_size", "inputs", "layer", "method", "mean", "low", "high"])
+    figure = draw.sweep(table, ["population_size"], "digits")
+    figure.draw_without_rendering()
+    lines = [bars.lines[0] for bars in figure.axes[0].containers]
+    looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in lines}
+    assert len(looks) == len(methods)
+    (legend,) = figure.legends
+    assert legend.get_window_extent().y1 < figure.axes[0].get_tightbbox().y0

@@ -229,19 +229,24 @@ def numbers(found: Tables) -> dict[str, float | str]:
 
 
 def _others(optimizers: pd.DataFrame) -> dict[str, float]:
-    """Return the least and the most of the other methods without a full matrix: slopes of time, and times LEA-MVD's.
+    """Return how the other methods without a full matrix compare with LEA-MVD: slopes of time, and costs over its own.
 
-    The latter at the largest n that most methods share, and the least time at the smallest.
+    The latter at the largest n that most methods share, and the least time at the smallest; "full-n" is the largest n
+    that CMA-ES with a full matrix was measured at.
     """
-    growth = rules.growth(optimizers).query("cost == 'time' and method not in (@LEAMVD, @FULL)")["slope"]
+    growth = rules.growth(optimizers).query("cost == 'time' and method != @FULL")
+    own = growth["method"] == LEAMVD
     rows = ratios(optimizers)
     ours = rows.loc[rows["method"] == LEAMVD, ["dtype", "n", "generation_seconds", "peak_bytes"]]
     both = rows[rows["method"] != LEAMVD].merge(ours, on=["dtype", "n"], suffixes=("", "_own"))
     time, memory = (both[column] / both[f"{column}_own"] for column in ("generation_seconds", "peak_bytes"))
     small, large = both["n"] == both["n"].min(), both["n"] == both["n"].max()
     return {
-        "others-slope-least": growth.min(),
-        "others-slope-most": growth.max(),
+        "full-n": costs(optimizers).query("method == @FULL")["n"].max(),
+        "own-slope-least": growth.loc[own, "slope"].min(),
+        "own-slope-most": growth.loc[own, "slope"].max(),
+        "others-slope-least": growth.loc[~own, "slope"].min(),
+        "others-slope-most": growth.loc[~own, "slope"].max(),
         "others-n": both["n"].max(),
         "others-time-least": time[large].min(),
         "others-time-most": time[large].max(),

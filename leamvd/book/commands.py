@@ -55,16 +55,17 @@ def record(run: Path, name: str | None, replace: bool, extend: bool) -> None:
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the choice of units.")
 @click.pass_context
 def verify(context: click.Context, names: tuple[str, ...], units: int, seed: int) -> None:
-    """Rerun a sample of what is recorded, and compare; exit status 1 if a number drifts.
+    """Rerun a sample of what is recorded, and compare; exit status 1 if a number drifts, or if nothing was compared.
 
-    Without a NAME, everything that is recorded. Numbers must agree to six digits where processor architecture, versions
-    and backend are the recorded ones, and within the scatter between seeds elsewhere.
+    A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded. Numbers must agree to
+    six digits where processor architecture, versions and backend are the recorded ones, and within the scatter between
+    seeds elsewhere.
     """
     try:
         from leamvd.paper import verification
 
-        drifts = False
-        for name in names or verification.names():
+        drifts, compared, chosen = False, 0, names or tuple(verification.names())
+        for name in chosen:
             try:
                 changed, table = verification.verify(name, units=units, seed=seed)
             except verification.NotRerunError as error:
@@ -74,7 +75,8 @@ def verify(context: click.Context, names: tuple[str, ...], units: int, seed: int
                 continue
             how = f"scatter between seeds, for {'; '.join(changed)}" if changed else "six digits"
             click.echo(f"{name}: compared by {how}\n{table.to_string(index=False, float_format='{:.7g}'.format)}")
-            drifts |= bool(table["drifts"].any())
+            drifts, compared = drifts or bool(table["drifts"].any()), compared + 1
+        click.echo(f"{compared} of {len(chosen)} compared")
     except (RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
-    context.exit(int(drifts))
+    context.exit(int(drifts or not compared))

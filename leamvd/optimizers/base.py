@@ -84,7 +84,7 @@ class Optimizer(ABC):
     n_nan, n_inf : int
         Values among them that were NaN and +inf.
     best_fun : float
-        The lowest value, +inf before the first.
+        The lowest value, +inf before the first; where elites are evaluated again (item R14), that of the population.
     """
 
     def __init__(self, n_var: int, population_size: int, n_gen: int, seed: int | None, dtype: DTypeLike) -> None:
@@ -174,12 +174,14 @@ class Optimizer(ABC):
 
     @property
     def result(self) -> OptimizeResult:
-        """The best point so far, as scipy's optimizers return it.
+        """The best point so far, as scipy's optimizers return it; that of the population where R14 says so.
 
-        ``status`` is the stop reason's name, ``message`` its sentence, ``n_nan`` and ``n_inf`` count values that were
-        not finite; ``x`` is None before the first generation.
+        ``status`` is the stop reason's name, "target" whenever that was reached, ``message`` its sentence, ``n_nan``
+        and ``n_inf`` count values that were not finite; ``x`` is None before the first generation. ``success`` says
+        that the search ended as it was told to, and has a finite value: not that this is the lowest one there is.
         """
-        reason = next(reversed(self.stop()), "running")
+        reasons = self.stop()
+        reason = "target" if "target" in reasons else next(reversed(reasons), "running")
         return OptimizeResult(  # type: ignore[call-arg]  # its stubs declare no constructor
             x=self._best(),
             fun=self.best_fun,
@@ -296,13 +298,18 @@ def search_space(
     Raises
     ------
     ValueError
-        If both are missing, or one of them is out of range.
+        If both are missing, one of them is out of range, or x0 lies outside the bounds.
     """
     if x0 is None and bounds is None:
         raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
     start = None if x0 is None else checks.array("x0", x0, shape=(n_var,), dtype=dtype).copy()
-    none = np.empty(0, dtype)
-    return start, *((none, none) if bounds is None else bounds_arrays(bounds, n_var, dtype))
+    if bounds is None:
+        return start, np.empty(0, dtype), np.empty(0, dtype)
+    low, high = bounds_arrays(bounds, n_var, dtype)
+    if start is not None and (beyond := (start < low) | (start > high)).any():
+        i = int(np.argmax(beyond))
+        raise ValueError(f"x0 must lie within bounds, [{low[i]}, {high[i]}] at index {i}, got {start[i]}")
+    return start, low, high
 
 
 def dimension(x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None) -> int:

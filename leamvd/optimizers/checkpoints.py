@@ -96,6 +96,11 @@ class Checkpoint:
         header, state, history = self._found["header"], self._found["state"], self._found["history"]
         stored = header["arguments"]
         for name in stored | self._arguments:
+            if name == "generation" and stored[name] != self._arguments[name]:
+                raise ValueError(
+                    f"method must be an optimizer at generation {stored[name]}, where the search in "
+                    f"checkpoint={str(self._path)!r} began, got {opt!r}: give a new one, which goes on from the file"
+                )
             if stored.get(name) != self._arguments.get(name):
                 raise ValueError(
                     f"checkpoint={str(self._path)!r} is of a search with {name}={stored.get(name)!r}, "
@@ -107,8 +112,6 @@ class Checkpoint:
             for name in _COUNTS:
                 setattr(opt, name, state[name])
             opt._best_x, opt._candidates = state["best_x"], None
-        for reason, value in header["halted"].items():
-            opt.halt(reason, value)
         self._found = None
         return list(zip(*(column.tolist() for column in history.values()), strict=True))
 
@@ -120,8 +123,7 @@ class Checkpoint:
         OSError
             If that fails; the earlier file is still there.
         """
-        halted = {reason: value for reason, value in opt.stop().items() if reason == "nan"}  # a matter of the values
-        header = json.dumps({"arguments": self._arguments, "halted": halted})
+        header = json.dumps({"arguments": self._arguments})
         arrays: Any = {f"history.{name}": column for name, column in history.items()} | _state(opt)
         temporary = self._temporary()
         try:
@@ -173,7 +175,7 @@ def _read(path: Path) -> dict[str, dict[str, Any]] | None:
             for part, _, name in (full.partition(".") for full in file.files if full != "header"):
                 value = file[f"{part}.{name}"]
                 found[part][name] = value if value.ndim else value.item()
-        found["header"]["arguments"]["seed"], found["header"]["halted"]
+        found["header"]["arguments"]["seed"]
         needed = {"LEAMVD": State._fields, "RandomSearch": (*_COUNTS, "best_x")}[found["header"]["arguments"]["method"]]
         if found["state"].keys() | {"initial_std"} != {*needed, "initial_std"}:
             raise ValueError(f"its state has {', '.join(found['state'])}")

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult
 
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd._support.interrupts import uninterrupted
 from leamvd._support.threads import one_blas_thread
 from leamvd.optimizers import random_streams
-from leamvd.optimizers.base import BoundsLike, Optimizer, bounds_arrays
+from leamvd.optimizers.base import MESSAGES, BoundsLike, Optimizer, search_space
 
 SQUARE_MATRICES = 4
 """Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
@@ -66,8 +67,9 @@ class CMAES(Optimizer):
             checks.needs("method='sep-cma-es'", "paper", "cma")
         else:
             checks.needs("method='cma-es'", "paper", "cma", "psutil")
-        start = checks.array("x0", x0, shape=(None,), dtype=np.float64)
-        super().__init__(len(start), population_size, n_gen, seed, "float64")
+        n_var = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
+        super().__init__(n_var, population_size, n_gen, seed, "float64")
+        start, low, high = search_space(x0, bounds, self.n_var, self.dtype)
         if not diagonal:
             check_memory(self.n_var)
         options: dict[str, Any] = {
@@ -79,13 +81,11 @@ class CMAES(Optimizer):
             "verb_log": 0,
         }
         if bounds is not None:
-            low, high = bounds_arrays(bounds, self.n_var, self.dtype)
             if np.any(low == high):
                 i = int(np.argmax(low == high))
                 raise ValueError(f"bounds must have low < high for CMA-ES, got {low[i]} for both at index {i}")
             options["bounds"] = [low.tolist(), high.tolist()]
-            start = np.clip(start, low, high)  # as the other methods do; pycma would refuse it
-        self._x0 = start.copy() if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
+        self._x0 = start if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
         self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
 
     def ask(self) -> Floats:
@@ -114,10 +114,18 @@ class CMAES(Optimizer):
 
     def _learn(self, X: Floats, F: Array) -> None:
         self._keep_best(X, F)
-        # pycma refuses infinite values: rank them last instead
         finite = F[np.isfinite(F)]
-        worst = np.nextafter(np.max(finite), np.inf) if finite.size else 0.0
-        _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
+        if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
+            worst = np.nextafter(np.max(finite), np.inf)  # pycma refuses infinite values: rank them last instead
+            _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
+
+    @property
+    def result(self) -> OptimizeResult:
+        """The best point so far; the message names pycma's criteria where one has ended the search."""
+        found = super().result
+        if found["status"] == "cma":
+            found["message"] = f"{MESSAGES['cma'].removesuffix('.')}: {', '.join(self.stop()['cma'])}."
+        return found
 
     def _converged(self) -> dict[str, Any]:
         reasons = dict(_quiet(self._es.stop)) if self.generation else {}

@@ -86,7 +86,7 @@ class Evaluation:
     def __call__(self, X: Floats) -> Array:
         """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views."""
         if not self._vectorized:
-            return _values(list(self._map(self._call, [x.copy() for x in X])), len(X))
+            return _values([_number(value) for value in self._map(self._call, [x.copy() for x in X])], len(X))
         parts = np.array_split(X, min(len(X), self._n_parts or len(X)))
         found = self._map(self._call, parts)
         return np.concatenate([_values(values, len(part)) for part, values in zip(parts, found, strict=True)])
@@ -105,8 +105,19 @@ class _Call:
         return f"{self._fun!r:.100}"
 
 
+def _number(value: Any) -> Any:
+    """Return what `fun` has returned of one point, the element of an array that has one."""
+    if value is None or np.size(value) != 1:
+        what = "None" if value is None else f"{np.size(value)} numbers"
+        raise ValueError(f"fun must return one number for each point, got {what}; where it takes rows: vectorized=True")
+    return value.item() if isinstance(value, np.ndarray) else value
+
+
 def _values(values: Any, count: int) -> Array:
-    return checks.numbers("fun's values", values, shape=(count,), dtype=np.float64, rounded=True)
+    found = checks.numbers("fun's values", values, shape=(count,), dtype=np.float64, rounded=True)
+    if np.any(found == -np.inf):
+        raise ValueError(f"fun's values must be larger than -inf, got -inf at index {int(np.argmin(found))}")
+    return found
 
 
 def _process_count(workers: object) -> int:

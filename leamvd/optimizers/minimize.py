@@ -96,11 +96,14 @@ def minimize(
     ----------
     fun : callable
         ``fun(x, *args)`` of one point (n,), which `fun` may keep; or, where `vectorized`, of a whole generation (m, n),
-        returning (m,). A generation is a read-only view that the next one overwrites: copy what is to be kept.
+        returning (m,). A generation is a read-only view that the next one overwrites: copy what is to be kept. Where
+        it has no value let it return NaN or +inf, which rank last and are counted; a generation of NaN alone ends the
+        search, -inf is refused, and an exception loses the values of its generation.
     x0 : array_like, shape (n,), optional
         Start solution; without it, the first generation is drawn uniformly in `bounds`.
     bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
-        Search limits, finite, which every point keeps, unless a `reading` is given that says otherwise (item R15).
+        Search limits, finite and around `x0`, which every point keeps, unless a `reading` is given that says otherwise
+        (item R15).
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row.
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer
@@ -129,8 +132,8 @@ def minimize(
         File in which the search is stored after generations. If it is there, the search goes on from it, to the bit as
         if it had not ended, with the same arguments; limits (`n_gen`, `sigma_min`, `target`, `max_...`) may be others,
         and `seed` may be left out. That `fun` is the same cannot be checked. `callback` is called once more for the
-        generation of the file. Not for CMA-ES. The file holds numbers and text, no pickle. One process at a time may
-        use it.
+        generation of the file. A search that values of NaN have ended goes on too. Not for CMA-ES. The file holds
+        numbers and text, no pickle. One process at a time may use it.
     checkpoint_every : int
         Store each of so many generations, and the last one.
     args : tuple
@@ -157,8 +160,8 @@ def minimize(
     concurrent.futures.BrokenExecutor
         If a worker's process dies.
     Exception
-        Whatever `fun` raises. All that is raised after the start carries the best so far in its attribute ``result``,
-        if it takes attributes.
+        Whatever `fun` raises; a RuntimeError that names it where it cannot be sent from another process. All that is
+        raised after the start carries the best so far in its attribute ``result``, if it takes attributes.
 
     Examples
     --------

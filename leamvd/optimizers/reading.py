@@ -55,7 +55,8 @@ class Reading:
         R13. The standard deviation after ten generations without a better best: 1 as printed, any positive number, the
         standard deviations of the first population, or no reset at all (of beta_1 neither).
     elites : {"keep", "reevaluate"}
-        R14. Elites keep their value; or are evaluated again with every generation (for noisy objectives).
+        R14. Elites keep their value; or are evaluated again with every generation. On a noisy objective their value
+        then changes every time, which counts as a success every time.
     limits : {"first", "clip", "reflect"}
         R15. The search limits shape a first population that is drawn in them, and nothing else; or every individual is
         clipped to, or reflected into, them.

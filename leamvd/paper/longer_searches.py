@@ -126,7 +126,7 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
         "longer-sphere-1000-cma-es-ratio" is of the sphere in 1,000 variables, "-low" and "-high" its interval's ends,
         "-best" and "-own" what it compares; likewise other functions, "longer-rbm-1", and methods, such as
         "lea-mvd-reset-off". "longer-cma-es-ahead" is on how many problems CMA-ES has surely overtaken LEA-MVD, likewise
-        other methods, and "longer-problems" how many problems there are.
+        other methods, "longer-problems" how many problems there are, and "longer-runs" how many runs of each method.
     """
     short = beside["problem"].str.lower().str.replace(", n = ", "-").str.replace(",", "").str.replace(" ", "-")
     methods = beside["method"].str.replace("[:=]", "-", regex=True)
@@ -137,7 +137,7 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
     }
     ahead = (beside["high"] < 1).groupby(methods).sum()
     counts = {f"longer-{method}-ahead": int(count) for method, count in ahead.items()}
-    return numbers | counts | {"longer-problems": beside["problem"].nunique()}
+    return numbers | counts | {"longer-problems": beside["problem"].nunique(), "longer-runs": int(beside["runs"].max())}
 
 
 def record(folder: str | Path, output: str | Path, *, jobs: int = 1) -> None:

@@ -124,14 +124,15 @@ def quoted(table: pd.DataFrame, won: pd.DataFrame) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        "cd-own-error", "lea-mvd-shared-explained" and so on: of contrastive divergence and of LEA-MVD without the start
-        solution in its population, the columns of `explained`; "cd-own-passes" is the ratio to the constant image's
-        error at equal passes. "won-error" is that of the smallest weights, "won-cd" that of contrastive divergence with
-        the largest; "won-accuracy" and "won-above" are accuracies with the smallest weights, in percent.
+        "cd-own-error", "lea-mvd-shared-explained" and so on: of contrastive divergence, of LEA-MVD, and as
+        "x0-excluded" of LEA-MVD without the start solution in its population, the columns of `explained`;
+        "cd-own-passes" is the ratio to the constant image's error at equal passes. "won-error" is that of the smallest
+        weights, "won-cd" that of contrastive divergence with the largest; "won-accuracy" and "won-above" are accuracies
+        with the smallest weights, in percent.
     """
     rows = explained(table).set_index(_GROUP)
     rows["passes"] = at_equal(table, "passes").groupby(_GROUP)["mean_field_ratio"].mean()
-    names = {"cd": "cd", "lea-mvd": "lea-mvd:x0-excluded"}
+    names = {"cd": "cd", "lea-mvd": "lea-mvd", "x0-excluded": "lea-mvd:x0-excluded"}
     columns = {"error": "error", "constant": "constant", "std": "input_std", "passes": "passes"}
     columns |= {"explained": "% explained", "sampled": "% explained, sampled"}
     rows = rows.reindex(pd.MultiIndex.from_product([("own", "shared"), (3,), names.values()], names=_GROUP))

@@ -32,6 +32,7 @@ Of what is measured of a stack, `inputs` says what it is, and `layer` how many l
 NOT_RERUN = {
     "backend_agreement": "it is rerun as a whole, by leamvd.paper.backend_agreement.record, with MNIST and PyTorch",
     "linear_cost": "what it costs depends on the machine; `leamvd bench` measures this one",
+    "longer_searches": "it is rerun as a whole, by python -m leamvd.paper.longer_searches, in an hour",
     "readings_functions": "it is rerun as a whole, by python -m leamvd.paper.readings, in ten minutes",
 }
 """What is recorded and is no study, with the reason."""

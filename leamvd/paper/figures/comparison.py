@@ -24,6 +24,9 @@ from leamvd.paper.figures.style import (
     styled,
 )
 
+MARKERS = "os^vD<>pPX*h"
+"""Of methods that share a color and a line style."""
+
 LABELS = {
     "iteration": "epoch or generation",
     "own": "own inputs",
@@ -253,10 +256,10 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     for line, ((kind, *values), row) in zip(axes, rows, strict=True):
         where = "".join(f"\n{name}={plain(str(value))}" for name, value in zip(others, values, strict=True))
         for ax, layer in zip(line, layers, strict=True):
-            for i, method in enumerate(methods):
+            for i, (method, marker) in enumerate(zip(methods, _markers(methods), strict=True)):
                 points = row[(row["layer"] == layer) & (row["method"] == method)]
                 places = points[x].map(ticks.index) + 0.3 * (i / len(methods) - 0.5)  # beside those of other methods
-                _bars(ax, places, points, method)
+                _bars(ax, places, points, method, marker)
             ax.set_title(f"RBM {layer}, {LABELS[str(kind)]}{where}")
             _logarithmic(ax)
             ax.set_xticks(range(len(ticks)), [plain(tick) for tick in ticks])
@@ -266,10 +269,16 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     return figure
 
 
-def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str) -> None:
+def _markers(methods: Sequence[str]) -> list[str]:
+    """Return a marker for each method: another one for each that would otherwise look like an earlier one."""
+    looks = [line_style(method) for method in methods]
+    return [MARKERS[looks[:i].count(look) % len(MARKERS)] for i, look in enumerate(looks)]
+
+
+def _bars(ax: Any, places: Any, points: pd.DataFrame, method: str, marker: str = MARKERS[0]) -> None:
     color, style = line_style(method)
     ends = np.nan_to_num(error_bars(points, "mean", "low", "high"))
-    drawn = {"color": color, "linestyle": style, "linewidth": 1.0, "marker": "o"}
+    drawn = {"color": color, "linestyle": style, "linewidth": 1.0, "marker": marker}
     ax.errorbar(places, points["mean"], ends, markersize=3, label=plain(method), **drawn)
 
 

@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,10 +123,15 @@ def error_bars(rows: pd.DataFrame, middle: str, *ends: str) -> Array:
 
 
 def legend(figure: Figure, *panels: Axes) -> None:
-    """Show each label of some panels once, below the figure, in as many columns as it has room for."""
+    """Show each label of some panels once, below the figure, in as many columns as it has room for.
+
+    More than four rows make the figure higher.
+    """
     found = {label: line for ax in panels for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     columns = int(figure.get_figwidth() / (0.6 + 0.08 * max(map(len, found), default=0)))
     ncols = max(1, min(len(found), columns))
+    more = math.ceil(len(found) / ncols) - 4
+    figure.set_figheight(figure.get_figheight() + 0.21 * max(0, more))
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=ncols)
 
 
