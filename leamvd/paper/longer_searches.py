@@ -123,17 +123,17 @@ def quoted(beside: pd.DataFrame) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        "longer-sphere-1000-cma-es-ratio" is of the sphere in 1,000 variables, "-low" and "-high" its interval's ends,
-        "-best" and "-own" what it compares; likewise other functions, "longer-rbm-1", and methods, such as
-        "lea-mvd-reset-off". "longer-cma-es-ahead" is on how many problems CMA-ES has surely overtaken LEA-MVD, likewise
-        other methods, "longer-problems" how many problems there are, and "longer-runs" how many runs of each method.
+        "longer-sphere-1000-cma-es-ratio" is of the sphere in 1,000 variables, "-best" and "-own" what it compares;
+        likewise other functions, "longer-rbm-1", and methods, such as "lea-mvd-reset-off". "longer-cma-es-ahead" is on
+        how many problems CMA-ES has surely overtaken LEA-MVD, likewise other methods, "longer-problems" how many
+        problems there are, and "longer-runs" how many runs of each method.
     """
     short = beside["problem"].str.lower().str.replace(", n = ", "-").str.replace(",", "").str.replace(" ", "-")
     methods = beside["method"].str.replace("[:=]", "-", regex=True)
     numbers = {
         f"longer-{name}-{method}-{number}": six_digits(row[number])
         for name, method, row in zip(short, methods, beside.to_dict("records"), strict=True)
-        for number in ("best", "own", "ratio", "low", "high")
+        for number in ("best", "own", "ratio")
     }
     ahead = (beside["high"] < 1).groupby(methods).sum()
     counts = {f"longer-{method}-ahead": int(count) for method, count in ahead.items()}
