@@ -108,6 +108,14 @@ def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: 
     return result
 
 
+def objective_values(name: str, value: ArrayLike, count: int) -> Array:
+    """Return `value` as `numbers` does, with `count` values; a ValueError for -inf, below which nothing can rank."""
+    result = numbers(name, value, shape=(count,), dtype=np.float64, rounded=True)
+    if np.any(result == -np.inf):
+        raise ValueError(f"{name} must be larger than -inf, got -inf at index {int(np.argmin(result))}")
+    return result
+
+
 def _check_kind(name: str, given: Array, dtype: np.dtype[Any], rounded: bool) -> None:
     """Raise where a conversion to `dtype` would lose what the numbers say."""
     if np.ma.is_masked(given):

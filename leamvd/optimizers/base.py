@@ -139,7 +139,7 @@ class Optimizer(ABC):
             raise RuntimeError("tell needs candidates to be asked for first: call ask()")
         if X is not self._candidates:
             X = checks.array("X", X, shape=self._candidates.shape, dtype=self.dtype)
-        values = checks.numbers("F", F, shape=(len(self._candidates),), dtype=np.float64, rounded=True).copy()
+        values = checks.objective_values("F", F, len(self._candidates)).copy()
         with AllOrNothing(vars(self)):
             if not np.isfinite(values).all():
                 self._count_failures(values)
@@ -149,9 +149,7 @@ class Optimizer(ABC):
             self._candidates = None
 
     def _count_failures(self, values: Array) -> None:
-        """Count values that are not finite, and make them all +inf; raise for -inf."""
-        if np.any(values == -np.inf):
-            raise ValueError(f"F must be larger than -inf, got -inf at index {int(np.argmin(values))}")
+        """Count values that are not finite, and make them all +inf."""
         nan = np.isnan(values)
         self.n_nan += int(nan.sum())
         self.n_inf += int(np.sum(values == np.inf))

@@ -13,6 +13,9 @@ from leamvd._support import checks, threads
 from leamvd._support.children import follow_parent
 from leamvd._support.compile import Array, Floats
 
+NAME = "fun's values"
+"""What messages call them."""
+
 
 class Evaluation:
     """A function of one point, or of the rows of an array, as one of generations; a context.
@@ -86,10 +89,12 @@ class Evaluation:
     def __call__(self, X: Floats) -> Array:
         """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views."""
         if not self._vectorized:
-            return _values([_number(value) for value in self._map(self._call, [x.copy() for x in X])], len(X))
+            values = [_number(value) for value in self._map(self._call, [x.copy() for x in X])]
+            return checks.objective_values(NAME, values, len(X))
         parts = np.array_split(X, min(len(X), self._n_parts or len(X)))
         found = self._map(self._call, parts)
-        return np.concatenate([_values(values, len(part)) for part, values in zip(parts, found, strict=True)])
+        told = [checks.objective_values(NAME, values, len(part)) for part, values in zip(parts, found, strict=True)]
+        return np.concatenate(told)
 
 
 class _Call:
@@ -111,13 +116,6 @@ def _number(value: Any) -> Any:
         what = "None" if value is None else f"{np.size(value)} numbers"
         raise ValueError(f"fun must return one number for each point, got {what}; where it takes rows: vectorized=True")
     return value.item() if isinstance(value, np.ndarray) else value
-
-
-def _values(values: Any, count: int) -> Array:
-    found = checks.numbers("fun's values", values, shape=(count,), dtype=np.float64, rounded=True)
-    if np.any(found == -np.inf):
-        raise ValueError(f"fun's values must be larger than -inf, got -inf at index {int(np.argmin(found))}")
-    return found
 
 
 def _process_count(workers: object) -> int:

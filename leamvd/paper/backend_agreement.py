@@ -34,28 +34,26 @@ _SMALL = Study(
     reading=Reading(n_gen=30),
 )
 
+_LARGE = Study(
+    section="mnist-28x28",
+    dataset="mnist",
+    side=28,
+    n_images=2_000,
+    layers=(500,),
+    methods=("lea-mvd:x0-excluded",),
+    inputs=("own",),
+    seeds=tuple(range(10)),
+    reading=Reading(n_gen=15),
+)
+
 STUDIES = (
     _SMALL,
     dataclasses.replace(_SMALL, methods=("cma-es",), seeds=tuple(range(20))),
-    Study(
-        section="mnist-28x28",
-        dataset="mnist",
-        side=28,
-        n_images=2_000,
-        layers=(500,),
-        methods=("lea-mvd:x0-excluded",),
-        inputs=("own",),
-        seeds=tuple(range(10)),
-        reading=Reading(n_gen=15),
-    ),
-    Study(
-        section="mnist-28x28",
-        dataset="mnist",
-        side=28,
+    _LARGE,
+    dataclasses.replace(
+        _LARGE,
         n_images=10_000,
-        layers=(500,),
         methods=("lea-mvd:sigma0=0.01",),
-        inputs=("own",),
         seeds=tuple(range(5)),
         reading=Reading(n_gen=50),
     ),

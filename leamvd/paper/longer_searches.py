@@ -18,21 +18,18 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.minimize import METHODS, optimizer
-from leamvd.optimizers.reading import Reading
 from leamvd.paper import datasets, functions, records, versions
 from leamvd.paper.comparison import six_digits
 from leamvd.paper.functions import FUNCTIONS, Objective
 from leamvd.paper.intervals import interval
+from leamvd.paper.studies import Study
 from leamvd.paper.units import read_table
 
 RECORDED = "longer_searches"
 """Name of what is recorded."""
 
-NO_RESET = "lea-mvd:reset=off"
-"""LEA-MVD without the reset of item R13, which was added after searches had been seen to stand still."""
-
-COMPARED = (*METHODS, NO_RESET)
-"""What is run on each problem."""
+COMPARED = (*METHODS, "lea-mvd:reset=off")
+"""What is run on each problem; the last, without item R13, was added after searches had been seen to stand still."""
 
 SEEDS = tuple(range(10))
 
@@ -71,8 +68,9 @@ def search(name: str, method: str, seed: int, marks: Sequence[float]) -> pd.Data
     """
     x0, sigma0, objective = problem(name, seed)
     budgets = [round(mark * len(x0)) for mark in marks]
-    reading = {"reading": Reading(reset="off")} if method == NO_RESET else {}
-    opt = optimizer(method.partition(":")[0], x0, sigma0=sigma0, n_gen=budgets[-1], seed=seed, **reading)
+    kind, _, own = method.partition(":")
+    reading = {"reading": Study().reading_of(method)} if own else {}
+    opt = optimizer(kind, x0, sigma0=sigma0, n_gen=budgets[-1], seed=seed, **reading)
     told, best = [0], [math.nan]
     for _ in functions.generations(opt, objective, budgets[-1]):
         told.append(opt.nfev)

@@ -251,12 +251,12 @@ def sweep(errors: pd.DataFrame, swept: Sequence[str], title: str) -> Figure:
     """
     x, *others = swept
     ticks, layers, methods = (list(errors[name].unique()) for name in (x, "layer", "method"))
-    rows = errors.groupby(["inputs", *others], sort=False)
+    rows, markers = errors.groupby(["inputs", *others], sort=False), _markers(methods)
     figure, axes = _grid(len(rows), len(layers), sharex=True, width=max(WIDTH, 0.5 + 2.5 * len(layers)))
     for line, ((kind, *values), row) in zip(axes, rows, strict=True):
         where = "".join(f"\n{name}={plain(str(value))}" for name, value in zip(others, values, strict=True))
         for ax, layer in zip(line, layers, strict=True):
-            for i, (method, marker) in enumerate(zip(methods, _markers(methods), strict=True)):
+            for i, (method, marker) in enumerate(zip(methods, markers, strict=True)):
                 points = row[(row["layer"] == layer) & (row["method"] == method)]
                 places = points[x].map(ticks.index) + 0.3 * (i / len(methods) - 0.5)  # beside those of other methods
                 _bars(ax, places, points, method, marker)
