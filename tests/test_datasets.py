@@ -188,10 +188,10 @@ FIVE = np.zeros((5, 4, 4), np.uint8)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE))[:-9], "damaged gzip"),
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE))[:-8] + bytes(8), "damaged gzip"),
+        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),
+        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-8] + bytes(8), "damaged gzip"),
         (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE))[:10] + bytes([255] * 30), "damaged gzip"),
+        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),
         (TEST_LABELS, b"<html>not found</html>", "not an IDX file of unsigned bytes with 1 axes"),
         (TRAIN_IMAGES, idx(FIVE[0]), "not an IDX file of unsigned bytes with 3 axes"),
         (TRAIN_IMAGES, b"\0\0\x0d\x03" + idx(FIVE)[4:], "not an IDX file"),
