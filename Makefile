@@ -35,8 +35,8 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection di
 	contrastive_divergence)
 
 .DEFAULT_GOAL := help
-.PHONY: help book bench test test-library test-torch test-newest chaos faults quiet quiet-oldest regress accept \
-	playground launch lint coverage lock clean
+.PHONY: help book bench test test-library test-torch test-browser test-newest chaos faults quiet quiet-oldest regress \
+	accept playground launch lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,10 +58,13 @@ book: $(INSTALLED)  ## Run the sections at a small scale and render the book
 bench: $(INSTALLED)  ## Measure time and memory here, baselines too where installed (pip install -e '.[bench]')
 	$(BIN)/leamvd bench
 
-# The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/.
+# The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/. Their figures are
+# compared when all have run, and also where something else has failed.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest --nbval --nbval-current-env tests _build/nbval
+	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env --ignore tests/test_figures.py \
+		tests _build/nbval; status=$$?; \
+	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest tests/test_figures.py && exit $$status
 
 test-library: $(INSTALLED)  ## Run the tests of the optimizers, the networks and what they stand on
 	$(BIN)/python -m pytest $(LIBRARY_TESTS)
@@ -69,6 +72,10 @@ test-library: $(INSTALLED)  ## Run the tests of the optimizers, the networks and
 test-torch: $(INSTALLED)  ## Install PyTorch too, and run the tests of the backend that uses it
 	$(BIN)/python -m pip install -e ".[torch]"
 	$(BIN)/python -m pytest tests/test_torch_backend.py tests/test_backend_agreement.py
+
+test-browser: $(INSTALLED)  ## Install Playwright too, and walk every page of the book in this system's Chromium
+	$(BIN)/python -m pip install -e ".[browser]"
+	$(BIN)/python -m pytest tests/test_browser.py
 
 test-newest:  ## Run all tests from nothing, with the newest versions of everything that pyproject.toml allows
 	rm -rf _build/newest

@@ -74,6 +74,11 @@ def test_the_library_is_tested_on_three_systems() -> None:
     assert WORKFLOW["defaults"]["run"]["shell"] == "bash"  # Windows has another one, which the Makefile is not for
 
 
+def test_what_is_too_large_to_lock_has_jobs_of_its_own() -> None:
+    for name in ("torch", "browser"):
+        assert commands(name) == [f"make test-{name}"]
+
+
 def test_every_week_all_is_made_from_nothing_with_the_newest_packages_and_links_are_followed() -> None:
     assert TRIGGERS["schedule"]
     for name in ("newest", "links"):
