@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(PROGRAM is None and "CI" not in os.environ, reas
 # What reaches beyond the window, or beyond a box that cuts it off; a table may be scrolled on a phone.
 CLIPPED = """(tables) => {
   const found = [];
-  for (const element of document.querySelectorAll("article *")) {
+  for (const element of document.querySelectorAll("article *, .prev-next-footer *")) {
     const box = element.getBoundingClientRect(), style = getComputedStyle(element);
     if (!box.width || element.closest("span.math, mjx-container > *, .headerlink") || (tables && element.closest(".cell_output, table, .pst-scrollable-table-container"))) continue;
     const cut = element.clientWidth && element.scrollWidth > element.clientWidth + 2 && /auto|scroll|hidden|clip/.test(style.overflowX);
