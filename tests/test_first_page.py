@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any, get_args
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -20,6 +21,7 @@ from leamvd.paper import claims
 
 ROOT = Path(__file__).parent.parent
 INDEX = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOTEBOOK = "../notebooks/one.ipynb"
 
 spec = importlib.util.spec_from_file_location("sphinx_extension", ROOT / "book" / "sphinx_extension.py")
@@ -153,6 +155,21 @@ def test_every_claim_has_a_card_about_itself() -> None:
         assert keys[0] == f"{claim.lower()}-as-printed", "the first sign colors the card"
         assert f"{claim.lower()}-conclusion" in keys
         assert {key.partition("-")[0] for key in keys} == {claim.lower()}
+
+
+def test_the_readme_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "readme"}  # so that what is for new processes alone is left out
+    examples = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 4
+    for example in examples:
+        exec(example, names)
+    plt.close("all")
+    assert names["result"].fun < 600  # it starts from 1,000, as the loop does
+    assert names["opt"].result.fun < 600
+    assert names["found"].history.best[-1] == names["found"].fun
+    with Image.open(tmp_path / "searches.png") as image:
+        assert image.size == (640, 480)
 
 
 def test_the_example_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
