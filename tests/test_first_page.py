@@ -31,8 +31,8 @@ extension = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(extension)
 
 
-def notebook(words: dict[str, str]) -> nbformat.NotebookNode:
-    """Return a notebook with a named figure that glues words by their keys."""
+def notebook(words: dict[str, str], **given: object) -> nbformat.NotebookNode:
+    """Return a notebook with a named figure that glues words by their keys, run with these parameters."""
     png = io.BytesIO()
     Image.new("RGB", (8, 6)).save(png, "PNG")
     picture = new_output("display_data", data={"image/png": base64.b64encode(png.getvalue()).decode()})
@@ -52,10 +52,13 @@ def notebook(words: dict[str, str]) -> nbformat.NotebookNode:
         new_code_cell("glue()", execution_count=2, outputs=pasted, metadata={"tags": ["remove-cell"]}),
     ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "leamvd": {"section": "esd"}})
+    known = {"kernelspec": kernel, "leamvd": {"section": "esd"}, "papermill": {"parameters": given}}
+    return new_notebook(cells=cells, metadata=known)
 
 
-def book(folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address: str = "") -> dict[str, str]:
+def book(
+    folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address: str = "", **given: object
+) -> dict[str, str]:
     """Render a clone of two pages, of which the first pastes every word and the picture; return both by name."""
     clone = folder / "clone"
     (clone / "book").mkdir(parents=True)
@@ -66,7 +69,7 @@ def book(folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address
     config = (ROOT / "_config.yml").read_text(encoding="utf-8")
     (clone / "_config.yml").write_text(re.sub("baseurl: .*", f'baseurl: "{address}"', config), encoding="utf-8")
     (clone / "_toc.yml").write_text("{format: jb-book, root: book/index, chapters: [{file: notebooks/one}]}")
-    nbformat.write(notebook(words), clone / "notebooks" / "one.ipynb")
+    nbformat.write(notebook(words, **given), clone / "notebooks" / "one.ipynb")
     lines = [f"- {{glue:text}}`{NOTEBOOK}::{key}:s`" for key in words]
     page = ["# The *first* page", "It answers <at once>.", ":::{picture-of} fig-square\n:::", *lines]
     (clone / "book" / "index.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
@@ -157,8 +160,20 @@ def test_every_claim_has_a_card_about_itself() -> None:
         assert {key.partition("-")[0] for key in keys} == {claim.lower()}
 
 
+def test_a_page_says_that_its_numbers_are_of_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: dict[str, str]
+) -> None:
+    told = "Sections that this page pastes numbers from were run with other parameters"
+    assert told not in "".join(pages.values())
+    found = book(tmp_path, monkeypatch, {"c1-as-printed": "partly"}, output=".", population_size=40)
+    assert told in found["index"]
+    assert "leamvd reproduce esd -p population_size=40" in re.sub("<[^>]+>", "", found["index"])
+    assert told not in found["one"]
+
+
 def test_the_readme_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    plt.close("all")  # what other tests have left
     names: dict[str, Any] = {"__name__": "readme"}  # so that what is for new processes alone is left out
     examples = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     assert len(examples) == 4

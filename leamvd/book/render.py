@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import leamvd
@@ -99,9 +100,12 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     for path in (sources / "_config.yml", sources / "_toc.yml"):
         shutil.copy(path, stage)
     (stage / "figures").mkdir()
+    commands = {}
     for path in notebooks:
         own = path.parent == sources / "notebooks"
-        _stage(path, sources / "tests" / "figures" if own else path.parent / "figures", stage)
+        commands[path.name] = _stage(path, sources / "tests" / "figures" if own else path.parent / "figures", stage)
+    for page in (stage / "book").glob("*.md"):
+        _warn(page, commands)
     options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
     command = [*children.command(_JUPYTER_BOOK), "build", *options, str(stage)]
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))  # Sphinx leaves reports there
@@ -115,10 +119,20 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     return work / "built" / "_build" / "html"
 
 
-def _stage(notebook: Path, figures: Path, stage: Path) -> None:
+def _warn(page: Path, commands: Mapping[str, str]) -> None:
+    """Say on top of a page which of the notebooks that it pastes numbers from had other parameters than their own."""
+    title, _, text = page.read_text(encoding="utf-8").partition("\n")
+    others = [f"- `{made}`" for name, made in commands.items() if f"{name}::" in text and " -p " in made]
+    if others:
+        note = "Sections that this page pastes numbers from were run with other parameters than its text is about:"
+        warning = "\n".join((":::{admonition} Another run", ":class: warning", note, "", *others, ":::"))
+        page.write_text(f"{title}\n\n{warning}\n{text}", encoding="utf-8")
+
+
+def _stage(notebook: Path, figures: Path, stage: Path) -> str:
     """Copy a notebook, and say below each of its figures what makes it and where the numbers are that it plots.
 
-    The numbers are what `leamvd.paper.figures.style.save` has written to `figures`.
+    The numbers are what `leamvd.paper.figures.style.save` has written to `figures`. Return the command.
     """
     import nbformat
 
@@ -137,6 +151,7 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> None:
             note += f" [Data of this figure](../figures/{data.name})."
         figure["caption"] += f"\n\n{note}"
     nbformat.write(content, stage / "notebooks" / notebook.name)  # type: ignore[no-untyped-call]
+    return command
 
 
 def check(notebook: Path) -> None:
