@@ -28,11 +28,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The tests of leamvd._support, leamvd.optimizers and leamvd.networks, which `pip install leamvd` is for.
 LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts threads base baselines checkpoints \
-	directions evaluation lea_mvd minimize random_streams reading sampling selection contrastive_divergence dbn rbm)
+	directions evaluation lea_mvd memory messages minimize private_names properties random_streams reading sampling \
+	selection contrastive_divergence dbn likelihood rbm torch_backend)
 
 # The tests that run the kernels themselves; uncompiled, the others would take hours and cover nothing more.
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection directions sampling lea_mvd rbm \
 	contrastive_divergence)
+
+# Sections that `make book` runs.
+LIVE := esd directions mnist-7x7 mnist-28x28 error-measures readings classification
 
 .DEFAULT_GOAL := help
 .PHONY: help book bench test test-library test-torch test-browser test-newest chaos faults quiet quiet-oldest regress \
@@ -50,19 +54,22 @@ $(INSTALLED): pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
-book: $(INSTALLED)  ## Run the sections at a small scale and render the book
-	$(BIN)/leamvd reproduce --profile quick --output results/quick
-	@echo "Rendering the book; open this page:"
-	@$(BIN)/leamvd book --results results/quick
+# The bench, which takes a minute by itself, is `make bench`.
+book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
+	$(BIN)/leamvd reproduce $(LIVE) --profile quick --output results/quick
+	@echo "Rendering the book of the recorded runs ..."
+	@page=$$($(BIN)/leamvd book) && $(BIN)/python -m leamvd.book.computed results/quick && \
+		echo "Open the book: $$page"
 
 bench: $(INSTALLED)  ## Measure time and memory here, baselines too where installed (pip install -e '.[bench]')
 	$(BIN)/leamvd bench
 
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/. Their figures are
-# compared when all have run, and also where something else has failed.
+# compared when all have run, and also where something else has failed. A file of tests is one process's, except that
+# of the live runs, which begin first: see tests/conftest.py.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	$(BIN)/python -m pytest -n 2 --dist loadfile --nbval --nbval-current-env --ignore tests/test_figures.py \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --nbval --nbval-current-env --ignore tests/test_figures.py \
 		tests _build/nbval; status=$$?; \
 	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest tests/test_figures.py && exit $$status
 
@@ -94,13 +101,18 @@ quiet-oldest:  ## The same from nothing, with the oldest NumPy and Numba that py
 	rm -rf _build/oldest
 	$(MAKE) quiet VENV=_build/oldest PACKAGES="-e '.[dev]' numpy==$(OLDEST_NUMPY).* numba==$(OLDEST_NUMBA).*"
 
-regress: $(INSTALLED)  ## Show on a page which figures moved in a new quick run, or in RESULTS=FOLDER
-	$(if $(RESULTS),,rm -rf results/regress)
-	$(if $(RESULTS),,$(BIN)/leamvd reproduce --profile quick --output results/regress)
-	@$(BIN)/python tests/regress.py "$(or $(RESULTS),results/regress)"
+regress: $(INSTALLED)  ## Show on a page which figures moved in new runs, or in RESULTS=FOLDER
+ifdef RESULTS
+	@$(BIN)/python tests/regress.py "$(RESULTS)"
+else
+	rm -rf results/regress
+	$(BIN)/leamvd reproduce --profile recorded --output results/regress/recorded
+	$(BIN)/leamvd reproduce --profile quick --output results/regress/quick
+	@$(BIN)/python tests/regress.py results/regress/recorded results/regress/quick
+endif
 
 # FIGURE, REASON and RESULTS reach it through the environment.
-accept: $(INSTALLED)  ## Take FIGURE=NAME, or all, of a new quick run or RESULTS as right: REASON="why it moved"
+accept: $(INSTALLED)  ## Take FIGURE=NAME, or all, of new runs or RESULTS as right: REASON="why it moved"
 	@$(BIN)/python tests/accept.py
 
 playground: $(INSTALLED)  ## Draw the figure that stands in the playground's place on paper

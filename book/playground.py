@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 import leamvd
+from leamvd.experiments.functions import FUNCTIONS
+from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, new
 from leamvd.optimizers.state import State
-from leamvd.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, new
-from leamvd.paper.functions import FUNCTIONS
 
 STATIC = Path(__file__).parent / "static"
 PRESET = "directions-orthogonality"

@@ -1,7 +1,7 @@
-"""The command ``leamvd``: list, rerun and clean up sections, fetch the data, measure costs, render the book."""
+"""The command ``leamvd``: list and run sections, fetch the data, measure costs, render the book."""
 
 import math
-import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -17,35 +17,25 @@ except ModuleNotFoundError as error:  # the library alone is installed
 
 import click
 
-from leamvd.book import commands, failures, render, repetition, reproduction, results, runs, sweeps
+from leamvd.book import commands, render, reproduction, sections, sweeps
 from leamvd.book.parameters import ParameterError
-from leamvd.book.sections import RunError, Section, choose, load, resolved, run
 
 BENCH = "linear-cost"
 """The section that measures costs."""
 
 
-def _check_encoding(*names: str) -> None:
-    for name in names:
-        if os.fsencode(name).decode(errors="replace") != name:
-            raise click.UsageError(f"names must be in UTF-8: rename {os.fsencode(name)!r}")
-
-
 class _Commands(click.Group):
-    """Ends in one sentence where files and folders are the matter, or a notebook did not run to its end."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        _check_encoding(*args)
-        return super().parse_args(context, args)
+    """Ends in one sentence where something is refused, or a notebook did not run to its end."""
 
     def invoke(self, context: click.Context) -> Any:
         try:
-            _check_encoding(str(Path.cwd()))
             return super().invoke(context)
-        except BrokenPipeError:  # the reader of the output has seen enough
+        except (BrokenPipeError, click.Abort, click.exceptions.Exit):  # a reader of the output that has seen enough
             raise
-        except (MemoryError, ModuleNotFoundError, OSError, RunError, results.CleanError) as error:
-            raise click.ClickException(failures.sentence(str(error))) from None
+        except ParameterError as error:
+            raise click.UsageError(str(error)) from None
+        except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
+            raise click.ClickException(str(error)) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,28 +50,47 @@ for command in (commands.compare, commands.record, commands.verify):
 
 @main.command("list")
 def list_() -> None:
-    """Show the sections and their parameters; `leamvd reproduce --dry-run` shows what they take."""
-    for section in load():
+    """Show the sections and their parameters; `leamvd reproduce --dry-run` shows what they compute."""
+    for section in sections.load():
         click.echo(f"{section.name}  ({section.stem}): {section.title}")
-        rows = [
-            (p.name, p.type, repr(p.default), p.allowed, p.description)
-            for p in section.parameters.values()
-            if p.name != "output"
-        ]
-        widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
+        defaults = section.complete({})
+        rows = [(name, p.type, repr(defaults[name])) for name, p in section.parameters.items() if name in defaults]
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
         for row in rows:
-            columns = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False))
-            click.echo(f"    {columns}  {row[-1]}")
+            columns = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            click.echo(f"    {columns}  {section.parameters[row[0]].description}")
         click.echo()
+
+
+def _minutes(text: str) -> float:
+    minutes = float(text)
+    if not minutes > 0:  # NaN is not
+        raise click.BadParameter(f"must be a number > 0, got {text!r}")
+    return minutes
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"local|([a-z]+://)?[^/\s]+:\d{1,5}", text):
+        raise click.BadParameter(f"must be local or an address such as tcp://127.0.0.1:8786, got {text!r}")
+    return text
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise click.BadParameter(f"must be NAME=VALUE, got {text!r}")
+    return name.strip(), value
 
 
 @main.command()
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option(
-    "--profile", metavar="NAME", help="The same as -p profile=...: quick, paper or, in some sections, others."
+    "--profile",
+    metavar="NAME",
+    help="The same as -p profile=...: recorded, quick, paper or, in some sections, others; default: quick.",
 )
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    "-p", "settings", metavar="NAME=VALUE", multiple=True, type=_setting,
     help="A notebook parameter; see `leamvd list`. Several values of one that takes a single value, such as "
     "population_size=12,24,48, are run one after the other and compared.",
 )  # fmt: skip
@@ -91,91 +100,77 @@ def list_() -> None:
     help="Folder of the results.",
 )  # fmt: skip
 @click.option(
-    "--from", "again", metavar="RUN.JSON", type=click.Path(path_type=Path, exists=True),
-    help="Repeat the run that this file, or this folder, holds: its section, parameters and readings.",
-)  # fmt: skip
-@click.option(
     "--jobs", type=click.IntRange(min=1), default=None,
     help="Processes that share a study's work, each with its part of the threads; default: one a processor.",
 )  # fmt: skip
 @click.option(
-    "--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers do a study's work; local starts one."
-)
-@click.option(
-    "--minutes", type=click.FloatRange(min=0, min_open=True), default=math.inf,
-    help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
+    "--scheduler", metavar="ADDRESS|local", type=_address,
+    help="Dask scheduler whose workers do a study's work; local starts one.",
 )  # fmt: skip
 @click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Show what is stored, and what the rest takes here; run nothing, but fetch the data.",
-)
+    "--minutes", metavar="NUMBER", type=_minutes, default="inf",
+    help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show what studies compute and what of it is stored; run nothing.")
 @click.pass_context
 def reproduce(
     context: click.Context,
     names: tuple[str, ...],
     profile: str | None,
-    settings: tuple[str, ...],
+    settings: tuple[tuple[str, str], ...],
     dataset: str | None,
     output: Path,
     jobs: int | None = None,
     scheduler: str | None = None,
     minutes: float = math.inf,
-    again: Path | None = None,
     dry_run: bool = False,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
     Each set of parameters has a folder of its own in the output folder, for the executed notebook, figures and tables.
-    A run that was stopped carries on when it is started again; what other runs have computed is used.
+    A run that was stopped goes on when it is started again; what other runs have computed is used. Results are folders,
+    which can be deleted.
     """
     deadline = time.monotonic() + 60 * minutes
-    pairs = [("profile", profile), ("dataset", dataset)]
+    named = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     output = output.resolve()
     places: list[Path] = []
+    planned = sweeps.plan(sections.choose(sections.load(), names), [*named, *settings])
+    data = [[_check(section, section.complete(one)) for one in values] for section, values in planned]
     try:
-        texts = [(name, text) for name, text in pairs if text is not None] + [_split(setting) for setting in settings]
-        if again is None:
-            planned = sweeps.plan(choose(load(), names), texts)
-        elif names or texts:
-            raise ParameterError("--from takes section and parameters from the run: leave out what else names them")
-        else:
-            section, value, about = context.with_resource(repetition.plan(again.resolve()))
-            planned = [(section, [value])]
-        for section, values in planned:
-            for value in values:
-                reproduction.check(section, resolved(section, value))
-                _measurements(section, resolved(section, value))
-        for difference in repetition.differences(section, about) if again else ():
-            click.echo(f"warning: not as in {again}: {difference}", err=True)
-    except (ParameterError, runs.NoRunError) as error:
-        raise click.UsageError(str(error)) from None
-    try:
-        for section, values in planned:
-            for value, label in zip(values, sweeps.labels(values), strict=True):
-                given = resolved(section, value)
-                known = reproduction.expect(section, given, _measurements(section, given), output, jobs)
-                title = ", ".join(filter(None, [section.title, label]))
-                click.echo(f"{section.stem}: {title} (expected: about {known.duration})")
-                if dry_run:
-                    click.echo(known.table(jobs, output) + "\n")
-                    continue
+        for (section, values), checksums in zip(planned, data, strict=True):
+            for one, label, checksum in zip(values, sweeps.labels(values), checksums, strict=True):
+                click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
                 start = time.monotonic()
-                if left := reproduction.compute(section, given, output, jobs, scheduler, deadline, known.estimates):
+                study = reproduction.study(section, section.complete(one))
+                if dry_run:
+                    click.echo(reproduction.dry_run_table(study, output, jobs))
+                    continue
+                if left := reproduction.compute(study, output, jobs, scheduler, deadline):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
                     return places
-                places.append(run(section, value, output))
+                places.append(sections.run(section, one, output, checksum))
                 click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
             if len(values) > 1 and not dry_run:
                 folder, table = sweeps.compare(values, places[-len(values) :])
                 click.echo(f"{section.stem}: mean-field errors per 10,000 images, with 95 % intervals")
                 click.echo(f"{table.to_string()}\n{folder}")
     except KeyboardInterrupt:
-        click.echo(
-            f"\nstopped; what is finished is stored in {output}\nThe same command carries on from there.", err=True
-        )
+        click.echo(f"\nstopped; what is finished is stored in {output}\nThe same command goes on from there.", err=True)
         context.exit(130)
     return places
+
+
+def _check(section: sections.Section, parameters: Mapping[str, Any]) -> str:
+    """Refuse what a section's experiments, or the bench, would refuse; return a checksum of its data."""
+    if section.name == BENCH and parameters["profile"] != "recorded":
+        from leamvd import bench
+
+        try:
+            bench.expected(*(parameters[name] for name in ("profile", "methods", "sizes")))
+        except (ImportError, TypeError, ValueError) as error:
+            raise ParameterError(f"{section.name}: {error}") from None
+    return reproduction.check(section, parameters)
 
 
 @main.command("bench")
@@ -186,38 +181,18 @@ def reproduce(
 )  # fmt: skip
 @click.pass_context
 def bench_(context: click.Context, profile: str, output: Path) -> None:
-    """Measure what everything costs on this machine, and print time and memory of LEA-MVD beside its baselines'.
+    """Measure what everything costs on this machine, and print time and memory of LEA-MVD and of its baselines.
 
-    The same as `leamvd reproduce linear-cost -p source=measured`. Baselines are measured where they are installed
+    The same as `leamvd reproduce linear-cost`. Baselines are measured where they are installed
     (leamvd[bench]).
     """
-    (place,) = context.invoke(
-        reproduce, names=(BENCH,), profile=profile, settings=("source=measured",), dataset=None, output=output
-    )
+    (place,) = context.invoke(reproduce, names=(BENCH,), profile=profile, settings=(), dataset=None, output=output)
     from leamvd import bench  # brings pandas, which takes long to import
+    from leamvd.analysis.comparison import format_table
     from leamvd.bench import summary
-    from leamvd.paper.comparison import format_table
 
     optimizers = bench.read(place).optimizers
     click.echo(format_table(summary.baselines(optimizers)).to_string(index=False))
-
-
-@main.command()
-@click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False, exists=True), default=Path("results"),
-    show_default=True, help="Folder of the results.",
-)  # fmt: skip
-@click.option("--yes", is_flag=True, help="Remove it.")
-def clean(output: Path, yes: bool) -> None:
-    """List, and with --yes remove, what the latest run of each section does not need.
-
-    That is its earlier runs, runs that were stopped, damaged units, and units that no latest run has used.
-    """
-    with results.superfluous(output) as found:
-        for path in found:
-            click.echo(path)
-            if yes:
-                results.remove(path)
 
 
 @main.group()
@@ -230,9 +205,9 @@ def data() -> None:
 def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
     try:
-        from leamvd.paper import datasets
+        from leamvd.data.mnist import fetch_mnist
 
-        click.echo(datasets.fetch_mnist(source, progress=True))
+        click.echo(fetch_mnist(source, progress=True))
     except RuntimeError as error:  # a DataError is one
         raise click.ClickException(str(error)) from None
 
@@ -244,32 +219,7 @@ def mnist(source: str | None) -> None:
 )  # fmt: skip
 def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
-    try:
-        click.echo(render.render(folder).resolve())
-    except (RuntimeError, ValueError) as error:
-        raise click.ClickException(failures.sentence(str(error))) from None
-
-
-def _measurements(section: Section, parameters: Mapping[str, Any]) -> tuple[int, float]:
-    """Return how much the section measures anew, in jobs of the bench and seconds; refuse what the bench refuses."""
-    if section.name != BENCH or parameters["source"] == "recorded":
-        return 0, 0.0
-    from leamvd import bench
-
-    try:
-        if parameters["source"] == "measured":
-            return bench.expected(parameters["profile"], parameters["methods"], parameters["sizes"])
-        bench.read(parameters["source"])
-    except (ImportError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise reproduction.refused(section, error) from None
-    return 0, 0.0
-
-
-def _split(setting: str) -> tuple[str, str]:
-    name, sign, text = setting.partition("=")
-    if not sign:
-        raise ParameterError(f"-p takes NAME=VALUE, got {setting!r}")
-    return name.strip(), text
+    click.echo(render.render(folder).resolve())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Take figures of a quick run, and the notebooks' outputs, as the right ones: `make accept`."""
+"""Take figures and what notebooks tell, in both profiles, as the right ones: `make accept`."""
 
 import difflib
 import json
@@ -26,8 +26,8 @@ def read(notebook: Path) -> dict[str, Any]:
 
 
 def program(notebook: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return what a notebook's cells hold and say of their figures, but for the cell that a run adds."""
-    cells = [cell for cell in notebook["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    """Return what a notebook's cells hold and say of their figures, except its parameters, which are the run's."""
+    cells = [cell for cell in notebook["cells"] if "parameters" not in cell["metadata"].get("tags", [])]
     return [("".join(cell["source"]), cell["metadata"].get("mystnb")) for cell in cells]
 
 
@@ -69,7 +69,7 @@ def check(figure: str, reason: str) -> sections.Section | None:
     if not figure:
         return None
     every = {section.name: section for section in sections.load()}
-    home = {name: every[run["section"]] for name, run in accepted.runs().items() if run["section"] in every}
+    home = {name: every[own] for profile in accepted.PROFILES for name, own in accepted.names(profile).items()}
     home |= {name: section for section in every.values() for name in accepted.shown(read(section.path))}
     if figure not in home:
         near = difflib.get_close_matches(figure, home)
@@ -78,33 +78,39 @@ def check(figure: str, reason: str) -> sections.Section | None:
     return home[figure]
 
 
-def fresh(section: sections.Section | None) -> Path:
-    """Run a section, or all of them, at the small scale and from nothing; return the folder of the results."""
+def fresh(section: sections.Section | None) -> list[Path]:
+    """Run a section, or all of them, in both profiles and from nothing; return the folders of the results."""
     shutil.rmtree(FRESH, ignore_errors=True)
-    command = [sys.executable, "-m", "leamvd.cli", "reproduce", *([section.name] if section else [])]
-    if section is None or "profile" in section.parameters:
-        command += ["--profile", "quick"]
-    if subprocess.run([*command, "--output", str(FRESH)], check=False).returncode:
-        raise click.ClickException("the run has failed, so nothing is accepted")
-    return FRESH
+    for profile in accepted.PROFILES:
+        command = [sys.executable, "-m", "leamvd.cli", "reproduce", *([section.name] if section else [])]
+        command += ["--profile", profile, "--output", str(FRESH / profile)]
+        if subprocess.run(command, check=False).returncode:
+            raise click.ClickException("the run has failed, so nothing is accepted")
+    return [FRESH / profile for profile in accepted.PROFILES]
 
 
 def take(section: sections.Section, run: runs.Run, figure: str) -> None:
-    """Take the figure, or all of a section, and the outputs of its notebook."""
-    made, known = accepted.figures(run.folder), accepted.runs()
-    of_section = {name for name, about in known.items() if about["section"] == section.name} | made.keys()
-    taken = {figure} if figure else of_section
+    """Take the figure, or all of a section, and what its notebook tells."""
+    made, known, key = accepted.figures(run.folder), accepted.entries(), accepted.key(run.about)
+    profile, notebook = run.about["parameters"]["profile"], read(run.folder / section.path.name)
+    before = set(known.get(key, {"figures": []})["figures"])
+    taken = {figure} if figure else before | made.keys()
+    folder = accepted.place(profile)
+    folder.mkdir(exist_ok=True)
     for name in taken:
-        for ending in (".json", ".png"):
-            (accepted.FIGURES / name).with_suffix(ending).unlink(missing_ok=True)
+        for ending in (".json", ".png") if profile == "recorded" else (".json",):
+            (folder / name).with_suffix(ending).unlink(missing_ok=True)
             if name in made:
-                shutil.copy(made[name].with_suffix(ending), accepted.FIGURES)
-    accepted.write_runs(
-        {n: a for n, a in known.items() if n not in taken} | dict.fromkeys(made.keys() & taken, run.about)
-    )
-    content = outputs(read(section.path), read(run.folder / section.path.name), taken)
-    section.path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(section.path)], check=True)
+                shutil.copy(made[name].with_suffix(ending), folder)
+    about = {name: value for name, value in run.about.items() if name != "studies"}
+    entry: dict[str, Any] = {"run": about, "figures": sorted(before - taken | made.keys() & taken)}
+    told = accepted.told(notebook)
+    entry |= told if profile == "quick" else {"pasted": told["pasted"]}
+    accepted.write(known | {key: entry})
+    if profile == "recorded":
+        content = outputs(read(section.path), notebook, taken)
+        section.path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(section.path)], check=True)
 
 
 @click.command()
@@ -112,7 +118,7 @@ def take(section: sections.Section, run: runs.Run, figure: str) -> None:
 @click.option("--reason", envvar="REASON", default="", help="Why it has moved; goes into CHANGELOG.md under Changed.")
 @click.option(
     "--results", "output", envvar="RESULTS", type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder of results to take from; default: a new quick run.",
+    help="Folder of results to take from; default: a new run in both profiles.",
 )  # fmt: skip
 def main(figure: str, reason: str, output: Path | None) -> None:
     """Take figures, and the outputs of their notebooks, as the right ones.
@@ -121,22 +127,24 @@ def main(figure: str, reason: str, output: Path | None) -> None:
     """
     figure, reason = figure.strip(), " ".join(reason.split())
     home = check(figure, reason)
-    output = output or fresh(home)
-    found = [(section, results.latest(output, section.stem)) for section in ([home] if home else sections.load())]
-    last = [(section, runs.read(folder)) for section, folder in found if folder]
+    every = [home] if home else sections.load()
+    folders = [output] if output else fresh(home)
+    places = [(section, results.latest(folder, section.stem)) for folder in folders for section in every]
+    last = [(section, runs.read(place)) for section, place in places if place]
+    last = [(section, run) for section, run in last if accepted.compared(run.about)]
     if not last:
         sought = home.stem if home else "a section"
-        raise click.ClickException(f"{output} holds no run of {sought}, so nothing is accepted")
+        raise click.ClickException(f"{folders[0]} holds no run of {sought} that is compared, so nothing is accepted")
     for section, run in last:
         if program(read(section.path)) != program(read(run.folder / section.path.name)):
-            raise click.ClickException(f"{section.stem} has been edited since its run in {output}: run it again")
-    names = ", ".join(run.about["section"] for _, run in last)
+            raise click.ClickException(f"{section.stem} has been edited since its run in {run.folder}: run it again")
+    names = ", ".join(dict.fromkeys(section.name for section, _ in last))
     what = f"Figure `{figure}`" if figure else f"Figures and numbers of {names}"
     told = changelog(CHANGELOG.read_text(encoding="utf-8"), f"{what}: {reason.removesuffix('.')}.")
     for section, run in last:
         take(section, run, figure)
     CHANGELOG.write_text(told, encoding="utf-8")
-    click.echo(f"{what}: accepted from {output}")
+    click.echo(f"{what}: accepted from {', '.join(map(str, folders))}")
 
 
 if __name__ == "__main__":

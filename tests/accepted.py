@@ -1,7 +1,8 @@
-"""The accepted figures of the quick run: which runs they come from, and in what another run's figures differ.
+"""What is accepted of the profiles "recorded" and "quick", and in what another run differs.
 
-A figure has moved where its words, colors or arrays differ, or else its pixels. Figures named timing-* show seconds or
-bytes and are not compared.
+A figure has moved where its words, colors or arrays differ, or else, with "recorded", its pixels. The notebooks that
+ship hold the tables and the pasted numbers of "recorded"; those of "quick" are in accepted.json. What is measured in
+seconds and bytes is not compared: figures named timing-*, and all of section 5 with "quick".
 """
 
 import json
@@ -12,10 +13,25 @@ import numpy as np
 from matplotlib.testing.compare import calculate_rms
 from PIL import Image
 
+from leamvd.book import pasted
+
 ROOT = Path(__file__).parent.parent
 FIGURES = ROOT / "tests" / "figures"
+PROFILES = ("recorded", "quick")
+MEASURED = "linear-cost"  # the section that measures
 RUNS = ROOT / "tests" / "accepted.json"
 SAME_FONTS, OTHER_FONTS = 2.0, 20.0  # RMS in gray levels; text alone differs by up to 18 between releases of FreeType
+
+
+def place(profile: str) -> Path:
+    """Return the folder of a profile's accepted figures; with "quick" there are arrays alone."""
+    return FIGURES if profile == "recorded" else FIGURES / profile
+
+
+def compared(about: dict[str, Any]) -> bool:
+    """Return whether a run, given what it says of itself, is one that is accepted or compared."""
+    profile = about["parameters"].get("profile")
+    return profile in PROFILES and (profile, about["section"]) != ("quick", MEASURED)
 
 
 def figures(folder: Path) -> dict[str, Path]:
@@ -30,29 +46,63 @@ def shown(notebook: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name.removeprefix("fig-"): cell for name, cell in zip(names, notebook["cells"], strict=True) if name}
 
 
-def runs() -> dict[str, dict[str, Any]]:
-    """Return for each accepted figure what its run has said of itself, see `leamvd.book.runs.describe`."""
-    entries = json.loads(RUNS.read_text(encoding="utf-8"))
-    return {name: entry["run"] for entry in entries for name in entry["figures"]}
+def entries() -> dict[str, dict[str, Any]]:
+    """Return what is accepted of each `key`.
+
+    Returns
+    -------
+    dict
+        "run": what the run has said of itself that something was last taken from, see `leamvd.book.runs.describe`;
+        "figures": the names of its figures; "pasted" and, with "quick", "texts": what its notebook `told`.
+    """
+    found: dict[str, dict[str, Any]] = json.loads(RUNS.read_text(encoding="utf-8"))
+    return found
 
 
-def write_runs(of: dict[str, dict[str, Any]]) -> None:
-    """Store for each accepted figure what its run has said of itself, once for all figures of a run."""
-    entries: dict[str, dict[str, Any]] = {}
-    for name, about in sorted(of.items()):
-        run = {key: value for key, value in about.items() if key != "studies"}
-        entries.setdefault(json.dumps(run, sort_keys=True), {"run": run, "figures": []})["figures"].append(name)
-    RUNS.write_text(json.dumps([*entries.values()], indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def write(found: dict[str, dict[str, Any]]) -> None:
+    """Store `entries`."""
+    text = json.dumps({name: found[name] for name in sorted(found)}, indent=1, ensure_ascii=False)
+    RUNS.write_text(f"{text}\n", encoding="utf-8")
+
+
+def key(about: dict[str, Any]) -> str:
+    """Return under what a run is accepted: its profile and section."""
+    return f"{about['parameters'].get('profile')} {about['section']}"
+
+
+def names(profile: str) -> dict[str, str]:
+    """Return the names of a profile's accepted figures, and the section of each."""
+    own = [entry for name, entry in entries().items() if name.startswith(f"{profile} ")]
+    return {name: entry["run"]["section"] for entry in own for name in sorted(entry["figures"])}
+
+
+def told(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Return what an executed notebook tells: what it lets pages paste, and what its cells print and return."""
+    cells = [cell for cell in notebook["cells"] if "nbval-ignore-output" not in cell["metadata"].get("tags", [])]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    texts = [output.get("text", output.get("data", {}).get("text/plain", "")) for output in outputs]
+    return {"pasted": pasted.read(notebook), "texts": ["".join(text) for text in texts if text]}
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """Return in words what differs between what two notebooks tell."""
+    a, b = old["pasted"], new["pasted"]
+    found = [f"{key}: {a.get(key)} became {b.get(key)}" for key in sorted(a | b) if a.get(key) != b.get(key)]
+    if len(old["texts"]) != len(new["texts"]):
+        found.append(f"{len(new['texts'])} texts, were {len(old['texts'])}")
+    pairs = zip(old["texts"], new["texts"], strict=False)
+    return found + [f"{before}\nbecame\n{after}" for before, after in pairs if before != after]
 
 
 def moved(before: Path, after: Path) -> list[str]:
     """Return in words what differs between two figures, given by their arrays; nothing where they are the same."""
     old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (before, after))
-    return content(old, new) + pixels(before.with_suffix(".png"), after.with_suffix(".png"))
+    pictures = [path.with_suffix(".png") for path in (before, after)]
+    return content(old, new) + (pixels(*pictures) if pictures[0].exists() else [])
 
 
 def content(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return in words what differs between what two figures show, see `leamvd.paper.figures.style.shown`."""
+    """Return in words what differs between what two figures show, see `leamvd.figures.style.shown`."""
     found = [_change(name, old[name], new[name]) for name in ("titles", "legends") if old[name] != new[name]]
     if len(old["axes"]) != len(new["axes"]):
         found.append(f"{len(new['axes'])} axes, were {len(old['axes'])}")

@@ -1,6 +1,6 @@
-"""Kill `leamvd reproduce` at random moments, start it again until it is done, and compare with a run left in peace.
+"""Kill a study at random moments, start it again until it is done, and compare with a run left in peace.
 
-`make chaos` kills a hundred times and prints a table; a test, three times. What is killed is a line of `TARGETS`.
+`make chaos` kills a hundred times and prints a table; a test, once. What is killed is a line of `TARGETS`.
 """
 
 import os
@@ -13,59 +13,37 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-import nbformat
 import numpy as np
 import pandas as pd
 import psutil
 
-PARAMETERS = """\
-profile: str = "quick"  # quick | paper: the scale
-n_images: int = 300  # >= 1: training images
-layers: list[int] = [12, 8]  # >= 1: hidden units
-methods: list[str] = ["cd", "lea-mvd"]  # any: what is compared
-seeds: list[int] = [0, 1]  # >= 0: one run per seed
-n_gen: int = 30  # >= 1: epochs or generations
-output: str = "results"  # PATH: where records go
+PROGRAM = """
+import dataclasses, sys
+from small_studies import SMALL
+from leamvd.experiments import records
+reading = dataclasses.replace(SMALL.reading, n_gen=30)
+study = dataclasses.replace(SMALL, n_images=1000, layers=(12, 8), seeds=(0, 1), reading=reading)
+records.compute(study, sys.argv[1], n_jobs=int(sys.argv[2]), checkpoint_seconds=0.2, progress=False)
+records.run(study, sys.argv[1], progress=False)
 """
-STUDY = """\
-from leamvd.paper import comparison, intervals, records, studies
-study = studies.study("mnist-7x7", profile, **studies.parameters(globals()))
-table = records.run(study, output)
-"""
-FIGURE = """\
-from leamvd.paper.figures import comparison as draw
-from leamvd.paper.figures.style import save
-bands, runs = intervals.bands(table, "mean_field"), comparison.runs(table, "mean_field")
-save(draw.errors(bands, runs, "", ""), "errors", output)
-"""
-COMMAND = (
-    "import sys; from pathlib import Path; from leamvd import cli; from leamvd.book import sections;"
-    "sections.NOTEBOOKS = Path(sys.argv.pop(1)); cli.main()"
-)
+STORED = "*-layer[0-9]-*"
 
 
 class Target(NamedTuple):
     """What is killed."""
 
-    section: str  # whose studies the command computes; those of a section that it does not know, the kernel
-    options: tuple[str, ...]
-    mark: str  # in the command line of the process that is killed, which the command has started; none: the command
+    n_jobs: int
+    mark: str  # in the command line of the process that is killed, which the program has started; none: the program
 
 
-TARGETS = {
-    "command": Target("mnist-7x7", ("--jobs", "1"), ""),
-    "command with 2 jobs": Target("mnist-7x7", ("--jobs", "2"), ""),
-    "a job of 2": Target("mnist-7x7", ("--jobs", "2"), "multiprocessing.spawn"),
-    "kernel": Target("computed-there", (), "ipykernel"),
-    "command, kernel at work": Target("computed-there", (), ""),
-}
+TARGETS = {"program": Target(1, ""), "program with 2 processes": Target(2, ""), "one of 2 processes": Target(2, "loky")}
 
 
 class Killed(NamedTuple):
     """What became of one kill."""
 
     moment: float  # seconds after the start of what was killed
-    survived: float  # seconds that other processes ran on for when the command was killed
+    survived: float  # seconds that other processes ran on for when the program was killed
 
 
 class Outcome(NamedTuple):
@@ -86,17 +64,16 @@ class Peace(NamedTuple):
     seconds: float
 
 
-def peace(section: str, folder: Path) -> Peace:
-    """Run a section in peace."""
-    notebook(folder / "notebooks", section)
+def peace(folder: Path) -> Peace:
+    """Run the study in peace."""
     start = time.monotonic()
-    attempt(Target(section, ("--jobs", "1"), ""), folder, "peace", np.inf)
+    attempt(TARGETS["program"], folder, "peace", np.inf)
     return Peace(content(folder / "peace"), time.monotonic() - start)
 
 
 def torment(target: Target, kills: int, folder: Path, chance: random.Random, whole: Peace) -> Outcome:
     """Kill that often, in as many studies as that takes, and compare each when it is complete."""
-    notebook(folder / "notebooks", target.section)
+    folder.mkdir(parents=True, exist_ok=True)
     happened: list[Killed] = []
     starts, rounds, identical, leftovers = 0, 0, True, set[str]()
     while len(happened) < kills:
@@ -115,11 +92,10 @@ def torment(target: Target, kills: int, folder: Path, chance: random.Random, who
 
 
 def attempt(target: Target, folder: Path, output: str, seconds: float) -> tuple[bool, Killed | None]:
-    """Start the command, and kill what is to be killed after some seconds; return whether it was done, and the kill."""
+    """Start the program, and kill what is to be killed after some seconds; return whether it was done, and the kill."""
     (folder / "temporary").mkdir(exist_ok=True)
-    command = [sys.executable, "-c", COMMAND, str(folder / "notebooks"), "reproduce", *target.options]
-    command += ["--output", str(folder / output)]
-    environment = os.environ | {"TMPDIR": str(folder / "temporary")}
+    command = [sys.executable, "-c", PROGRAM, str(folder / output), str(target.n_jobs)]
+    environment = os.environ | {"TMPDIR": str(folder / "temporary"), "PYTHONPATH": str(Path(__file__).parent)}
     with (
         (folder / "said").open("w") as said,
         subprocess.Popen(command, env=environment, stdout=said, stderr=said) as process,
@@ -136,7 +112,7 @@ def attempt(target: Target, folder: Path, output: str, seconds: float) -> tuple[
             if not target.mark:
                 killed = killed._replace(survived=end(others))
         code = process.wait(120)
-    if code not in (0, 1, -9) or (code and not killed):
+    if code not in (0, -9) or (code and not killed):
         raise RuntimeError((folder / "said").read_text())
     return code == 0, killed
 
@@ -144,10 +120,11 @@ def attempt(target: Target, folder: Path, output: str, seconds: float) -> tuple[
 def victims(process: "subprocess.Popen[bytes]", mark: str) -> list[psutil.Process]:
     """Return the processes that are to be killed and that run now."""
     try:
-        command = psutil.Process(process.pid)
+        program = psutil.Process(process.pid)
         if not mark:
-            return [command] if process.poll() is None else []
-        return [child for child in command.children(recursive=True) if mark in " ".join(child.cmdline())]
+            return [program] if process.poll() is None else []
+        commands = [(child, " ".join(child.cmdline())) for child in program.children(recursive=True)]
+        return [child for child, command in commands if mark in command and "tracker" not in command]
     except psutil.Error:
         return []
 
@@ -168,24 +145,14 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
-def notebook(folder: Path, section: str) -> None:
-    """Write the notebook that is run."""
-    folder.mkdir(parents=True)
-    first = nbformat.v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]})
-    written = nbformat.v4.new_notebook(cells=[first, *map(nbformat.v4.new_code_cell, (STUDY, FIGURE))])
-    written.metadata["leamvd"] = {"title": section, "section": section, "minutes": {"quick": 1, "paper": 1}}
-    nbformat.write(written, folder / "01_one.ipynb")
-
-
 def content(output: Path) -> dict[str, pd.DataFrame | np.ndarray]:
-    """Return the records, but for seconds, and the weights of all units that are stored, and what a run shows."""
+    """Return the rows, except seconds, and the arrays of all jobs, and the names of what a run writes."""
     found: dict[str, pd.DataFrame | np.ndarray] = {}
-    for unit in (output / "store").glob("[!.]*-layer*"):
-        found[f"{unit.name} records"] = pd.read_csv(unit / "records.csv").drop(columns="seconds")
-        with np.load(unit / "weights.npz", allow_pickle=False) as arrays:
-            found |= {f"{unit.name} {name}": array for name, array in arrays.items()}
-    run = output / "01_one" / (output / "01_one" / "latest").read_text().strip()
-    return found | {path.name: np.zeros(0) for path in run.rglob("*") if path.is_file()}
+    for job in (output / "store").glob(STORED):
+        found[f"{job.name} rows"] = pd.read_csv(job / "rows.csv").drop(columns="seconds")
+        with np.load(job / "arrays.npz", allow_pickle=False) as arrays:
+            found |= {f"{job.name} {name}": array for name, array in arrays.items()}
+    return found | {path.name: np.zeros(0) for path in output.glob("study-*")}
 
 
 def same(a: dict[str, pd.DataFrame | np.ndarray], b: dict[str, pd.DataFrame | np.ndarray]) -> bool:
@@ -194,12 +161,12 @@ def same(a: dict[str, pd.DataFrame | np.ndarray], b: dict[str, pd.DataFrame | np
 
 
 def left(folder: Path) -> list[str]:
-    """Return what a complete run, and the temporary folder, should not hold: all that is hidden but for locks."""
-    hidden = (path for path in folder.rglob("*") if path.suffix != ".lock" and path.name != ".partial")
+    """Return what a complete run, and the temporary folder, should not hold."""
+    every = [path.relative_to(folder) for path in folder.rglob("*") if path.suffix != ".lock"]
     return [
-        str(path.relative_to(folder))
-        for path in hidden
-        if folder.name == "temporary" or any(part.startswith(".") for part in path.relative_to(folder).parts)
+        str(path)
+        for path in every
+        if folder.name == "temporary" or path.name.startswith(".") or path.parent.name == "checkpoints"
     ]
 
 
@@ -208,12 +175,10 @@ def main(kills: int, seed: int) -> None:
     shares = {name: len(range(place, kills, len(TARGETS))) for place, name in enumerate(TARGETS)}
 
     def outcome(name: str) -> Outcome:
-        chance, target = random.Random(f"{name} {seed}"), TARGETS[name]
-        return torment(target, shares[name], Path(scratch, name), chance, whole[target.section])
+        return torment(TARGETS[name], shares[name], Path(scratch, name), random.Random(f"{name} {seed}"), whole)
 
-    sections = {target.section for target in TARGETS.values()}
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as several:
-        whole = {section: peace(section, Path(scratch, section)) for section in sections}
+        whole = peace(Path(scratch))
         rows = dict(zip(TARGETS, several.map(outcome, TARGETS), strict=True))
     print(pd.DataFrame.from_dict(rows, orient="index", columns=Outcome._fields).to_string())
     if not all(outcome.identical and not outcome.leftovers for outcome in rows.values()):

@@ -27,11 +27,25 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
+# Live runs of the sections that take longest, which begin first; the others take turns with the rest.
+LONGEST = ("04_mnist_28x28", "05_linear_cost", "03_mnist_7x7", "07_readings", "08_classification")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run checks of style first, figures after the notebooks that make them; skip what needs a compiler."""
-    # interrupts come last: they trace the interpreter, after which a measurement of coverage sees nothing more
-    order = {"test_structure.py": 0, "test_packaging.py": 0, "test_figures.py": 3, "test_interrupts.py": 4}
-    items.sort(key=lambda item: order.get(item.path.name, 2 if item.path.suffix == ".ipynb" else 1))
+    """Run what takes longest first, figures after the notebooks that make them; skip what needs a compiler."""
+
+    def order(item: pytest.Item) -> int:
+        live = [f"test_live.py::test_a_section_comes_out_as_accepted[{stem}]" for stem in LONGEST]
+        if (name := item.nodeid.rpartition("/")[2]) in live:
+            return live.index(name)
+        # interrupts come last: they trace the interpreter, after which a measurement of coverage sees nothing more
+        later = {"test_live.py": 5, "test_figures.py": 8, "test_interrupts.py": 9}
+        return 6 if item.path.suffix == ".ipynb" else later.get(item.path.name, 7)
+
+    items.sort(key=order)
+    for item in items:  # what one process runs, where there are several: a file, or a live run
+        alone = item.nodeid if item.path.name == "test_live.py" else item.path.name
+        item.add_marker(pytest.mark.xdist_group(alone))
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for item in items:
             if item.get_closest_marker("compiled"):

@@ -9,8 +9,9 @@ from click.testing import CliRunner, Result
 
 from leamvd import cli
 from leamvd.book import sections
-from leamvd.paper import records, studies
-from leamvd.paper.figures import style
+from leamvd.campaign.store import STORE
+from leamvd.experiments import records, studies
+from leamvd.figures import style
 
 SMALL = (
     "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd,lea-mvd:x0-excluded", "-p", "n_images=40",
@@ -20,16 +21,15 @@ SMALL = (
 
 def execute(section: sections.Section, values: Mapping[str, object], work: Path, store: Path) -> None:
     """Do what the section's notebook does, as far as it matters here."""
-    parameters = sections.resolved(section, values)
+    parameters = section.complete(values)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(records.STORE, str(store))
+        patch.setenv(STORE, str(store))
         if section.name in {name for name, _ in studies.STUDIES}:
             records.run(studies.study(section.name, str(parameters["profile"]), **studies.parameters(parameters)), work)
     figure, axes = style.new()
     axes[0, 0].plot([0, 1])
     style.save(figure, "mnist-7x7-mean-field", work)
     shutil.copy(section.path, work)
-    (work / ".jupyter").mkdir(exist_ok=True)  # where a kernel keeps its files
 
 
 def leamvd(*arguments: str) -> Result:

@@ -15,7 +15,7 @@ from pathlib import Path
 import accepted
 
 SECTIONS = ("esd", "directions")
-FIGURES = [name for name, run in accepted.runs().items() if run["section"] in SECTIONS]
+FIGURES = [name for name, section in accepted.names("quick").items() if section in SECTIONS]
 WAYS = {
     "1 thread": {"NUMBA_NUM_THREADS": "1"},
     "2 threads": {"NUMBA_NUM_THREADS": "2"},
@@ -29,7 +29,9 @@ def moved(environment: dict[str, str], output: Path) -> list[str]:
     inherited = {name: value for name, value in os.environ.items() if name != "LEAMVD_DATA_DIR"}
     subprocess.run([*command, "--output", str(output)], env=inherited | environment, check=True, capture_output=True)
     made = accepted.figures(output)
-    return [name for name in FIGURES if name not in made or not same(accepted.FIGURES / f"{name}.json", made[name])]
+    return [
+        name for name in FIGURES if name not in made or not same(accepted.place("quick") / f"{name}.json", made[name])
+    ]
 
 
 def same(old: Path, new: Path) -> bool:

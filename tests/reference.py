@@ -1,6 +1,6 @@
 """Algorithm 1 from the paper's text, one obvious step at a time, on a population that is kept best first.
 
-Nothing here shares code with the library but the names of a reading's options: the random streams are written down
+Nothing here shares code with the library except the names of a reading's options: the random streams are written down
 once more, from the cipher's publication and the layout of `leamvd.optimizers.random_streams`.
 """
 
@@ -202,8 +202,8 @@ class Reference:
     def _directions(self, first: bool) -> None:
         self.ir = ranks(self.seed, self.t, self.reading.n_descent_rows, self.size)
         U = np.array([self.X[0] - self.X[r] for r in self.ir]).T
-        beside = np.zeros(self.n) if self.reading.descent == "free" else self.P
-        c_hat = power_method(U, beside, row_normals(self.seed, DESCENT_START, self.t, len(self.ir)))
+        avoided = np.zeros(self.n) if self.reading.descent == "free" else self.P
+        c_hat = power_method(U, avoided, row_normals(self.seed, DESCENT_START, self.t, len(self.ir)))
         if self.reading.orientation == "oriented":
             c_hat *= np.sign(sum(float(u @ c_hat) for u in U.T))
         fresh = 1.0 if first and self.reading.first_direction == "full" else 0.1

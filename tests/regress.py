@@ -1,6 +1,7 @@
 """A page that shows which figures of a run differ from the accepted ones: `make regress`."""
 
 import io
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ class Moved(NamedTuple):
         """The pictures to show, by their titles, as addresses that hold them."""
         paths = {"Expected": self.expected, "Actual": self.actual}
         files = {title: path.with_suffix(".png") for title, path in paths.items() if path}
+        files = {title: path for title, path in files.items() if path.exists()}  # with "quick" no picture is accepted
         shown = {title: side_by_side.data_uri(path.read_bytes()) for title, path in files.items()}
         return shown | ({"Difference": difference(*files.values())} if len(files) == 2 else {})
 
@@ -49,12 +51,12 @@ def difference(expected: Path, actual: Path) -> str:
 
 def compare(run: runs.Run) -> tuple[list[Moved], int]:
     """Return the figures of a run that differ from those accepted of its section, and how many were compared."""
-    known = {name: about for name, about in accepted.runs().items() if about["section"] == run.about["section"]}
-    made = accepted.figures(run.folder)
+    profile, entry = run.about["parameters"]["profile"], accepted.entries().get(accepted.key(run.about), {})
+    known, made = entry.get("figures", []), accepted.figures(run.folder)
     alternatives = side_by_side.alternatives(run)
     found = []
-    for name in sorted(known | made):
-        expected, actual = accepted.FIGURES / f"{name}.json", made.get(name)
+    for name in sorted({*known, *made}):
+        expected, actual = accepted.place(profile) / f"{name}.json", made.get(name)
         if name not in known:
             says = ["This figure is new."]
         elif actual is None:
@@ -62,15 +64,15 @@ def compare(run: runs.Run) -> tuple[list[Moved], int]:
         else:
             says = accepted.moved(expected, actual)
         if says:
-            before, alt = known.get(name, {}), alternatives.get(name, name)
+            before, alt = entry["run"] if name in known else {}, alternatives.get(name, name)
             found.append(Moved(name, says, expected if before else None, actual, origins(before, run.about), alt))
-    return found, len(known | made)
+    return found, len({*known, *made})
 
 
 def origins(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Return commit and parameters of two runs as rows of a table, and what else of them differs."""
     old, new = (
-        {"commit": about["made_with"]["commit"]} | about["parameters"] | about["readings"] | about["made_with"]
+        {"commit": about["made_with"]["commit"]} | about["parameters"] | about["made_with"]
         for about in (expected or actual, actual)
     )
     always = {"commit", *expected.get("parameters", {}), *actual["parameters"]}
@@ -82,23 +84,29 @@ def origins(expected: Mapping[str, Any], actual: Mapping[str, Any]) -> list[tupl
 
 
 @click.command()
-@click.argument("output", metavar="RESULTS", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument(
+    "outputs", metavar="RESULTS...", nargs=-1, required=True,
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+)  # fmt: skip
 @click.option("--page", type=click.Path(path_type=Path), default=Path("_build/regress.html"), show_default=True)
 @click.pass_context
-def main(context: click.Context, output: Path, page: Path) -> None:
+def main(context: click.Context, outputs: tuple[Path, ...], page: Path) -> None:
     """Write a page of the figures in RESULTS that differ from the accepted ones; exit status 1 where any does.
 
-    The last run of each section is compared. Sections that RESULTS has no run of are named, and not compared.
+    The last run of each section in each folder is compared, with what is accepted of its profile. Sections without such
+    a run are named, and not compared.
     """
-    found, others, total = [], [], 0
-    for section in sections.load():
-        if folder := results.latest(output, section.stem):
-            differing, compared = compare(runs.read(folder))
-            found, total = found + differing, total + compared
-        else:
-            others.append(section.stem)
+    found, total, compared = [], 0, set()
+    for output, section in itertools.product(outputs, sections.load()):
+        folder = results.latest(output, section.stem)
+        run = runs.read(folder) if folder else None
+        if run and accepted.compared(run.about):
+            differing, count = compare(run)
+            found, total = found + differing, total + count
+            compared.add(section.stem)
+    others = [section.stem for section in sections.load() if section.stem not in compared]
     if not total:
-        raise click.UsageError(f"{output} holds no run of a section: name a folder that `leamvd reproduce` has filled")
+        raise click.UsageError("RESULTS hold no run that is compared: name a folder that `leamvd reproduce` has filled")
     new, missing = (sum(getattr(figure, side) is None for figure in found) for side in ("expected", "actual"))
     moved = len(found) - new - missing
     summary = f"{moved or 'None'} of {total} figures moved" + f", {new} new" * bool(new)
@@ -112,7 +120,7 @@ def main(context: click.Context, output: Path, page: Path) -> None:
     for figure in found:
         click.echo(f"{figure.name}: {figure.says[0]}")
     if others:
-        click.echo(f"Not compared, for {output} holds no run of them: {', '.join(others)}.")
+        click.echo(f"Not compared, for there is no run of them in an accepted profile: {', '.join(others)}.")
     click.echo(page)
     context.exit(1 if found else 0)
 

@@ -1,10 +1,10 @@
-"""Studies that take a second: one with nothing at its default, and one plain."""
+"""Studies that take a second: one with nothing at its default, one plain, and one that measures its stacks."""
 
 import pandas as pd
 
+from leamvd.experiments.studies import Classification, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper.studies import Study
 
 TINY = Study(
     n_images=40,
@@ -25,7 +25,20 @@ SMALL = Study(
     reading=Reading(n_gen=2, population_size=8),
 )
 
+MEASURED = Classification(
+    tuning_rate=0.3,
+    n_images=60,
+    layers=SMALL.layers,
+    seeds=(3, 4),
+    training=SMALL.training,
+    reading=SMALL.reading,
+    scales=("0.1",),
+    epochs=2,
+    n_chains=10,
+    n_temperatures=5,
+)
+
 
 def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
-    """Check that records are the same to the bit, but for the seconds."""
+    """Check that tables are the same to the bit, except for the seconds."""
     pd.testing.assert_frame_equal(a.drop(columns="seconds"), b.drop(columns="seconds"), check_exact=True)

@@ -17,18 +17,18 @@ from click.testing import CliRunner
 from test_bench_summary import optimizers as optimizers_table
 
 from leamvd import bench, cli
-from leamvd.bench import baselines, jobs, machine, memory, networks, optimizers, parts
-from leamvd.bench.jobs import Job, measure, tabulate
+from leamvd.bench import baselines, cases, machine, memory, networks, optimizers, parts
+from leamvd.bench.cases import Case, measure, tabulate
 from leamvd.bench.timing import alternate, clocked, median, paired_ratio, quartiles
-from leamvd.book.sections import Section
+from leamvd.book import sections
 
 MEGABYTE = 1 << 20
 
 WORKS = """
 import os, signal, time
 import numpy as np
-from leamvd.bench import jobs
-from leamvd.bench.jobs import RefusalError
+from leamvd.bench import cases
+from leamvd.bench.cases import RefusalError
 
 def double(x):
     print("something else")
@@ -36,7 +36,7 @@ def double(x):
     return [{"twice": 2 * x, "environment": dict(os.environ), "processors": processors}]
 
 def answer_and_die():
-    print(jobs.ANSWER + '{"status": "ok", "rows": [{"twice": 4}]}', flush=True)
+    print(cases.ANSWER + '{"status": "ok", "rows": [{"twice": 4}]}', flush=True)
     os._exit(7)
 
 def killed():
@@ -69,12 +69,12 @@ def works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "works.py").write_text(WORKS)
     path = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
-    (tmp_path / "jobs").mkdir()
-    return tmp_path / "jobs"
+    (tmp_path / "cases").mkdir()
+    return tmp_path / "cases"
 
 
-def job(name: str, *, threads: int = 1, limit: float = 60, **arguments: Any) -> Job:
-    return Job("table", f"works:{name}", arguments, {"known": 1}, threads, limit)
+def case(name: str, *, threads: int = 1, limit: float = 60, **arguments: Any) -> Case:
+    return Case("table", f"works:{name}", arguments, {"known": 1}, threads, limit)
 
 
 # ---- timing
@@ -165,19 +165,19 @@ def test_where_a_peak_cannot_be_forgotten_it_is_nan(tmp_path: Path, monkeypatch:
 # ---- a process of its own
 
 
-def test_a_job_answers_in_the_midst_of_other_lines(works: Path) -> None:
-    found = job("double", x=21).measure()
+def test_a_case_answers_in_the_midst_of_other_lines(works: Path) -> None:
+    found = case("double", x=21).measure()
     assert (found["status"], found["rows"][0]["twice"]) == ("ok", 42)
     assert found["seconds"] > 0
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_job_has_its_threads_and_processors(works: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+def test_a_case_has_its_threads_and_processors(works: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     """Every library is told before it starts, whatever the caller's own environment says."""
     told = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA")
     for library in told:
         monkeypatch.setenv(f"{library}_NUM_THREADS", "7")
-    (found,) = job("double", x=1, threads=threads).measure()["rows"]
+    (found,) = case("double", x=1, threads=threads).measure()["rows"]
     environment = found["environment"]
     assert {library: environment[f"{library}_NUM_THREADS"] for library in told} == dict.fromkeys(told, str(threads))
     assert environment["VECLIB_MAXIMUM_THREADS"] == str(threads)
@@ -196,7 +196,7 @@ def test_a_job_has_its_threads_and_processors(works: Path, monkeypatch: pytest.M
     ],
 )
 def test_what_ended_a_worker_is_said(works: Path, name: str, status: str) -> None:
-    found = job(name, limit=3 if name == "slow" else 60).measure()
+    found = case(name, limit=3 if name == "slow" else 60).measure()
     assert (found["status"], found["rows"]) == (status, [])
 
 
@@ -215,37 +215,37 @@ def test_what_a_worker_could_not_do_is_its_answer(
     monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None, raising=False)  # these tests' own
     request = {"function": f"works:{name}", "arguments": {}, "threads": 1}
     monkeypatch.setattr(sys, "argv", ["-c", json.dumps(request)])
-    jobs.answer()
-    answer = json.loads(capsys.readouterr().out.strip().removeprefix(jobs.ANSWER))
+    cases.answer()
+    answer = json.loads(capsys.readouterr().out.strip().removeprefix(cases.ANSWER))
     assert answer["status"].startswith(status)
     assert answer["rows"] == []
 
 
 def test_an_answer_counts_however_its_worker_ends(works: Path) -> None:
-    assert job("answer_and_die").measure()["rows"][0]["twice"] == 4
+    assert case("answer_and_die").measure()["rows"][0]["twice"] == 4
 
 
-def test_jobs_are_saved_at_once_and_never_measured_twice(
+def test_cases_are_saved_at_once_and_never_measured_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = [job("double", x=x) for x in range(3)]
+    asked = [case("double", x=x) for x in range(3)]
     measured = []
 
-    def answer(self: Job) -> dict[str, Any]:
+    def answer(self: Case) -> dict[str, Any]:
         if len(measured) == 2:
             raise KeyboardInterrupt
         measured.append(self.arguments["x"])
         status = "ok" if self.arguments["x"] else "died (signal 9)"
         return {"status": status, "rows": [{"twice": 1.5}] * (status == "ok"), "seconds": 2.0}
 
-    monkeypatch.setattr(Job, "measure", answer)
+    monkeypatch.setattr(Case, "measure", answer)
     with pytest.raises(KeyboardInterrupt):
         measure(asked, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{j.name}.json" for j in asked[:2]]
     measured.remove(0)
     found = measure(asked, tmp_path, progress=True)
     assert measured == [1, 2], "what had been measured, failures included, was measured again"
-    assert "3 of 3 units, done" in capsys.readouterr().err
+    assert "3/3" in capsys.readouterr().err
     table = tabulate(found, "table", ("x", "known", "threads", "status", "twice"))
     assert table["status"].tolist() == ["died (signal 9)", "ok", "ok"]
     assert table["twice"].isna().tolist() == [True, False, False]
@@ -253,8 +253,8 @@ def test_jobs_are_saved_at_once_and_never_measured_twice(
     assert len(tabulate(found, "table", ("x", "twice"))) == 2, "without a status a gap is no row"
 
 
-def test_names_of_jobs_are_file_names_and_differ() -> None:
-    names = [job.name for job in optimizers.jobs("paper") + parts.jobs("paper") + networks.jobs("paper")]
+def test_names_of_cases_are_file_names_and_differ() -> None:
+    names = [case.name for case in optimizers.cases("paper") + parts.cases("paper") + networks.cases("paper")]
     assert len(set(names)) == len(names)
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") for name in names)
 
@@ -263,7 +263,7 @@ def test_names_of_jobs_are_file_names_and_differ() -> None:
 
 
 def test_run_measures_writes_and_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "jobs", lambda profile: [])
+    monkeypatch.setattr(networks, "cases", lambda profile: [])
     tables = bench.run("quick", tmp_path, ["leamvd"], [1_000])
     rows = tables.optimizers
     assert tuple(rows) == optimizers.COLUMNS["optimizers"]
@@ -295,7 +295,7 @@ def test_run_measures_writes_and_reads_back(tmp_path: Path, monkeypatch: pytest.
         "load",
     ):
         assert tables.machine[name] is not None, name
-    monkeypatch.setattr(Job, "measure", lambda self: pytest.fail("measured again"))
+    monkeypatch.setattr(Case, "measure", lambda self: pytest.fail("measured again"))
     again = bench.run("quick", tmp_path, ["leamvd"], [1_000])
     pd.testing.assert_frame_equal(again.optimizers, rows)
     assert again.machine == bench.read(tmp_path).machine == tables.machine
@@ -372,9 +372,9 @@ def test_folder_is_named_after_what_the_numbers_depend_on() -> None:
     json.dumps(here)
 
 
-def test_jobs_of_the_paper_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cases_of_the_paper_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizers, "_LARGE_BYTES", 0)
-    table = pd.DataFrame([job.arguments | {"threads": job.threads} for job in optimizers.jobs("paper")])
+    table = pd.DataFrame([case.arguments | {"threads": case.threads} for case in optimizers.cases("paper")])
     own = table[table["method"] == "leamvd"]
     assert set(own["n"]) == {10**k for k in range(3, 9)}
     assert own[own["n"] < 10**8].groupby(["dtype", "threads"]).size().tolist() == [5] * 4
@@ -383,12 +383,12 @@ def test_jobs_of_the_paper_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     full = table.loc[table["method"] == "pycma full", "n"].tolist()
     assert full[:5] == [100, 300, 1_000, 2_000, 4_000]
     monkeypatch.setattr(optimizers, "_LARGE_BYTES", math.inf)
-    assert max(job.arguments["n"] for job in optimizers.jobs("paper", ["leamvd"])) == 10**7
+    assert max(case.arguments["n"] for case in optimizers.cases("paper", ["leamvd"])) == 10**7
 
 
 def test_the_full_matrix_is_refused_at_the_first_size_of_the_grid_that_does_not_fit(works: Path) -> None:
-    n = optimizers.jobs("quick", ["pycma full"])[-1].arguments["n"]
-    found = optimizers.jobs("quick", ["pycma full"], [n])[0].measure()
+    n = optimizers.cases("quick", ["pycma full"])[-1].arguments["n"]
+    found = optimizers.cases("quick", ["pycma full"], [n])[0].measure()
     assert found["status"].startswith(f"refused: CMA-ES with a full covariance matrix of n={n} variables needs")
     smaller = max(size for size in (0, *optimizers._REFUSALS) if size < n)
     assert 32 * smaller**2 <= memory.psutil.virtual_memory().total
@@ -409,17 +409,18 @@ def test_the_command_runs_the_section_and_prints_time_and_memory(
 ) -> None:
     ran: dict[str, object] = {}
 
-    def run(section: Section, values: dict[str, object], output: Path) -> Path:
-        ran.update(values, section=section.name, to=output)
+    def run(section: sections.Section, values: dict[str, object], output: Path, data: str) -> Path:
+        ran.update(values, section=section.name, to=output, data=data)
         return output / "here"
 
-    monkeypatch.setattr(cli, "run", run)
-    monkeypatch.setattr(bench, "read", lambda folder: bench.Tables(*[None] * 6, {"folder": folder.name})._replace(
+    monkeypatch.setattr(sections, "run", run)
+    monkeypatch.setattr(bench, "read", lambda folder: bench.Tables(*[None] * 5, {"folder": folder.name})._replace(
         optimizers=optimizers_table()))  # fmt: skip
     result = CliRunner().invoke(cli.main, ["bench", "--profile", "quick", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert ran == {"profile": "quick", "source": "measured", "section": "linear-cost", "to": tmp_path}
-    lines = [line.split() for line in result.output.splitlines()[-15:]]
+    assert ran == {"profile": "quick", "section": "linear-cost", "to": tmp_path, "data": ""}
+    lines = [line.split() for line in result.output.splitlines()]
+    del lines[: next(i for i, words in enumerate(lines) if words[:1] == ["method"])]
     assert lines[0][:5] == ["method", "dtype", "n", "seconds", "MB"]
     assert lines[1][:2] == ["leamvd", "float32"]
     assert CliRunner().invoke(cli.main, ["bench", "--profile", "huge"]).exit_code == 2

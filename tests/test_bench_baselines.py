@@ -1,20 +1,18 @@
 """The baselines at work: each really optimizes, and only its own seconds count."""
 
-import gc
 import importlib.metadata
+import itertools
 import math
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from leamvd.bench import baselines
-from leamvd.bench.baselines import METHODS, POPULATION_SIZE, STEP, AskTell, Calling, Periodic, Search
-from leamvd.bench.jobs import RefusalError
+from leamvd.bench.baselines import METHODS, POPULATION_SIZE, STEP, AskTell
+from leamvd.bench.cases import RefusalError
+from leamvd.campaign import versions
 from leamvd.optimizers.cma_es import CMAES
-from leamvd.paper import versions
 
 N = 100
 HERE = [(method, dtype) for method in METHODS for dtype in METHODS[method] if baselines.version(method) is not None]
@@ -28,7 +26,6 @@ def test_generations_move_the_optimizer_towards_the_optimum(method: str, dtype: 
     for _ in range(40):
         assert 0 <= search.generation() < math.inf
         best.append(search.best)
-    search.close()
     assert 0.5 * N < best[0] < 1.1 * N, "every method starts at ones"
     assert np.mean(best[-10:]) < np.mean(best[:10]) - 0.1
 
@@ -83,70 +80,10 @@ def test_asking_and_telling_count_and_the_objective_does_not(monkeypatch: pytest
     assert (search.generation(), search.best, search.objective_seconds) == (3, 12, 1_000)
 
 
-def calls(clock: Clock, points: int) -> Callable[[Callable[[Any], float]], None]:
-    def optimize(objective: Callable[[Any], float]) -> None:
-        clock.takes(5)
-        for i in range(points):
-            clock.takes(0.5)
-            assert objective(np.array([float(i), 1.0])) == i**2 + 1
-
-    return optimize
-
-
-def test_an_optimizer_that_calls_the_objective_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    search = Calling(calls(clock, 1_000))
-    assert search.generation() == 5 + 0.5 * POPULATION_SIZE
-    assert search.best == 1
-    clock.takes(77)  # between generations nothing counts
-    assert search.generation() == 0.5 * POPULATION_SIZE
-    assert search.best == POPULATION_SIZE**2 + 1
-    search.close()
-    assert not search._thread.is_alive()
-
-
-def test_closing_frees_what_the_thread_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Held:
-        pass
-
-    def optimize(objective: Callable[[Any], float]) -> None:
-        held = Held()
-        alive.append(weakref.ref(held))
-        while True:
-            objective(np.ones(2))
-
-    alive: list[weakref.ref[Held]] = []
-    search = Calling(optimize)
-    search.generation()
-    assert alive[0]() is not None
-    search.close()
-    gc.collect()
-    assert alive[0]() is None
-
-
-def test_what_a_search_raises_reaches_whoever_asked_for_the_generation(monkeypatch: pytest.MonkeyPatch) -> None:
-    def optimize(objective: Callable[[Any], float]) -> None:
-        raise MemoryError("no room")
-
-    with pytest.raises(MemoryError, match="no room"):
-        Calling(optimize).generation()
-    search = Calling(lambda objective: [objective(np.ones(2)) for _ in range(POPULATION_SIZE)])
-    search.generation()
-    with pytest.raises(RuntimeError, match="ended by itself"):
-        search.generation()
-
-
-def test_a_generation_of_a_periodic_search_is_the_mean_of_a_period() -> None:
-    class Slower(Search):
-        seconds = 0.0
-
-        def generation(self) -> float:
-            self.seconds, self.best = self.seconds + 1, -self.seconds
-            return self.seconds
-
-    search = Periodic(Slower(), 4)
-    assert (search.generation(), search.best) == (2.5, -3)
-    assert (search.generation(), search.best) == (6.5, -7)
+def test_a_generation_of_a_periodic_search_is_the_mean_of_a_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, seconds = Clock(monkeypatch), itertools.count(1)
+    search = AskTell(lambda: clock.takes(next(seconds), np.ones((1, 1))), lambda X, F: None, period=4)
+    assert [search.generation(), search.generation()] == [2.5, 6.5]
 
 
 def test_a_generation_of_the_full_matrix_has_its_part_of_a_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:

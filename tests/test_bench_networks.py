@@ -1,19 +1,18 @@
 """The objective and contrastive divergence beside their references, on networks that take milliseconds."""
 
+import itertools
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from leamvd._support.threads import thread_count
 from leamvd.bench import baselines, networks
-from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.experiments import studies
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBM, n_parameters
 from leamvd.optimizers.lea_mvd import LEAMVD
-from leamvd.paper import datasets
 
 
 def test_the_direct_expression_is_the_objective() -> None:
@@ -121,30 +120,6 @@ def test_references_of_training_run_on_as_many_blas_threads(monkeypatch: pytest.
     assert blas() == before
 
 
-def test_rows_of_the_probe() -> None:
-    rows = networks.probe("digits", 8, 20, 2, seed=3)
-    assert [row["trainer"] for row in rows] == ["leamvd", "leamvd CD-1", "scikit-learn"]
-    for row in rows:
-        assert row["n_images"] == 1437
-        assert 0.2 < row["test_accuracy"] <= 1, "above chance, which is a tenth"
-        assert row["train_accuracy"] > 0.2
-    assert networks.probe("digits", 8, 20, 2, seed=3) == rows
-
-
-def test_the_probe_is_of_the_features_that_were_learned() -> None:
-    from sklearn.linear_model import RidgeClassifier
-
-    data = datasets.load("digits", side=8)
-    settings = {"persistent": True, "momentum": 0, "final_momentum": 0, "weight_decay": 0, "weight_scale": 0.01}
-    owns = ContrastiveDivergence(data.train, 20, seed=3, **settings), ContrastiveDivergence(data.train, 20, seed=3)
-    for own, row in zip(owns, networks.probe("digits", 8, 20, 2, seed=3), strict=False):
-        for _ in range(2):
-            rbm = own.epoch()
-        train, test = (rbm.hidden_given_visible(V) for V in (data.train, data.test))
-        accuracy = RidgeClassifier().fit(train, data.train_labels).score(test, data.test_labels)
-        assert row["test_accuracy"] == accuracy
-
-
 def test_the_same_algorithm_learns_as_well_as_scikit_learns() -> None:
     """On four bars of four pixels, exact log-likelihoods; after 60 epochs they scatter by 0.9 from seed to seed."""
     from sklearn.neural_network import BernoulliRBM
@@ -162,11 +137,9 @@ def test_the_same_algorithm_learns_as_well_as_scikit_learns() -> None:
     assert abs(np.diff(np.mean(found, axis=0))[0]) < 1.5
 
 
-@pytest.mark.parametrize(("layer", "n_visible", "n_hidden"), [(1, 49, 30), (2, 30, 30), (3, 30, 120)])
-def test_row_of_a_generation(layer: int, n_visible: int, n_hidden: int) -> None:
-    (row,) = networks.split("mnist-7x7", "quick", layer, "digits", 50, threads=1, rounds=3)
-    assert row["n"] == n_parameters(n_visible, n_hidden)
-    assert row["n_images"] == 50
+def test_row_of_a_generation() -> None:
+    (row,) = networks.split("mnist-7x7", 3, 50, threads=1, rounds=3)
+    assert row["n"] == n_parameters(30, 120)
     for name in ("optimizer", "objective"):
         assert 0 < row[f"{name}_low"] <= row[f"{name}_seconds"] <= row[f"{name}_high"]
     assert set(row) <= set(networks.COLUMNS["split"])
@@ -193,36 +166,26 @@ def test_a_generation_is_the_median_of_rounds_without_the_first(monkeypatch: pyt
     monkeypatch.setattr(LEAMVD, "ask", ask)
     monkeypatch.setattr(LEAMVD, "tell", tell)
     monkeypatch.setattr(ReconstructionObjective, "__call__", evaluate)
-    (row,) = networks.split("mnist-7x7", "quick", 1, "digits", 50, threads=1, rounds=1)
+    (row,) = networks.split("mnist-7x7", 1, 50, threads=1, rounds=1)
     assert (row["optimizer_seconds"], row["objective_seconds"]) == (3, 7)
 
 
-def test_jobs_of_the_paper_profile_cover_what_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("LEAMVD_DATA_DIR", str(tmp_path))
-    jobs = networks.jobs("paper")
-    assert {job.table for job in jobs} == set(networks.COLUMNS)
-    shapes = {(job.arguments["n_visible"], job.arguments["n_hidden"]) for job in jobs if job.table == "objectives"}
+def test_layers_are_those_of_the_experiments() -> None:
+    for section, layers in networks.LAYERS.items():
+        study = studies.study(section, "paper")
+        assert layers == tuple(itertools.pairwise((study.side**2, *study.layers)))
+
+
+def test_cases_of_the_paper_profile_cover_what_is_asked() -> None:
+    cases = networks.cases("paper")
+    assert {case.table for case in cases} == set(networks.COLUMNS)
+    shapes = {(case.arguments["n_visible"], case.arguments["n_hidden"]) for case in cases if case.table == "objectives"}
     assert shapes == {(784, 500), (500, 500), (500, 2000), (49, 30), (30, 30), (30, 120)}
-    numpy = [job for job in jobs if job.arguments.get("backend") == "numpy"]
-    assert {job.threads for job in numpy} == {1, min(2, thread_count(None))}
-    assert {(job.arguments["n_images"], job.arguments["rounds"]) for job in numpy} == {(10_000, 7)}
-    assert sum(job.table == "probe" for job in jobs) == 5
-    assert sum(job.table == "split" for job in jobs) == 6
-    training = [job.arguments for job in jobs if job.table == "training"]
+    numpy = [case for case in cases if case.arguments.get("backend") == "numpy"]
+    assert {case.threads for case in numpy} == {1, min(2, thread_count(None))}
+    assert {(case.arguments["n_images"], case.arguments["rounds"]) for case in numpy} == {(10_000, 7)}
+    assert sum(case.table == "split" for case in cases) == 6
+    training = [case.arguments for case in cases if case.table == "training"]
     epochs = {(own["n_visible"], own["n_hidden"]): own["n_images"] for own in training}
     assert epochs == dict.fromkeys(shapes, 10_000) | {(784, 500): 60_000}, "each layer's, one as scikit-learn's"
-    assert all(math.isfinite(job.limit) for job in jobs)
-
-
-def test_mnist_is_taken_where_it_is_and_never_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def probed(profile: str) -> set[tuple[str, int]]:
-        jobs = [job.arguments for job in networks.jobs(profile) if job.table == "probe"]
-        return {(arguments["dataset"], arguments["side"]) for arguments in jobs}
-
-    monkeypatch.setenv("LEAMVD_DATA_DIR", str(tmp_path))
-    assert probed("paper") == {("digits", 8)}
-    for name in datasets.MNIST_SHA256:
-        assert probed("paper") == {("digits", 8)}, "a part is not enough"
-        (tmp_path / name).touch()
-    assert probed("paper") == {("mnist", 28)}
-    assert probed("quick") == {("digits", 8)}
+    assert all(math.isfinite(case.limit) for case in cases)

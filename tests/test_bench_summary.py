@@ -9,25 +9,20 @@ import pytest
 
 import leamvd
 from leamvd import bench
+from leamvd.analysis.costs import growth
 from leamvd.bench import Tables, networks, summary
 from leamvd.bench import optimizers as run_optimizers
 from leamvd.bench import parts as run_parts
 from leamvd.book.sections import NOTEBOOKS
 from leamvd.optimizers import directions, selection
-from leamvd.paper import rules
 
 BASELINES = {
     "pycma separable": ("float64", 9.5, 8.6),
     "evosax Open_ES": ("float32", 2.3, 1.9),
-    "evosax Open_ES (compiled loop)": ("float32", 1.9, 1.9),
     "evosax Sep_CMA_ES": ("float32", 3.6, 2.7),
     "evosax CR_FM_NES": ("float32", 4.1, 5.0),
     "evotorch SNES": ("float32", 2.0, 2.6),
     "evotorch CMAES (separable)": ("float32", 3.0, 3.4),
-    "pypop7 CDE": ("float64", 1.5, 2.2),
-    "pypop7 LMCMA": ("float64", 1.9, 1.9),
-    "pypop7 SNES": ("float64", 2.5, 3.3),
-    "pypop7 SEPCMAES": ("float64", 2.5, 2.9),
 }
 """By method: its dtype, its time over that of the normals, its memory over the population's, at a large n."""
 
@@ -71,7 +66,7 @@ def optimizers():
 
 def objectives():
     rows = []
-    for (v, h), part in zip(networks.SHAPES["paper"], (0.93, 0.92, 0.95, 0.66, 0.63, 0.7), strict=True):
+    for (v, h), part in zip(sum(networks.LAYERS.values(), ()), (0.93, 0.92, 0.95, 0.66, 0.63, 0.7), strict=True):
         flop = 4 * v * h * 10_000 * 24
         for backend, precision, threads, rate in (
             ("numpy", "float32", 1, 1.5e11), ("numpy", "float32", 2, 2.8e11), ("torch", "bfloat16", 2, 9e11),
@@ -104,18 +99,9 @@ def training():
     return table.assign(fraction_of_products=table["product_seconds"] / table["seconds"])
 
 
-def probe():
-    rows = [
-        (trainer, seed, 5, "MNIST", 60_000, 500, 0.95, 0.94 + 0.001 * seed + above)
-        for trainer, above in (("leamvd", 0.001), ("scikit-learn", 0.0)) for seed in range(5)
-    ]  # fmt: skip
-    names = "trainer", "seed", "epochs", "dataset", "n_images", "n_hidden", "train_accuracy", "test_accuracy"
-    return pd.DataFrame(rows, columns=names)
-
-
 def split():
     rows = [
-        (section, "MNIST", layer, n, 10_000, 2, 7, *spread(2e-8 * n + 5e-5), *spread(24 * 4e4 * n / 1.5e11))
+        (section, layer, n, 10_000, 2, 7, *spread(2e-8 * n + 5e-5), *spread(24 * 4e4 * n / 1.5e11))
         for section, sizes in (("mnist-7x7", (1_549, 960, 3_750)), ("mnist-28x28", (393_284, 251_000, 1_002_500)))
         for layer, n in enumerate(sizes, start=1)
     ]  # fmt: skip
@@ -130,13 +116,13 @@ def spread(seconds):
 MACHINE = {
     "processor": "invented for the tests, not measured", "cores": 2, "memory_bytes": 24e9, "system": "Linux",
     "python": "3.11.7", "versions": {"leamvd": "0.1.0", "numpy": "2.0.0"}, "date": "2026-11-21", "commit": "0" * 12,
-    "code": "0" * 16, "seconds": 600.0, "load": 0.1, "profile": "paper", "left_out": ["pypop7 CDE"],
+    "code": "0" * 16, "seconds": 600.0, "load": 0.1, "profile": "paper", "left_out": ["evotorch SNES"],
     "failures": {},
 }  # fmt: skip
 
 
 def tables(**changed):
-    made = {f.__name__: f() for f in (optimizers, parts, objectives, training, probe, split)}
+    made = {f.__name__: f() for f in (optimizers, parts, objectives, training, split)}
     return Tables(**made | {"machine": MACHINE} | changed)
 
 
@@ -218,14 +204,11 @@ def test_parts_add_up_to_a_generation():
     assert rows.sum().tolist() == pytest.approx([100] * 4)
 
 
-def test_epochs_and_accuracies():
+def test_epochs_are_those_on_most_images():
     small = training().assign(n_images=10_000, n_visible=49, n_hidden=30, seconds=0.1)
     rows = summary.epochs(pd.concat([training(), small]))
     assert rows["seconds of an epoch"].tolist() == [2.0, 4.8, 4.4]
     assert rows["seconds of its products"].tolist() == [1.7, 1.7, 1.1]
-    scores = summary.accuracies(probe()).set_index("trainer")
-    assert scores.loc["leamvd"].tolist() == pytest.approx([5, 94.3, 94.1, 94.5])
-    assert scores.loc["scikit-learn"].tolist() == pytest.approx([5, 94.2, 94, 94.4])
 
 
 def test_machine_says_what_it_was_measured_on():
@@ -234,7 +217,7 @@ def test_machine_says_what_it_was_measured_on():
     assert rows["versions"] == "leamvd 0.1.0, numpy 2.0.0"
     assert rows["run"] == "paper profile, 10.0 minutes, load 0.1 before"
     assert rows["made by"] == "leamvd bench --profile paper"
-    assert rows["not installed"] == "pypop7 CDE"
+    assert rows["not installed"] == "evotorch SNES"
     assert summary.machine(tables(machine=MACHINE | {"left_out": []})).loc["not installed"].item() == "–"
 
 
@@ -261,7 +244,7 @@ def test_the_others_are_compared_with_ours_in_their_dtype():
     small = [(24e3 * NORMAL[d] * part + 4e-4) / (24e3 * NORMAL[d] * OWN[d] + 3e-5) for d, part, _ in BASELINES.values()]
     assert values["others-small-least"] == pytest.approx(min(small), rel=1e-5)
     assert 0.8 < values["others-slope-least"] < values["others-slope-most"] < 1
-    own = rules.growth(tables().optimizers).query("method == 'leamvd' and cost == 'time'")["slope"]
+    own = growth(tables().optimizers).query("method == 'leamvd' and cost == 'time'")["slope"]
     assert [values["own-slope-least"], values["own-slope-most"]] == pytest.approx([own.min(), own.max()], rel=1e-5)
     assert values["full-n"] == 4_000, "30,000 are refused"
 
@@ -299,7 +282,7 @@ def test_the_first_page_pastes_pycmas_methods_and_the_fastest_other():
 def test_the_recorded_run_can_be_read():
     tables = bench.read(NOTEBOOKS / "recorded" / "linear_cost")
     for name, columns in (run_optimizers.COLUMNS | run_parts.COLUMNS | networks.COLUMNS).items():
-        assert tuple(getattr(tables, name)) == columns
+        assert set(columns) <= set(getattr(tables, name))
     values = summary.numbers(tables)
     assert (values.pop("c1"), values.pop("c2")) == ("reproduced", "reproduced")
     assert not any(map(np.isnan, values.values()))

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,7 +19,10 @@ PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
 AXE = {"resultTypes": ["violations"], "rules": {"aria-required-children": {"enabled": False}}}
 WIDTHS = {"desktop": 1280, "phone": 390}
 
-pytestmark = pytest.mark.skipif(PROGRAM is None and "CI" not in os.environ, reason="no Chromium")
+pytestmark = [  # before a book is rendered
+    pytest.mark.skipif(PROGRAM is None and "CI" not in os.environ, reason="no Chromium"),
+    pytest.mark.skipif(find_spec("playwright") is None, reason="no Playwright"),
+]
 
 # What reaches beyond the window, or beyond a box that cuts it off; a table may be scrolled on a phone.
 CLIPPED = """(tables) => {
@@ -50,8 +54,9 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as session:
+    from playwright import sync_api
+
+    with sync_api.sync_playwright() as session:
         yield session.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
 
 

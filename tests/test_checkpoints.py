@@ -1,6 +1,7 @@
 """A search that was killed goes on from its file as if it had not been, and the file is whole at any moment."""
 
 import errno
+import io
 import os
 import pickle
 import random
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from leamvd.optimizers import checkpoints
 from leamvd.optimizers.random_search import RandomSearch
 
 X0 = np.linspace(-1, 1, 6)
+CLIP, REFLECT = Reading(limits="clip"), Reading(limits="reflect")
 SPECIAL = Reading(reset="initial", elites="reevaluate", step="sampled")
 
 
@@ -30,7 +33,7 @@ def point(x: Any) -> float:
 
 
 class Killed(BaseException):
-    """What ends a run at any call of the function, without a word to anybody."""
+    """An end of a run at any call of the function, without a word to anybody."""
 
 
 def killed_after(calls: int) -> Any:
@@ -127,17 +130,15 @@ def test_sigkill_at_random_moments(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["run.npz", "script.py"]
 
 
-def test_an_interrupted_search_goes_on_from_the_last_generation_that_was_stored(tmp_path: Path) -> None:
-    path, count = tmp_path / "run.npz", [0]
-
-    def interrupted(x: Any) -> float:
-        count[0] += 1
-        if count[0] == 100:
-            raise KeyboardInterrupt
-        return point(x)
-
-    assert run(interrupted, checkpoint=path).status == "interrupted"
-    assert_same(run(checkpoint=path), run())
+def test_a_link_is_followed_and_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "link.npz"
+    link.symlink_to(Path("disk", "run.npz"))  # which is not there yet
+    for n_gen in (3, 6):
+        run(n_gen=n_gen, checkpoint=link)
+        assert link.is_symlink()
+        assert [file.name for file in tmp_path.rglob("*.npz")] == ["link.npz", "run.npz"]
+    assert_same(run(killed_after(0), n_gen=6, checkpoint=tmp_path / "disk" / "run.npz"), run(n_gen=6))
 
 
 @pytest.mark.parametrize("moment", ["write", "replace"])
@@ -164,18 +165,14 @@ def test_a_full_disk_leaves_the_earlier_checkpoint_whole(
     assert_same(run(checkpoint=path), run())
 
 
-def test_what_a_killed_write_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_what_a_killed_write_left_is_removed_if_it_can_be_and_nothing_else(tmp_path: Path) -> None:
     for name in (".run[1].npz.0a.partial", ".run1.npz.0a.partial", "other"):
         (tmp_path / name).write_text("half of", encoding="utf-8")
-    run(n_gen=2, checkpoint=tmp_path / "run[1].npz")
-    assert {file.name for file in tmp_path.iterdir()} == {"run[1].npz", ".run1.npz.0a.partial", "other"}
-
-
-def test_what_cannot_be_removed_keeps_no_search_from_its_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / ".run.npz.0a.partial").mkdir()
+    kept = {".run1.npz.0a.partial", "other", ".run[1].npz.0b.partial"}
+    (tmp_path / ".run[1].npz.0b.partial").mkdir()
     for _ in range(2):
-        run(n_gen=2, checkpoint=tmp_path / "run.npz")
-    assert {file.name for file in tmp_path.iterdir()} == {"run.npz", ".run.npz.0a.partial"}
+        run(n_gen=2, checkpoint=tmp_path / "run[1].npz")
+    assert {file.name for file in tmp_path.iterdir()} == {"run[1].npz"} | kept
 
 
 @pytest.mark.parametrize(
@@ -187,17 +184,27 @@ def test_what_cannot_be_removed_keeps_no_search_from_its_checkpoint(tmp_path: Pa
         ({"population_size": 30}, "population_size=24, got population_size=30"),
         ({"n_elite": 3}, "n_elite=4, got n_elite=3"),
         ({"sigma0": 0.2}, "sigma0=0.1, got sigma0=0.2"),
-        ({"reading": Reading(reset="initial")}, r"reading.reset=1.0, got reading.reset='initial'"),
-        ({"bounds": (-2, 2), "reading": Reading()}, r"low=None, got low='\(-2.0, -2.0, -2.0, ...; 6 numbers with SHA"),
+        ({"reading": Reading(limits="clip", reset="off")}, r"reading.reset=1.0, got reading.reset='off'"),
+        (
+            {"bounds": (-2, 3), "reading": CLIP},
+            r"high='\(2.0, .* SHA-256 .*', got high='\(3.0, 3.0, 3.0, ...; 6 numbers",
+        ),
+        (
+            {"bounds": (-3, 2), "reading": CLIP},
+            r"low='\(-2.0, .* SHA-256 .*', got low='\(-3.0, -3.0, -3.0, ...; 6 numb",
+        ),
+        ({"bounds": (-2, 2), "reading": REFLECT}, "reading.limits='clip', got reading.limits='reflect'"),
+        ({"bounds": None, "reading": Reading(limits="first")}, "reading.limits='clip', got reading.limits='first'"),
         ({"x0": X0 + 1e-9}, r"x0='\(-1.0, -0.6, .*', got x0='\(-0.999999999, -0.59"),
     ],
 )
 def test_a_checkpoint_of_other_arguments_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    run(n_gen=2, checkpoint=path)
+    given = {"x0": X0, "bounds": (-2, 2), "seed": 1, "n_gen": 2, "checkpoint": path}
+    minimize(point, **given)
     before = path.read_bytes()
     with pytest.raises(ValueError, match=f"is of a search with {message}"):
-        minimize(killed_after(0), **{"x0": X0, "seed": 1, "n_gen": 2, "checkpoint": path} | changes)
+        minimize(killed_after(0), **given | changes)
     assert path.read_bytes() == before
 
 
@@ -270,45 +277,48 @@ def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> Non
     assert len(continued.history.best) == 18
 
 
-@pytest.mark.parametrize("content", [b"", b"half of", b"PK\x03\x04", b"\x93NUMPY"])
-def test_a_file_that_is_no_checkpoint_is_left_as_it_is(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "run.npz"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"checkpoint='.*run.npz' cannot be read as one"):
-        run(killed_after(0), checkpoint=path)
-    assert path.read_bytes() == content
-
-
-def test_a_damaged_checkpoint_and_a_pickle_in_one_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "run.npz"
-    run(n_gen=2, checkpoint=path)
+def flipped(path: Path) -> bytes:
+    """Return the file with one bit changed in an array, which has a checksum; the archive's own bytes have none."""
     whole = path.read_bytes()
-    place = whole.index(b"NUMPY") + 12  # in an array, which has a checksum; the archive's own bytes have none
-    for damaged in (whole[: len(whole) // 2], whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match="cannot be read as one"):
-            run(killed_after(0), checkpoint=path)
-    np.savez(path, header=np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
-        run(killed_after(0), checkpoint=path)
-    np.savez(path, W=np.zeros(3))
-    with pytest.raises(ValueError, match="cannot be read as one"):
-        run(killed_after(0), checkpoint=path)
+    place = whole.index(b"NUMPY") + 12
+    return whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+
+
+def rewritten(**changes: Any) -> Callable[[Path], bytes]:
+    """Return what rewrites a checkpoint with other arrays; None: without."""
+
+    def write(path: Path) -> bytes:
+        with np.load(path) as file:
+            arrays = {name: array for name, array in (dict(file) | changes).items() if array is not None}
+        with io.BytesIO() as written:
+            np.savez(written, allow_pickle=True, **arrays)
+            return written.getvalue()
+
+    return write
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"state.mean": None}, "its state has"), ({"state.other": np.zeros(3)}, "its state has"),
-     ({"history.best": np.zeros(1)}, "the columns of its history differ in length")],
-)  # fmt: skip
-def test_a_checkpoint_that_lacks_something_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    ("damage", "message"),
+    [
+        *((lambda path, content=content: content, "") for content in (b"", b"half of", b"PK\x03\x04", b"\x93NUMPY")),
+        (lambda path: path.read_bytes()[: path.stat().st_size // 2], ""),
+        (flipped, ""),
+        (rewritten(header=None), ""),
+        (rewritten(header=np.array([{}], dtype=object)), "Object arrays cannot be loaded"),
+        (rewritten(**{"state.mean": None}), "its state has"),
+        (rewritten(**{"state.other": np.zeros(3)}), "its state has"),
+        (rewritten(**{"history.best": np.zeros(1)}), "the columns of its history differ in length"),
+    ],
+)
+def test_a_file_that_is_no_checkpoint_is_refused_and_left_as_it_is(
+    damage: Callable[[Path], bytes], message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "run.npz"
     run(n_gen=2, checkpoint=path)
-    with np.load(path) as file:
-        arrays = {name: array for name, array in (dict(file) | changes).items() if array is not None}
-    np.savez(path, **arrays)
+    path.write_bytes(content := damage(path))
     with pytest.raises(ValueError, match=rf"checkpoint='.*run.npz' cannot be read as one \({message}"):
         run(killed_after(0), checkpoint=path)
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("name", ["missing/run.npz", "file/run.npz", "x" * 300])
@@ -365,13 +375,6 @@ def test_what_held_the_file_is_closed_at_the_end(tmp_path: Path) -> None:
         os.fstat(saved._lock)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(saved._lock)
-
-
-def test_after_an_error_the_file_is_free(tmp_path: Path) -> None:
-    for _ in range(2):
-        with pytest.raises(Killed):
-            run(killed_after(30), checkpoint=tmp_path / "run.npz")
-    assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be removed there")

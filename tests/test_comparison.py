@@ -5,11 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leamvd.analysis import comparison
+from leamvd.experiments import records, studies
+from leamvd.experiments.studies import Study
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import constant_baseline
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import comparison, records, studies
-from leamvd.paper.studies import Study
 
 
 def frame(errors, *, inputs=("own",), layers=(1,), n_images=100, constant=50.0):
@@ -86,12 +87,12 @@ def test_summary_is_of_the_last_iteration_and_per_10000_images(study, output):
     assert row["test mean-field"] == pytest.approx(last["test_mean_field"].mean() / 360 * 1e4)
     assert row["sampled ratio"] == pytest.approx(last["sampled"].mean() / constant_baseline(V))
     assert row["input std"] == pytest.approx(V.std(axis=0).mean())
-    assert (comparison.final(table)["iteration"] == 2).all()
+    assert (comparison.last(table)["iteration"] == 2).all()
 
 
 def test_the_last_iteration_is_that_of_each_run():
     table = frame({"cd": [[9.0, 8.0, 7.0], [9.0, 6.0]], "lea-mvd": [[9.0, 5.0]] * 2}, inputs=("own", "shared"))
-    last = comparison.final(table)
+    last = comparison.last(table)
     assert last[last["inputs"] == "own"]["mean_field"].tolist() == [7.0, 6.0, 5.0, 5.0]
 
 
@@ -111,8 +112,39 @@ def test_prose_quotes_means_by_inputs_method_and_layer():
     assert [values[f"cd-3-{name}"] for name in names] == pytest.approx([3_400, 34_000, 10_200, 0.68, 2.04, 0.3])
     assert values["shared-cd-2-ratio"] == pytest.approx(4.76)
     assert values["start-shared-cd-1-error"] == 900.0
-    assert len(values) == 2 * 2 * 3 * len(names)
+    assert values["passes-cd-2"] == values["shared-cd-2-error"], "of the last kind of inputs, and of one method"
+    assert (values["searches"], values["improved"]) == (0, 0)
     assert comparison.quoted(table[table["inputs"] == "shared"])["cd-2-ratio"] == pytest.approx(4.76)
+
+
+def test_searches_that_end_below_their_start_are_counted_once():
+    table = frame({"lea-mvd": [[9.0, 9.0], [9.0, 9.0]]}, inputs=("own", "shared"), layers=(1, 2))
+    better = table.eval("inputs == 'shared' and seed == 1 and iteration == 1")
+    found = comparison.quoted(table.assign(mean_field=table["mean_field"] - better))
+    assert (found["searches"], found["improved"]) == (6, 1), "RBM 1 has one kind of inputs"
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_work_is_equal_within_a_layer(layer):
+    """A layer in which methods stop early says nothing of the work in another one."""
+    table = frame({"cd": [[4.0, 3.0, 2.0]], "lea-mvd": [[4.0, 3.0, 2.0]]}, layers=(1, 2))
+    short = table[(table["layer"] == layer) | (table["iteration"] < 2)]
+    assert comparison.at_equal(short, "passes").groupby("layer")["iteration"].max().to_dict() == {
+        layer: 2, 3 - layer: 1
+    }  # fmt: skip
+
+
+def test_a_key_is_the_words_of_its_row_and_column():
+    rows = {("RBM 1", "lea-mvd:sigma0=0.01"): (1 / 3, 2, "x"), ("", "n_elite=1+n_gen=44"): (np.nan, 5, "y")}
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=["ratio", "", "% of what"])
+    table.index = pd.MultiIndex.from_tuples(table.index)
+    assert comparison.quote("two words", table) == {
+        "two-words-rbm-1-lea-mvd-sigma0-0.01-ratio": 0.333333,
+        "two-words-rbm-1-lea-mvd-sigma0-0.01": 2,
+        "two-words-rbm-1-lea-mvd-sigma0-0.01-of-what": "x",
+        "two-words-n_elite-1-n_gen-44": 5,
+        "two-words-n_elite-1-n_gen-44-of-what": "y",
+    }
 
 
 def counted(**columns):
@@ -128,46 +160,6 @@ def counted(**columns):
     return pd.DataFrame(rows).assign(**columns)
 
 
-def bench(sizes, epochs):
-    """The bench's tables where an evaluation of one image takes v h nanoseconds, and an epoch so many times that."""
-    objectives = [
-        {"n_visible": v, "n_hidden": h, "backend": backend, "precision": "float32", "threads": threads,
-         "n_images": 1000, "population_size": 24, "status": "ok", "seconds": 1e-9 * v * h * 24_000 * factor}
-        for v, h in sizes for backend, threads, factor in (("numpy", 2, 0.5), ("numpy", 1, 1.0), ("torch", 1, 0.1))
-    ]  # fmt: skip
-    training = [
-        {"trainer": trainer, "threads": threads, "n_visible": v, "n_hidden": h, "n_images": 500,
-         "seconds": 1e-9 * v * h * 500 * ratio * factor}
-        for (v, h), ratio in epochs.items()
-        for trainer, threads, factor in (("scikit-learn", 1, 9.0), ("leamvd", 1, 1.0), ("leamvd", 2, 0.5))
-    ]  # fmt: skip
-    return pd.DataFrame(objectives), pd.DataFrame(training)
-
-
-def test_seconds_are_counts_times_the_benchs():
-    table = comparison.timed(counted(), *bench([(784, 500), (49, 30)], {(784, 500): 3.0, (49, 30): 12.0}))
-    one = 1e-9 * 784 * 500 * 100  # an evaluation of all images
-    assert table.query("method == 'cd' and seed == 0")["seconds"].to_numpy() == pytest.approx(
-        [0, 3 * one, 6 * one, 9 * one]
-    )
-    assert table.query("method == 'lea-mvd' and seed == 2")["seconds"].to_numpy() == pytest.approx(
-        [3 * one, 13 * one, 23 * one, 33 * one]
-    )
-    small = counted(n_visible=49, n_hidden=30)
-    table = comparison.timed(small, *bench([(784, 500), (49, 30)], {(784, 500): 3.0, (49, 30): 12.0}))
-    assert table["seconds"][3] == pytest.approx(3 * 12 * 1e-9 * 49 * 30 * 100)
-
-
-def test_seconds_between_the_benchs_sizes():
-    """The geometric mean of two sizes has that of their seconds; a ratio that was measured once holds everywhere."""
-    between = counted(n_visible=70, n_hidden=14)  # 980 = sqrt(49 * 30 * 49 * 40 / 3)
-    sizes = [(49, 30), (98, 20 / 3)]
-    twice = comparison.timed(between, *bench(sizes, {(49, 30): 12.0, (98, 20 / 3): 3.0}))["seconds"]
-    assert twice[3] == pytest.approx(3 * 6 * 1e-9 * 980 * 100)
-    once = comparison.timed(between, *bench(sizes, {(98, 20 / 3): 5.0}))["seconds"]
-    assert once[3] == pytest.approx(3 * 5 * 1e-9 * 980 * 100)
-
-
 def test_at_equal_work_each_run_stops_at_what_all_have_spent():
     table = counted(seconds=[0, 3, 6, 9] * 2 + [3, 8, 13, 18] * 2)
     errors = comparison.equal(table).loc[("own", 1)]
@@ -178,25 +170,6 @@ def test_at_equal_work_each_run_stops_at_what_all_have_spent():
     assert len(comparison.at_equal(table, "passes")) == 4
     other = comparison.equal(table.assign(sampled_ratio=table["iteration"] + table["seed"]), "sampled_ratio")
     assert other.loc[("own", 1, "passes")].tolist() == [4, 1], "not per 10,000 images"
-
-
-def slow_holm(p):
-    """Step down through the sorted p-values; nothing may be smaller than what came before it."""
-    tested = sorted((x, i) for i, x in enumerate(p) if not np.isnan(x))
-    result, largest = [np.nan] * len(p), 0.0
-    for rank, (x, i) in enumerate(tested):
-        largest = max(largest, min(1.0, x * (len(tested) - rank)))
-        result[i] = largest
-    return result
-
-
-def test_holm():
-    assert comparison.holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
-    rng = np.random.default_rng(3)
-    for size in range(8):
-        p = rng.random(size) ** 3
-        p[rng.random(size) < 0.2] = np.nan
-        assert comparison.holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
 
 
 def test_a_method_can_have_any_name():
@@ -218,33 +191,6 @@ def test_format_table_rounds_for_reading():
         "1e-07",
         "-2",
     ]
-
-
-def test_memory_is_linear_for_lea_mvd_and_square_for_cma_es(study):
-    sizes = [dataclasses.replace(study, layers=layers) for layers in ((20,), (60,))]
-    n = np.array([comparison.memory(size)["variables"].iloc[0] for size in sizes])
-    assert n.tolist() == [49 * 20 + 69, 49 * 60 + 109]
-    rows = pd.concat([comparison.memory(size) for size in sizes])
-    assert list(rows["method"]) == ["lea-mvd", "cma-es"] * 2
-    lea, cma = (rows[rows["method"] == method] for method in ("lea-mvd", "cma-es"))
-    assert lea["peak / float64 population"].between(1, 4).all()
-    assert lea["peak MB"].to_numpy() == pytest.approx(lea["peak / float64 population"] * 8 * 8 * n / 1e6)
-    assert (cma["peak MB"].to_numpy() > 2 * 8 * n**2 / 1e6).all()
-    assert (rows["ms a generation"] > 0).all()
-
-
-@pytest.mark.filterwarnings("ignore")  # pycma's own
-def test_decompositions_are_those_that_pycma_makes(study):
-    import cma
-
-    longer = dataclasses.replace(study, layers=(3, 2), reading=dataclasses.replace(study.reading, n_gen=30))
-    for row in comparison.decompositions(longer).to_dict("records"):
-        options = {"popsize": 8, "verbose": -9, "verb_log": 0, "seed": 1}
-        strategy = cma.CMAEvolutionStrategy(np.zeros(row["variables"]), 0.1, options)
-        for _ in range(30):
-            X = strategy.ask()
-            strategy.tell(X, [float((x**2).sum()) for x in X])
-        assert strategy.sm.count_eigen == row["decompositions"]
 
 
 def test_pasted_numbers_have_six_digits():

@@ -46,7 +46,7 @@ def test_division_by_zero_follows_ieee() -> None:
 
 def test_source_holds_no_other_decorator() -> None:
     users = [p.name for p in PACKAGE.rglob("*.py") if "njit" in p.read_text() or "numba.jit" in p.read_text()]
-    assert users == ["compile.py"]
+    assert users == ["numba_cache.py"]
 
 
 # ---- a package of two kernels, one of which calls the other, in a process of its own

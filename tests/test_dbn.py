@@ -161,11 +161,6 @@ def test_every_method_keeps_the_dtype_and_one_seed_gives_one_result(method, dtyp
     assert not equal(first, other)
 
 
-def test_a_seed_out_of_range_is_refused_before_anything_is_trained():
-    with pytest.raises(ValueError, match=r"seed must be an integer >= 0 and <= 18446744073709551615, got"):
-        next(train("lea-mvd", images(), 4, seed=2**64))
-
-
 def test_seconds_are_the_methods_own():
     for method in ("cd", "lea-mvd"):
         seconds = []
@@ -176,35 +171,6 @@ def test_seconds_are_the_methods_own():
         total = time.perf_counter() - start
         assert (np.diff(seconds) > 0).all()
         assert 0 < seconds[-1] < total - 0.05 * 3
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_elite": 0}, "n_elite"),
-        ({"sigma0": 0}, "sigma0"),
-        ({"x0": "seed"}, "x0 must be one of 'epochs', 'batch', 'none'"),
-        ({"x0_epochs": -1}, "x0_epochs"),
-        ({"x0_limit": 0}, "x0_limit"),
-        ({"x0": "batch", "x0_epochs": 2}, "x0_epochs=2 clashes with x0='batch': it belongs to x0='epochs'"),
-        ({"x0_limit": 0.5}, "x0_limit=0.5 clashes with x0='epochs': it belongs to x0='none'"),
-        ({"initial_weights": "zero"}, "initial_weights"),
-        ({"weight_scale": -1}, "weight_scale"),
-        ({"dtype": "float16"}, "dtype"),
-        ({"cd_steps": 0}, "k must"),
-        ({"batch_size": 0}, "batch_size"),
-        ({"learning_rate": -1}, "learning_rate"),
-        ({"final_momentum": 1}, "final_momentum"),
-    ],
-)
-def test_training_checks_its_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        Training(**settings)
-
-
-def test_unknown_method():
-    with pytest.raises(ValueError, match="method must be one of 'cd', 'lea-mvd'"):
-        next(train("sgd", images(), 3))
 
 
 def test_features():
@@ -220,8 +186,6 @@ def test_features():
     assert (abs(bits.mean(axis=0) - P[0]) < 5 * np.sqrt(P[0] * (1 - P[0]) / len(V))).all()
     assert np.array_equal(bits, layer_input([model], V, features="bits", seed=3))
     assert not np.array_equal(bits, layer_input([model], V, features="bits", seed=4))
-    with pytest.raises(ValueError, match="features"):
-        layer_input([model], V, features="both")  # type: ignore[arg-type]
 
 
 def test_no_two_consumers_of_one_seed_draw_from_one_stream(monkeypatch):
@@ -287,8 +251,6 @@ def test_shared_input_trains_each_layer_on_another_stacks_features():
     # a stack on its own features is its own chain
     assert all(map(equal, cd, pretrain(V, (5, 4), below=cd, **settings)))
     assert all(map(equal, cd, pretrain(V, (5, 4), below=cd[:1], **settings)))
-    with pytest.raises(ValueError, match="below must have 1 layers or more, got 0"):
-        pretrain(V, (5, 4), below=[])
 
 
 def test_reconstruction_goes_up_and_down_again():

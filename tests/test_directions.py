@@ -72,7 +72,7 @@ def test_the_path_is_an_average_of_steps_and_never_a_number_that_slows_arithmeti
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_rounding_alone_makes_no_direction(dtype: str, seed: int) -> None:
-    """Where all columns of U are parallel to P but for rounding, C_ani only fades; one per cent is a direction."""
+    """Where all columns of U are parallel to P except for rounding, C_ani only fades; one per cent is a direction."""
     n, rng = 5000, np.random.default_rng(seed)
     P = rng.normal(size=n)
     zero, ir, start = np.zeros(n, dtype), np.arange(1, 5), rng.normal(size=4)

@@ -11,15 +11,16 @@ import pooch
 import pytest
 from idx_files import NAMES, TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, contents, fake_files, write
 
-from leamvd.paper import datasets
-from leamvd.paper.datasets import DataError, fetch_mnist, load
+from leamvd.data import mnist
+from leamvd.data.images import load
+from leamvd.data.mnist import DataError, fetch_mnist
 
 
 @pytest.fixture
 def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Small files that stand for MNIST: their hashes are the ones expected."""
     files = fake_files()
-    monkeypatch.setattr(datasets, "MNIST_SHA256", {n: hashlib.sha256(c).hexdigest() for n, c in files.items()})
+    monkeypatch.setattr(mnist, "MNIST_SHA256", {n: hashlib.sha256(c).hexdigest() for n, c in files.items()})
     return files
 
 
@@ -119,8 +120,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("LEAMVD_DATA_DIR", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
-    monkeypatch.setattr(datasets, "TIMEOUT", 0.25)
-    monkeypatch.setattr(datasets, "MIRRORS", ())  # no test leaves this machine
+    monkeypatch.setattr(mnist, "TIMEOUT", 0.25)
+    monkeypatch.setattr(mnist, "MIRRORS", ())  # no test leaves this machine
     return tmp_path / "cache" / "leamvd" / "mnist"
 
 
@@ -161,7 +162,7 @@ def test_the_next_mirror_is_tried_and_damaged_files_are_replaced(
 ) -> None:
     cache.mkdir(parents=True)
     write(cache, files | {TRAIN_IMAGES: files[TRAIN_IMAGES][:-1]})
-    monkeypatch.setattr(datasets, "MIRRORS", (bad[0], server.address("good")))
+    monkeypatch.setattr(mnist, "MIRRORS", (bad[0], server.address("good")))
     assert fetch_mnist(progress=False) == cache
     assert contents(cache) == files
     assert [path for path in server.asked if path.startswith("/good/")] == [f"/good/{TRAIN_IMAGES}"]
@@ -182,7 +183,7 @@ def test_a_good_download_is_complete_cached_and_shown(
     assert contents(cache) == files
     assert ("100%" in capfd.readouterr().err) == progress
     assert server.asked == [f"/good/{name}" for name in NAMES]
-    monkeypatch.setattr(datasets, "MIRRORS", (refused(),))
+    monkeypatch.setattr(mnist, "MIRRORS", (refused(),))
     assert load("mnist").train.shape == (30, 784)  # from the cache
     assert len(server.asked) == 4
 
@@ -193,7 +194,7 @@ def test_an_address_without_a_server_is_a_data_error(cache: Path) -> None:
 
 
 def test_every_mirror_that_failed_is_listed(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets, "MIRRORS", (server.address("404"), refused(), server.address("altered")))
+    monkeypatch.setattr(mnist, "MIRRORS", (server.address("404"), refused(), server.address("altered")))
     with pytest.raises(DataError, match=r"(?s)404 Client.*\n.*no connection\n.*arrived altered"):
         load("mnist")
     assert contents(cache) == {}

@@ -1,4 +1,4 @@
-"""Every figure of the quick run against the accepted one: first its words, colors and arrays, then its pixels.
+"""Every figure that ships, drawn again, against the accepted one: its words, colors and arrays, then its pixels.
 
 `make regress` shows what has moved, and `make accept` takes it as right.
 """
@@ -22,9 +22,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from PIL import Image
 
-from leamvd.paper.figures import style
+from leamvd.experiments import search_directions
+from leamvd.figures import search_directions as draw
+from leamvd.figures import style
 
-NAMES = list(accepted.figures(accepted.FIGURES.parent))
+NAMES = sorted(path.stem for path in accepted.FIGURES.glob("*.json"))
 
 
 @pytest.fixture(scope="session")
@@ -32,8 +34,8 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the newly made figures by name: of the notebooks that ran before these tests, or of a run of its own."""
     if ready := os.environ.get("LEAMVD_RESULTS"):
         return accepted.figures(Path(ready))
-    output = tmp_path_factory.mktemp("quick")
-    command = [sys.executable, "-m", "leamvd.cli", "reproduce", "--profile", "quick", "--output", str(output)]
+    output = tmp_path_factory.mktemp("recorded")
+    command = [sys.executable, "-m", "leamvd.cli", "reproduce", "--profile", "recorded", "--output", str(output)]
     subprocess.run(command, check=True)
     return accepted.figures(output)
 
@@ -44,11 +46,11 @@ def test_figures_are_those_accepted(figures: dict[str, Path]) -> None:
 
 
 def test_of_each_accepted_figure_its_run_is_known() -> None:
-    runs = accepted.runs()
-    assert sorted(runs) == NAMES
-    for about in runs.values():
-        assert re.fullmatch(r"[0-9a-f]{12}\+?", about["made_with"]["commit"])
-        assert about["parameters"]
+    assert sorted(accepted.names("recorded")) == NAMES
+    assert sorted(accepted.names("quick")) == sorted(path.stem for path in accepted.place("quick").glob("*.json"))
+    for entry in accepted.entries().values():
+        assert re.fullmatch(r"[0-9a-f]{12}\+?", entry["run"]["made_with"]["commit"])
+        assert entry["run"]["parameters"]["profile"] in accepted.PROFILES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,6 +95,34 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     assert len(boxes) == 5
     assert all(below.y1 <= above.y0 for below, above in itertools.pairwise(boxes)), "in the order of the ends"
     assert max(box.x1 for box in boxes) < figure.bbox.x1
+
+
+@pytest.mark.parametrize(
+    ("ends", "most", "ticks"),
+    [
+        ((0.4, 2.2), 6, [0.5, 1, 2]),
+        ((0.02, 30.0), 4, [0.1, 1, 10]),  # 1, 2 and 5 of each decade would be nine
+        ((24_500, 56_000), 6, [30_000, 40_000, 50_000]),  # and here one
+        ((1_700, 4_100), 3, [2_000, 4_000]),
+    ],
+)
+def test_a_logarithmic_axis_has_few_plain_ticks(ends: tuple[float, float], most: int, ticks: list[float]) -> None:
+    figure, axes = style.new(width=4.0)
+    axes[0, 0].set(xscale="log", xlim=ends)
+    style.logarithmic(axes[0, 0].xaxis, most)
+    shown = [tick for tick in axes[0, 0].get_xticks() if ends[0] <= tick <= ends[1]]
+    assert shown == pytest.approx(ticks)
+    assert axes[0, 0].xaxis.get_major_formatter()(ticks[0]) == f"{ticks[0]:,g}"
+    plt.close(figure)
+
+
+def test_a_scene_without_a_path_can_be_drawn() -> None:
+    plan = search_directions.Plan(n_var=5, n_gen=14, seeds=(0, 1), n_populations=10)
+    scene = search_directions.scene(plan, 2, 1, 0)
+    assert not scene.vectors.loc["P"].any()
+    figure = draw.scene_2d(*scene)
+    assert [[0.0, 0.0], [0.0, 0.0]] in style.plotted(figure)[4]["arrays"]
+    plt.close(figure)
 
 
 # Machado, Oliveira and Fernandes (2009): linear RGB as it is seen without one kind of cones.

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leamvd.analysis import forensics
+from leamvd.analysis.rules import PRINTED
+from leamvd.experiments import records, studies
+from leamvd.experiments.alternatives import CROSSED
+from leamvd.experiments.studies import STUDIES, Study
 from leamvd.networks.dbn import Training
-from leamvd.paper import forensics, records, studies
-from leamvd.paper.alternatives import CROSSED
-from leamvd.paper.rules import PRINTED
-from leamvd.paper.studies import STUDIES, Study
 
 PAPER = STUDIES["error-measures", "paper"]
 PRINTED_LETTER = "shift=printed+projections=repeated+elites=reevaluate+x0_in_population=false+perturbation=column"
@@ -67,7 +68,7 @@ def test_a_search_stands_beside_the_contrastive_divergence_of_its_first_weights(
         assert (baseline.initial_weights, baseline.weight_scale) == kind[str(row.weights)]
         assert search.x0 == row.start
         if row.start != "none":
-            assert dataclasses.replace(search, sigma0=0.1, x0="epochs") == baseline
+            assert dataclasses.replace(search, sigma0=0.1, x0="epochs", device=None, precision=None) == baseline
             assert f"{search.sigma0:g}" == row.sigma0
         assert baseline.learning_rate == 0.1
     assert PAPER.reading_of(f"lea-mvd:{PRINTED_LETTER}") == PAPER.reading_of("lea-mvd:printed")
@@ -164,7 +165,8 @@ def test_a_study_without_pairs_has_no_distances():
 def test_quoted_numbers_are_those_of_the_nearest():
     rows = forensics.distances(SMALL, table(ERRORS))
     features = pd.DataFrame(
-        {"constant per 10,000": [1.5, 2.5]}, index=pd.MultiIndex.from_product([(2, 3), ["U(±0.1)"]])
+        {"constant per 10,000": [1.5, 2.5]},
+        index=pd.MultiIndex.from_product([(2, 3), ["U(±0.1)"]], names=["layer", "weights"]),
     )
     found = forensics.quoted(rows, features)
     assert (found["tried"], found["searches"], found["counted"]) == (6, 4, 36)
@@ -174,13 +176,7 @@ def test_quoted_numbers_are_those_of_the_nearest():
         rows[list(forensics.NUMBERS)].min().tolist(), rel=1e-5
     )
     assert (found["untrained-2"], found["untrained-3"]) == (1.5, 2.5)
-    assert np.isnan(float(forensics.quoted(rows, features.iloc[:1])["untrained-3"]))
-
-
-def test_what_is_recorded_says_what_was_run():
-    found = forensics.recorded_study("confirm", table(ERRORS).query("inputs == 'own'"))
-    confirm = STUDIES["error-measures", "confirm"]
-    assert found == dataclasses.replace(confirm, methods=SMALL.methods, inputs=("own",))
+    assert "untrained-3" not in forensics.quoted(rows, features.iloc[:1])
 
 
 def test_the_papers_numbers_are_those_of_the_verdicts():

@@ -1,13 +1,17 @@
+"""The test functions, and a study's methods on them."""
+
 import dataclasses
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from leamvd import LEAMVD, Reading
-from leamvd.paper import functions
-from leamvd.paper.studies import Study
+from leamvd.data import functions as data
+from leamvd.experiments import functions
+from leamvd.experiments.alternatives import ALTERNATIVES
+from leamvd.experiments.studies import Study
 
 SMALL = Study(
     methods=("cd", "lea-mvd", "lea-mvd:shift=printed", "lea-mvd:x0=none", "lea-mvd:x0_epochs=5"), seeds=(4, 7)
@@ -16,58 +20,55 @@ SMALL = Study(
 
 def test_known_values_and_the_minimum_at_zero() -> None:
     X = np.array([[1.0, 2.0, 3.0], [0.5, 0.5, 0.5], [-1.0, -1.0, -1.0]])
-    np.testing.assert_allclose(functions.sphere(X), [14, 0.75, 3])
-    np.testing.assert_allclose(functions.ellipsoid(X), [1 + 10 * 4 + 100 * 9, 0.25 * 111, 111])
-    np.testing.assert_allclose(functions.rastrigin(X), [14, 3 * (0.25 + 20), 3])
+    np.testing.assert_allclose(data.sphere(X), [14, 0.75, 3])
+    np.testing.assert_allclose(data.ellipsoid(X), [1 + 10 * 4 + 100 * 9, 0.25 * 111, 111])
+    np.testing.assert_allclose(data.rastrigin(X), [14, 3 * (0.25 + 20), 3])
     # y = x + 1: (2, 3, 4), and (0, 0, 0), where (1 - y)^2 is 1
-    np.testing.assert_allclose(functions.rosenbrock(X)[[0, 2]], [100 * (1 + 25) + 1 + 4, 2])
-    for f in functions.FUNCTIONS.values():
+    np.testing.assert_allclose(data.rosenbrock(X)[[0, 2]], [100 * (1 + 25) + 1 + 4, 2])
+    for f in data.FUNCTIONS.values():
         assert f(np.zeros((1, 3))) == 0
         assert np.all(f(X) > 0)
 
 
-def test_a_run_is_lea_mvd_from_the_seeds_start_on_the_moved_function(tmp_path: Path) -> None:
-    table = functions.run(SMALL, tmp_path, sizes=(6,), budget=100, functions=("ellipsoid",))
-    assert table["method"].unique().tolist() == ["lea-mvd", "lea-mvd:shift=printed", "lea-mvd:x0=none"]
-    assert table["evaluations"].tolist() == [24 + 3 * 20] * 6  # another generation would exceed the budget
-    rng = np.random.default_rng([7, 6])
-    x0, optimum = rng.uniform(-5, 5, 6), rng.uniform(-4, 4, 6)
-    opt = LEAMVD(x0, sigma0=1.0, n_gen=4, seed=7, reading=Reading(shift="printed"))
-    while not opt.stop():
-        X = opt.ask()
-        opt.tell(X, (np.logspace(0, 2, 6) * (X - optimum) ** 2).sum(axis=1))
-    assert table.query("method == 'lea-mvd:shift=printed' and seed == 7")["best"].item() == opt.best_fun
+@given(st.sampled_from(tuple(data.FUNCTIONS)), st.integers(2, 40), st.integers(0, 2**32))
+def test_a_problem_is_set_by_its_seed_and_its_optimum_is_moved(name: str, n_var: int, seed: int) -> None:
+    x0, objective = data.problem(name, n_var, seed)
+    rng = np.random.default_rng([seed, n_var])
+    start, optimum = rng.uniform(-5, 5, n_var), rng.uniform(-4, 4, n_var)
+    np.testing.assert_array_equal(x0, start)
+    assert objective(optimum[None]) == 0
+    np.testing.assert_array_equal(objective(x0[None]), data.FUNCTIONS[name]((start - optimum)[None]))
 
 
-def test_all_methods_of_a_seed_have_one_start_and_one_optimum() -> None:
-    (a, f), (b, g), (c, h) = (
-        functions.search(SMALL, method, "sphere", 5, 4, 100) for method in functions.applicable(SMALL.methods)
-    )
-    X, Y = a.ask(), b.ask()
-    np.testing.assert_array_equal(X, Y)
-    np.testing.assert_array_equal(f(X), g(X))
-    np.testing.assert_array_equal(f(X), h(X))
-    assert np.abs(c.ask()).max() <= 5
+def test_methods_that_can_differ_on_a_function_are_searched_once() -> None:
+    assert functions.applicable(SMALL.methods) == ["lea-mvd", "lea-mvd:shift=printed", "lea-mvd:x0=none"]
+    assert functions.applicable(["lea-mvd:x0=batch", "cma-es"]) == []
+    for twice in (
+        ["lea-mvd:n_gen=44+n_elite=1", "lea-mvd:n_elite=1"],
+        ["lea-mvd:n_elite=1+n_gen=44", "lea-mvd:n_elite=1"],
+    ):
+        assert functions.applicable(twice) == twice[:1]
+    assert functions.applicable(["lea-mvd", "lea-mvd:n_gen=30"]) == ["lea-mvd"]
+    counts = [method for method in ALTERNATIVES["C12"] if "n_elite" in method]
+    assert functions.applicable(counts) == [f"lea-mvd:n_elite={count}" for count in (1, 2, 8, 12)]
 
 
-def test_what_is_computed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = functions.run(SMALL, tmp_path, sizes=(3,), budget=48, functions=("sphere",))
-    searched: list[str] = []
-    search = functions.search
+def test_searches_of_the_methods_with_their_settings_and_the_budget() -> None:
+    searches = functions.jobs(SMALL, sizes=(6, 3), budget=100, functions=("ellipsoid", "sphere"))
+    assert len(searches) == len(set(searches.values())) == 2 * 2 * 3 * 2
+    for (name, n_var, method, seed), job in searches.items():
+        _, training, reading = SMALL.settings_of(method)
+        assert (job.function, job.n_var, job.seed, job.marks) == (name, n_var, seed, (100,))
+        assert (job.training, job.reading.shift) == (training, reading.shift)
+    more = dataclasses.replace(SMALL, reading=dataclasses.replace(SMALL.reading, n_gen=9))
+    assert functions.jobs(more, sizes=(6, 3), budget=100, functions=("ellipsoid", "sphere")) == searches
 
-    def counted(study: Study, method: str, *rest: int | str) -> object:
-        searched.append(method)
-        return search(study, method, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(functions, "search", counted)
-    again = functions.run(SMALL, tmp_path, sizes=(3,), budget=48, functions=("sphere",))
-    pd.testing.assert_frame_equal(first, again, check_exact=True)
-    assert searched == []
-    more = dataclasses.replace(SMALL, methods=(*SMALL.methods, "lea-mvd:ties=newest"))
-    functions.run(more, tmp_path, sizes=(3,), budget=48, functions=("sphere",))
-    assert searched == ["lea-mvd:ties=newest"] * 2
-    functions.run(dataclasses.replace(SMALL, seeds=(4,)), tmp_path, sizes=(3,), budget=48, functions=("sphere",))
-    assert len(searched) == 5
+def test_a_table_has_a_row_for_each_search(tmp_path: Path) -> None:
+    table = functions.run(SMALL, tmp_path, sizes=(3,), budget=100, functions=("sphere",))
+    assert table.columns.tolist() == functions.COLUMNS
+    assert table["evaluations"].tolist() == [24 + 3 * 20] * 6, "another generation would exceed the budget"
+    assert table.groupby("method", sort=False)["seed"].apply(list).tolist() == [[4, 7]] * 3
 
 
 @pytest.mark.parametrize(

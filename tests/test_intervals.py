@@ -3,8 +3,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd.paper import intervals
-from leamvd.paper.comparison import number
+from leamvd.analysis import intervals
+from leamvd.analysis.comparison import number
+from leamvd.analysis.statistics import interval
 
 
 def records(errors: dict[str, dict[int, float]], n_images: int = 10, last: int = 3) -> pd.DataFrame:
@@ -57,12 +58,6 @@ def test_any_column_has_its_interval() -> None:
     assert (row["measure"], row["mean"]) == ("input_std", pytest.approx(0.2)), "not an error: as it is"
 
 
-def test_interval_covers_the_mean_nineteen_times_in_twenty() -> None:
-    rng = np.random.default_rng(0)
-    ends = np.array([intervals.interval(rng.normal(5, 2, 4)) for _ in range(4000)])
-    assert ((ends[:, 0] < 5) & (ends[:, 2] > 5)).mean() == pytest.approx(0.95, abs=0.012)
-
-
 def test_ratios_are_paired_by_seed() -> None:
     a, b = {0: 1.0, 1: 10.0, 2: 100.0, 3: 7.0}, {2: 220.0, 0: 2.0, 1: 18.0, 9: 5.0}
     row = intervals.ratios(records({"cd": a}), records({"cd": b}, n_images=20)).iloc[0]
@@ -99,14 +94,14 @@ def test_side_by_side_has_a_row_for_each_cell_of_either() -> None:
     shown = intervals.side_by_side(tables, "mean_field")
     assert shown.index.to_list() == [("own", 1, "cd"), ("own", 1, "lea-mvd")]
     assert shown.loc[("own", 1, "lea-mvd")].to_list() == ["–", "20,000"]
-    low, mean, high = map(number, intervals.interval(np.array([1e4, 3e4])))
+    mean, low, high = map(number, interval(pd.Series([1e4, 3e4])))
     assert shown["A"].iloc[0] == f"{mean} [{low}, {high}]"
 
 
 def test_errors_beside_lea_mvds_are_those_of_shared_inputs() -> None:
     table = records({"cd": {0: 2.0, 1: 4.0}, "lea-mvd": {0: 1.0, 1: 3.0}}).assign(evaluations=0)
     both = pd.concat([table.assign(mean_field=7.0), table.assign(inputs="shared")])
-    found = intervals.beside(both)
+    found = intervals.at_equal_evaluations(both)
     assert found["cd-error-1"] == pytest.approx(np.sqrt(2 * 4 / 3), rel=1e-5)
     assert found["lea-mvd-error-1"] == 1
     half = stats.t.ppf(0.975, 1) * np.log(2 / (4 / 3)) / 2
@@ -118,5 +113,34 @@ def test_errors_beside_lea_mvds_are_those_after_as_many_evaluations() -> None:
     table["evaluations"] = 4 * (table["method"] == "lea-mvd") + table["iteration"] * table["method"].map(
         {"cma-es": 24, "lea-mvd": 20}
     )
-    found = intervals.beside(table)
+    found = intervals.at_equal_evaluations(table)
     assert (found["cma-es-error-1"], found["evaluations"]) == (2.0, 64), "72 are more than 64"
+
+
+def test_a_column_for_each_number_of_images() -> None:
+    tables = [records({"cd": {0: 1.0}}, n_images=n).assign(test_mean_field=3.0, n_test_images=n) for n in (40, 60)]
+    columns = intervals.by_images(tables)
+    assert columns.columns.tolist() == ["40 training images", "60 training images"]
+    assert columns["60 training images"].tolist() == ["500"]
+
+
+def test_searches_are_compared_on_the_seeds_that_all_studies_have() -> None:
+    rows = [
+        (inputs, layer, method, seed, iteration, error)
+        for inputs in ("own", "shared") for method in ("cd", "lea-mvd") for layer in (1, 2) for seed in (0, 1, 2)
+        for iteration, error in ((1, 30.0 if inputs == "own" else 1.0), (0, 40.0 + 20 * (seed == 2)))
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field"])
+    table["n_images"] = 5_000
+    others = table[table["seed"] < 2].replace({"method": {"lea-mvd": "random"}})
+    others.loc[others["seed"].eq(1) & others["iteration"].eq(1), "mean_field"] = 32.0
+    found = intervals.improvements([table, others])
+    assert found.index.tolist() == [(1, "lea-mvd"), (1, "random"), (2, "lea-mvd"), (2, "random")]
+    assert found["start"].tolist() == [80.0] * 4, "the third seed, and shared inputs, are left out"
+    assert found["end"].tolist() == [60.0, 62.0, 60.0, 62.0]
+    assert found["fallen, %"].tolist() == [25.0, 22.5, 25.0, 22.5]
+    half = 12.706205 * np.std([25.0, 20.0], ddof=1) / np.sqrt(2)
+    assert found["high"].tolist() == pytest.approx([25.0, 22.5 + half, 25.0, 22.5 + half])
+    assert found["low"].tolist() == pytest.approx([25.0, 22.5 - half, 25.0, 22.5 - half])
+    quoted = intervals.quoted(found)
+    assert (quoted["fallen-random-2"], quoted["risen-random-2"]) == (22.5, -22.5)

@@ -9,9 +9,9 @@ import nbformat
 import pytest
 
 import leamvd
-from leamvd.paper import studies
-from leamvd.paper.studies import Study
-from leamvd.paper.units import COLUMNS
+from leamvd.experiments import studies
+from leamvd.experiments.layers import COLUMNS
+from leamvd.experiments.studies import Study
 
 ROOT = Path(leamvd.__file__).parents[1]
 METHOD = (ROOT / "book" / "method.md").read_text(encoding="utf-8")
@@ -57,7 +57,7 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
     rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+); (.+)\n", METHOD)
     assert len(rows) == 11
     for options, others in rows:
-        if options.endswith("columns of the records"):
+        if options.endswith("columns of the rows"):
             assert set(re.findall(r"`(\w+)`", options + others)) <= set(COLUMNS)
             continue
         defaults = dict(re.findall(r"`(\w+)=([^`]+)`", options))

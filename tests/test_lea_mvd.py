@@ -32,10 +32,8 @@ FIELDS = {  # of State, and what the reference calls them
     "stagnation": "count",
     "generation": "t",
 }
-SIZE: dict[str, Any] = {"population_size": 20}
-WITH_P: tuple[dict[str, Any], ...] = ({"path": "off"}, {"descent": "free"})  # they differ once there is a new best
 CHANGES: list[dict[str, Any]] = [  # every option that is not a default; n_gen is tested with the stop rules
-    SIZE,
+    {"population_size": 20},
     {"convergence": "unscaled"},
     {"sigma_norm": "spectral"},
     {"shift": "printed"},
@@ -57,7 +55,8 @@ CHANGES: list[dict[str, Any]] = [  # every option that is not a default; n_gen i
     {"ties": "newest"},
     {"exponent": 0.0},
     {"exponent": 3.0},
-    *WITH_P,
+    {"path": "off"},
+    {"descent": "free"},
     {"descent": "off"},
 ]
 
@@ -67,7 +66,7 @@ def stagnating(X: Array) -> Array:
     return np.maximum(np.floor(sphere(X)), 4.0)
 
 
-def run_beside_reference(
+def run_with_reference(
     opt: LEAMVD, fun: Any, tolerance: float, bounds: tuple[float, float] = (-1.0, 1.0), generations: int = 26
 ) -> list[State]:
     """Run both, compare every field and every candidate, and return the states."""
@@ -100,14 +99,18 @@ def optimizer(n: int = 13, reading: Reading | None = None, **options: Any) -> LE
 @pytest.mark.parametrize("start", ["bounds", "x0"])
 def test_every_problem_follows_the_equations(problem: Any, start: str) -> None:
     opt = optimizer(x0=np.linspace(-1, 1, 13) if start == "x0" else None)
-    run_beside_reference(opt, problem.fun, 1e-9, generations=40)
+    run_with_reference(opt, problem.fun, 1e-9, generations=40)
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("changes", CHANGES, ids=str)
-@pytest.mark.parametrize("fun", [rastrigin, stagnating])
-def test_every_option_follows_the_equations(changes: dict[str, Any], fun: Any) -> None:
-    run_beside_reference(optimizer(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9)
+def test_every_option_follows_the_equations_and_matters(changes: dict[str, Any]) -> None:
+    differs = "convergence" in changes  # it decides when to stop, not where to go
+    for fun in (rastrigin, stagnating):
+        states = run_with_reference(optimizer(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9)
+        default = run_states(optimizer(x0=np.full(13, -0.5)), fun)
+        differs |= not all(map(same, states, default))
+    assert differs
 
 
 @pytest.mark.compiled
@@ -116,14 +119,14 @@ def test_a_noisy_objective_follows_the_equations(elites: Any) -> None:
     """Elites that are evaluated again make the best value worse at times; line 17 asks whether it has changed."""
     rng = np.random.default_rng(0)
     opt = optimizer(reading=Reading(elites=elites), x0=np.full(13, 0.4))
-    states = run_beside_reference(opt, lambda X: sphere(X) * rng.uniform(0.2, 2, len(X)), 1e-9)
+    states = run_with_reference(opt, lambda X: sphere(X) * rng.uniform(0.2, 2, len(X)), 1e-9)
     best = np.array([state.fitness[0] for state in states])
     assert np.any(np.diff(best) > 0) is np.bool_(elites == "reevaluate")
 
 
 @pytest.mark.compiled
 def test_the_printed_reading_follows_the_equations() -> None:
-    run_beside_reference(optimizer(reading=Reading.printed()), ellipsoid, 1e-9)
+    run_with_reference(optimizer(reading=Reading.printed()), ellipsoid, 1e-9)
 
 
 def test_every_option_is_compared_with_the_reference() -> None:
@@ -133,45 +136,6 @@ def test_every_option_is_compared_with_the_reference() -> None:
         options = [o for o in get_args(hint) if not isinstance(o, type) and not get_args(o)] or [field.default]
         for option in options:
             assert option == field.default or (field.name, option) in tested
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("changes", [c for c in CHANGES if c not in (SIZE, *WITH_P)], ids=str)
-def test_an_option_changes_what_it_says_and_nothing_before(changes: dict[str, Any]) -> None:
-    """The generation in which a run first differs, and the field of `State` that differs in it."""
-    ((name, _),) = changes.items()
-    first_seen = {
-        "x0_in_population": (1, "population"),
-        "ties": (1, "population"),
-        "exponent": (1, "mean"),
-        "orientation": (1, "descent"),
-        "n_descent_rows": (1, "descent_rows"),
-        "first_direction": (1, "descent"),
-        "descent_scale": (1, "descent_mean"),
-        "projections": (1, "descent_mean"),
-        "limits": (1, "population"),
-        "shift": (2, "population"),
-        "step": (2, "population"),
-        "perturbation": (2, "population"),
-        "beta1_at_one": (2, "beta1"),
-        "elites": (2, "nfev"),
-        "descent": (2, "population"),
-    }
-    default, changed = (
-        run_states(optimizer(reading=Reading(**c), x0=np.full(13, 0.9), seed=5), stagnating) for c in ({}, changes)
-    )
-    if name in ("convergence", "sigma_norm"):  # these decide when to stop, not where to go
-        assert all(same(a, b, but=("std_norm",)) for a, b in zip(default, changed, strict=True))
-    elif name == "reset":
-        t = next(i for i, s in enumerate(default) if s.stagnation == 0 and s.beta1 == 0.1)
-        assert all(same(a, b, but=("initial_std",)) for a, b in zip(default[:t], changed[:t], strict=True))
-        assert np.any(default[t].std != changed[t].std)
-    elif name == "ties":
-        assert not all(same(a, b) for a, b in zip(default, changed, strict=True))
-    else:
-        generation, field = first_seen[name]
-        assert all(same(a, b) for a, b in zip(default[: generation - 1], changed[: generation - 1], strict=True))
-        assert not np.array_equal(*(getattr(states[generation - 1], field) for states in (default, changed)))
 
 
 def run_states(opt: LEAMVD, fun: Any, generations: int = 26) -> list[State]:
@@ -185,17 +149,6 @@ def run_states(opt: LEAMVD, fun: Any, generations: int = 26) -> list[State]:
 
 def same(a: State, b: State, but: tuple[str, ...] = ()) -> bool:
     return all(np.array_equal(getattr(a, f), getattr(b, f)) for f in State._fields if f not in but)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(("changes", "field"), [(WITH_P[0], "path"), (WITH_P[1], "descent")])
-def test_an_option_that_needs_a_path_changes_nothing_before_there_is_one(changes: dict[str, Any], field: str) -> None:
-    default, changed = (run_states(optimizer(reading=Reading(**c), seed=3), rosenbrock) for c in ({}, changes))
-    t = next(i for i, state in enumerate(default) if state.path.any())
-    assert t > 0
-    assert all(same(a, b) for a, b in zip(default[:t], changed[:t], strict=True))
-    np.testing.assert_array_equal(default[t].mean, changed[t].mean)
-    assert np.any(getattr(default[t], field) != getattr(changed[t], field))
 
 
 @pytest.mark.compiled
@@ -229,7 +182,7 @@ def test_dimensions_from_one_follow_the_equations(n: int) -> None:
     """In one dimension nothing is orthogonal to P, once it is not zero."""
     opt = optimizer(n)
     if n > 1:
-        run_beside_reference(opt, sphere, 1e-9, generations=20)
+        run_with_reference(opt, sphere, 1e-9, generations=20)
         return
     states = run_states(opt, sphere)
     moved = next(i for i, s in enumerate(states) if s.path.any())
@@ -241,7 +194,7 @@ def test_dimensions_from_one_follow_the_equations(n: int) -> None:
 @pytest.mark.parametrize(("size", "n_elite", "rows"), [(5, 4, 4), (4, 3, 3), (5, 1, 4), (60, 30, 4)])
 def test_any_population_follows_the_equations(size: int, n_elite: int, rows: int) -> None:
     opt = optimizer(reading=Reading(n_descent_rows=rows), population_size=size, n_elite=n_elite)
-    run_beside_reference(opt, rosenbrock, 1e-9)
+    run_with_reference(opt, rosenbrock, 1e-9)
 
 
 @pytest.mark.compiled
@@ -303,8 +256,6 @@ def test_the_start_solution_is_the_first_row_and_left_unmodified() -> None:
     run_states(opt, sphere, 5)
     np.testing.assert_array_equal(x0, before)
     assert not np.any(optimizer(x0=x0, reading=Reading(x0_in_population=False)).ask() == x0)
-    with pytest.raises(ValueError, match="x0 must lie within bounds"):
-        optimizer(x0=x0 + 0.5)
 
 
 def test_ties_keep_their_order_or_the_newest_goes_first() -> None:
@@ -356,7 +307,7 @@ def test_beta_rules_at_their_edges() -> None:
 def test_every_kernel_line_follows_the_equations() -> None:
     """A short run for the uncompiled kernels."""
     reading = Reading(limits="reflect", step="sampled", descent_scale="normalized")
-    run_beside_reference(optimizer(3, reading, x0=np.ones(3), population_size=6), sphere, 1e-9, generations=3)
+    run_with_reference(optimizer(3, reading, x0=np.ones(3), population_size=6), sphere, 1e-9, generations=3)
 
 
 def test_identical_individuals_do_no_harm() -> None:
@@ -458,7 +409,7 @@ def test_only_the_order_of_values_matters() -> None:
 
 @pytest.mark.compiled
 def test_scaling_the_space_scales_the_search() -> None:
-    """Powers of two: exact, but for C_ani, whose length is not scaled, unless it is normalized (R9). No reset (R13)."""
+    """Powers of two: exact, except for C_ani, which is not scaled, unless it is normalized (R9). No reset (R13)."""
     reading = Reading(reset="off", descent_scale="normalized")
     plain = run_states(optimizer(reading=reading, x0=np.ones(13)), sphere)
     scaled = run_states(
@@ -470,7 +421,7 @@ def test_scaling_the_space_scales_the_search() -> None:
 
 
 @pytest.mark.compiled
-def test_moving_the_space_moves_the_search_but_for_the_perturbation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moving_the_space_moves_the_search_except_for_the_perturbation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The 2 % perturbation scales about the origin: a run without a hit (few columns) is translation invariant."""
     x0 = np.full(3, 0.25)
     moved = x0 + 8
@@ -492,18 +443,3 @@ def test_orthogonal_directions() -> None:
         fresh = (after.descent - 0.9 * before.descent) / 0.1
         assert np.linalg.norm(fresh) == pytest.approx(1, rel=1e-9)
         assert abs(fresh @ after.path) < 1e-9 * np.linalg.norm(after.path)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"bounds": (-1e300, 1e300)}, r"low of bounds must be a finite number in float32, got -1e\+300"),
-        ({"bounds": (-1, 1), "sigma0": 1e300}, r"sigma0 must be a finite number > 0 in float32, got 1e\+300"),
-        ({"bounds": (-1, 1), "sigma0": 1e-60}, r"sigma0 must be a finite number > 0 in float32, got 1e-60"),
-        ({"bounds": (-1, 1), "reading": Reading(reset=1e300)}, r"reading.reset must be a finite number > 0 in float32"),
-    ],
-)
-def test_numbers_that_float32_cannot_hold_are_refused(settings: dict[str, Any], message: str) -> None:
-    LEAMVD(n_var=3, **settings)
-    with pytest.raises(ValueError, match=message):
-        LEAMVD(n_var=3, dtype="float32", **settings)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from leamvd.networks import likelihood
 from leamvd.networks.rbm import RBM
-from leamvd.paper import likelihood
 
 
 def random_rbm(n_visible: int, n_hidden: int, scale: float, seed: int = 0) -> RBM:

@@ -118,8 +118,6 @@ def test_no_generation_brings_the_evaluations_above_their_limit(method: str) -> 
     assert run(method=method, max_nfev=1000).status == "n_gen"
     everything: Any = run(fun, vectorized=True, max_nfev=71, reading=leamvd.Reading(elites="reevaluate"))
     assert everything.nfev == 48
-    with pytest.raises(ValueError, match="max_nfev must be at least 24, a generation's candidates, got 23"):
-        run(failing(AssertionError(), 0), method=method, max_nfev=23)
 
 
 def test_time_that_is_up_ends_the_generation_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,20 +284,14 @@ def test_bounds_are_kept_unless_a_reading_says_otherwise(method: str) -> None:
 
     options: dict[str, Any] = {"bounds": (-1, 1), "vectorized": True, "method": method, "seed": 1, "n_gen": 20}
     minimize(fun, np.full(6, 0.8), **options)
-    assert np.abs(np.concatenate(seen)).max() <= 1
+    X = np.concatenate(seen)
+    assert np.abs(X).max() <= 1
+    assert np.any(X == 1) == ("cma" not in method), "clipped, not reflected; pycma has a way of its own"
     if method == "lea-mvd":
         for reading, outside in ((leamvd.Reading(), True), (leamvd.Reading(limits="reflect"), False)):
             seen.clear()
             minimize(fun, np.full(6, 0.8), **options, reading=reading)
             assert (np.abs(np.concatenate(seen)).max() > 1) == outside
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_start_solution_outside_the_bounds_is_refused(method: str) -> None:
-    for outside, side in ((3.0, "got 3.0"), (-1.5, "got -1.5")):
-        x0 = np.array([0.0, -1.0, 1.0, 0.5, outside, outside])
-        with pytest.raises(ValueError, match=rf"x0 must lie within bounds, \[-1.0, 1.0\] at index 4, {side}"):
-            minimize(point, x0, bounds=(-1, 1), method=method)
 
 
 def test_it_is_a_method_of_scipys_minimize() -> None:
@@ -347,53 +339,6 @@ def remembering(seen: list[Any]) -> Any:
         return sphere(X)
 
     return fun
-
-
-def test_wrong_arguments_are_named_before_the_first_call() -> None:
-    fun = failing(AssertionError("called"), 0)
-    with pytest.raises(TypeError, match="fun must be callable, got 3"):
-        minimize(3, X0)  # type: ignore[arg-type]
-    with pytest.raises(
-        ValueError, match="method must be one of 'lea-mvd', 'cma-es', 'sep-cma-es', 'random', got 'cma'"
-    ):
-        run(fun, method="cma")
-    with pytest.raises(ValueError, match="target must be a finite number, got nan"):
-        run(fun, target=np.nan)
-    with pytest.raises(TypeError, match="callback must be callable, got 3"):
-        run(fun, callback=3)
-    with pytest.raises(ValueError, match="constraints must be empty"):
-        run(fun, constraints=3)
-    with pytest.raises(TypeError, match="populationsize"):
-        run(fun, populationsize=3)
-    for limits, error, message in (
-        ({"max_nfev": 0}, ValueError, "max_nfev must be an integer >= 1, got 0"),
-        ({"max_seconds": 0}, ValueError, "max_seconds must be a finite number > 0, got 0"),
-        ({"max_stagnation": 0}, ValueError, "max_stagnation must be an integer >= 1, got 0"),
-        ({"checkpoint_every": 0}, ValueError, "checkpoint_every must be an integer >= 1, got 0"),
-    ):
-        with pytest.raises(error, match=message):
-            run(fun, **limits)
-    opt = LEAMVD(X0)
-    for given in ({"x0": X0}, {"bounds": (-1, 1)}, {"seed": 0}, {"n_gen": 3}):
-        with pytest.raises(
-            ValueError, match=f"{next(iter(given))} must be left out where method is an optimizer, got <LE"
-        ):
-            minimize(fun, method=opt, **given)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="x0 must be given for method='cma-es', got None"):
-        minimize(fun, bounds=(0, 1), n_var=3, method="cma-es")
-
-
-def test_bounds_and_a_wrong_value_reach_the_optimizer() -> None:
-    result = minimize(point, bounds=(0, 1), n_var=4, seed=2, n_gen=2, reading=leamvd.Reading(limits="clip"))
-    assert np.all((result.x >= 0) & (result.x <= 1))
-    with pytest.raises(ValueError, match="fun's values must be larger than -inf, got -inf at index 0"):
-        run(lambda x: -np.inf)
-    with pytest.raises(ValueError, match=r"fun must return one number for each point, got 6 numbers"):
-        run(lambda x: x)
-    with pytest.raises(TypeError, match="fun's values must be an array of real numbers, got"):
-        run(lambda x: 1j)
-    with pytest.raises(ValueError, match="fun must return one number for each point, got None"):
-        run(lambda x: None)
 
 
 def test_an_array_of_one_number_is_a_number() -> None:

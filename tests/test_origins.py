@@ -10,15 +10,16 @@ import pytest
 
 from leamvd.book import origins, sections
 from leamvd.book.parameters import ParameterError
-from leamvd.paper import records
+from leamvd.campaign import archive
 
 SECTIONS = {section.name: section for section in sections.load()}
 
 OTHER = {
     "esd": {"exponents": [0.5, 2.0], "seed": 7, "profile": "paper"},
     "directions": {"seeds": [0, 3], "start": 1e-05, "shift": "printed", "n_gen": None},
-    "mnist-7x7": {"methods": ["cd", "lea-mvd:my $1 reading.json"], "layers": [30], "learning_rate": 0.25},
-    "linear-cost": {"source": "measured", "sizes": [100, 1000]},
+    "mnist-7x7": {"methods": ["cd", "lea-mvd:$1 reset=off"], "layers": [30], "learning_rate": 0.25},
+    "linear-cost": {"profile": "paper", "sizes": [100, 1000]},
+    "classification": {"scales": [], "seeds": [0], "epochs": 0, "tuning_rate": 0.0},
 }
 
 
@@ -28,15 +29,20 @@ def test_the_command_gives_the_same_parameters(name: str, values: dict[str, obje
     section = SECTIONS[name]
     defaults = {parameter.name: parameter.default for parameter in section.parameters.values()}
     line = origins.command(name, defaults | values | {"output": "elsewhere", "np": "a module"})
-    leamvd, reproduce, given, *settings = shlex.split(line)
-    assert (leamvd, reproduce, given) == ("leamvd", "reproduce", name)
+    profile = str((defaults | values)["profile"])
+    start = ["leamvd", "reproduce", name, *(["--profile", profile] if profile != "quick" else [])]
+    words = shlex.split(line)
+    assert words[: len(start)] == start
+    settings = words[len(start) :]
     assert settings[::2] == ["-p"] * (len(settings) // 2)
     (read,) = sections.assign([section], [tuple(setting.split("=", 1)) for setting in settings[1::2]])
-    assert read == {key: value for key, value in values.items() if value != defaults[key]}
+    others = {key: value for key, value in values.items() if value != defaults[key] and key != "profile"}
+    assert read == {"profile": "quick"} | others
 
 
 def test_the_defaults_are_left_out() -> None:
-    assert origins.command("esd", {}) == "leamvd reproduce esd"
+    assert origins.command("esd", {}) == "leamvd reproduce esd --profile recorded"
+    assert origins.command("esd", {"profile": "quick"}) == "leamvd reproduce esd"
     with pytest.raises(ParameterError, match="no section 'esdd'; did you mean 'esd'"):
         origins.command("esdd", {})
 
@@ -45,7 +51,7 @@ def test_the_defaults_are_left_out() -> None:
 def test_each_page_prints_its_command(section: sections.Section) -> None:
     """In the first cell behind the parameters, before a cell assigns to one of them."""
     cells = [cell for cell in nbformat.read(section.path, 4).cells if cell.cell_type == "code"]
-    first = next(cell for cell in cells if not {"parameters", "injected-parameters"} & set(cell.metadata.tags))
+    first = next(cell for cell in cells if "parameters" not in cell.metadata.tags)
     assert f'origins.command("{section.name}", globals())' in first.source
     (printed,) = first.outputs
     assert printed.text == f"$ {origins.command(section.name, {})}\n"
@@ -62,7 +68,7 @@ def test_what_a_recorded_study_was_made_with(tmp_path: Path, monkeypatch: pytest
         "versions": {"numpy": "2.0.0", "leamvd": "0.1.0"},
         "commit": None,
     }
-    monkeypatch.setattr(records, "recorded_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(archive, "folder", lambda name: tmp_path / name)
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "provenance.json").write_text(json.dumps(known))
     rows = re.findall(r"<th>(.+)</th>\s*<td>(.+)</td>", origins.recorded("large").data)
@@ -73,12 +79,24 @@ def test_what_a_recorded_study_was_made_with(tmp_path: Path, monkeypatch: pytest
         "device": "torch on cuda in float32, Linux x86_64",
         "versions": "leamvd 0.1.0, numpy 2.0.0",
         "commit": "–",
-        "made by": "leamvd reproduce mnist-28x28 -p profile=paper -p seeds=0,1,2",
+        "made by": "leamvd reproduce mnist-28x28 --profile paper -p seeds=0,1,2",
         "sample rerun by": "leamvd verify large",
     }
 
 
 def test_of_many_methods_a_record_shows_the_number() -> None:
-    known = json.loads((records.recorded_folder("forensics") / "provenance.json").read_text(encoding="utf-8"))
+    known = json.loads((archive.folder("forensics") / "provenance.json").read_text(encoding="utf-8"))
     assert f"error-measures: {len(known['study']['methods'])} methods<" in origins.recorded("forensics").data
     assert "classification: cd, lea-mvd<" in origins.recorded("classification").data
+
+
+def test_a_page_says_on_top_that_it_shows_another_run() -> None:
+    assert origins.note("esd", {"profile": "recorded", "seed": 1}).data == ""
+    told = origins.note("esd", {"profile": "recorded", "seed": 7}).data
+    assert "Another run" in told
+    assert "<code>leamvd reproduce esd --profile recorded -p seed=7</code>" in told
+    assert "<code>leamvd reproduce mnist-7x7</code>" in origins.note("mnist-7x7", {"profile": "quick"}).data
+
+
+def test_of_a_study_that_is_not_recorded_nothing_is_shown() -> None:
+    assert origins.recorded("").data == ""

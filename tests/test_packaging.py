@@ -140,9 +140,9 @@ for method in ("cd", "lea-mvd"):
 MISSING = [
     ("leamvd.minimize(sum, [0.0], method='cma-es')", "method='cma-es' needs the packages cma, psutil", "paper"),
     ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "method='sep-cma-es' needs the package cma", "paper"),
-    ("import leamvd.paper.datasets", "leamvd.paper needs the packages .*pooch.*sklearn", "paper"),
-    ("import leamvd.paper.figures.style", "leamvd.paper needs the packages .*matplotlib, pandas", "paper"),
-    ("import leamvd.bench", "leamvd.bench needs the packages pandas, psutil", "paper"),
+    ("import leamvd.data.images", "leamvd.data needs the packages .*pooch.*sklearn", "paper"),
+    ("import leamvd.figures.style", "leamvd.figures needs the packages .*matplotlib, pandas", "paper"),
+    ("import leamvd.bench", "leamvd.campaign needs the packages .*pandas, psutil", "paper"),
     ("from leamvd.book import sections as s; s.run(s.load()[0], {}, '')", "a notebook needs .*papermill", "book"),
     ("from leamvd.book import render; render.render()", "the book needs the packages .*nbformat, sphinx", "book"),
     (
@@ -166,7 +166,7 @@ def test_a_missing_package_is_named_in_one_sentence(statement: str, message: str
         ("click", ["list"], "the command leamvd needs the package click: pip install leamvd[paper]"),
         ("papermill", ["reproduce"], "Error: running a notebook needs the package papermill: pip install leamvd[book]"),
         ("nbformat", ["book"], "Error: rendering the book needs the package nbformat: pip install leamvd[book]"),
-        ("pooch", ["data", "mnist"], "Error: leamvd.paper needs the package pooch: pip install leamvd[paper]"),
+        ("pooch", ["data", "mnist"], "Error: leamvd.data needs the package pooch: pip install leamvd[paper]"),
     ],
 )
 def test_so_it_is_on_the_command_line(missing: str, arguments: list[str], message: str, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import leamvd
+from leamvd.data.images import load
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers import selection
-from leamvd.paper import datasets
 
 PAGE = (Path(leamvd.__file__).parents[1] / "book" / "paper_errors.md").read_text(encoding="utf-8")
 LAYERS = ((49, 30), (30, 30), (30, 120), (784, 500), (500, 500), (500, 2000))
@@ -122,5 +122,5 @@ def test_one_pair_shows_no_significance() -> None:
 
 @pytest.mark.skipif("LEAMVD_DATA_DIR" not in os.environ, reason="needs MNIST, see LEAMVD_DATA_DIR")
 def test_mnist_is_gray() -> None:
-    levels = np.unique(datasets.load("mnist", side=28, n_train=1_000).train)
+    levels = np.unique(load("mnist", side=28, n_train=1_000).train)
     np.testing.assert_allclose(levels * 255, np.arange(256), atol=1e-4)

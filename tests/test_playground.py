@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 import runpy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from py_mini_racer import MiniRacer
 from scipy import stats
 
 import leamvd
+from leamvd.experiments.functions import FUNCTIONS
 from leamvd.optimizers import random_streams, sampling
-from leamvd.paper.functions import FUNCTIONS
 
 ROOT = Path(__file__).parent.parent
 STATIC = ROOT / "book" / "static"
@@ -341,3 +341,192 @@ def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
     figure = drawn["figure"]()
     assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 20"
     plt.close(figure)
+
+
+# ---- what a reader sees, drawn by the script in a page without a browser
+
+SEARCHED = (
+    "function", "x1", "x2", "seed", "sigma0", "population_size", "n_elite", "shift", "reset", "exponent", "path",
+    "descent",
+)  # fmt: skip
+OUTPUTS = re.findall(r'data-value="(\w+)"', (STATIC / "playground.html").read_text(encoding="utf-8"))
+REACTIONS = """
+function drawn() {
+  const shapes = (name, selector) => root_.querySelector(`svg.${name}`).querySelectorAll(selector);
+  const known = (node) => ({ ...node.attributes, text: node.textContent });
+  const ticks = (node) => node.querySelectorAll(".tick").map((tick) => known(tick));
+  const charts = Object.fromEntries(["errors", "betas", "widths"].map((name) => [name, {
+    title: shapes(name, ".name").map((node) => node.textContent).join(), axes: shapes(name, "g").filter((node) =>
+      node.querySelector(".tick") && !(node.attributes.class ?? "").includes("tick")).map(ticks),
+    curves: shapes(name, "path.curve").map(known), marks: shapes(name, ".reset").map(known),
+  }]));
+  const arrows = shapes("plot", "g.arrow").map((arrow) => [arrow.attributes.class.split(" ")[1], known(arrow)]);
+  const values = Object.fromEntries(root_.querySelectorAll("[data-value]").map((node) =>
+    [node.attributes["data-value"], node.textContent]));
+  const status = root_.querySelector("p").textContent;
+  return JSON.stringify({ charts, arrows: Object.fromEntries(arrows), values, status,
+    settings: Object.fromEntries(new FormData({ elements: controls_ })) });
+}
+function opened(hash) { location.hash = hash; window.hashchange(); return drawn(); }
+function changed(name, value) {
+  controls_[name].value = value;
+  controls_.form.oninput({ target: controls_[name] });
+  return drawn();
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def reader(page: MiniRacer) -> MiniRacer:
+    """The page with its controls, in which the script has run."""
+    controls = {
+        name: {"name": name, "tag": "button" if known.get("type") == "button" else "input",
+               "value": first_value(name, known), "max": str(known.get("max", ""))}
+        for name, known in CONTROLS.named.items()
+    }  # fmt: skip
+    page.eval((ROOT / "tests" / "page_stub.js").read_text(encoding="utf-8"))
+    page.eval(
+        f"const controls_ = {json.dumps(controls)}; const root_ = stand(controls_, {OUTPUTS}, {json.dumps(PRESETS)});"
+    )
+    page.eval("Object.defineProperty(controls_, 'form', { value: root_.querySelector('form') })")
+    page.eval(f"{{ {(STATIC / 'playground.js').read_text(encoding='utf-8')} }}")
+    page.eval(REACTIONS)
+    return page
+
+
+def first_value(name: str, known: dict[str, str | None]) -> str:
+    if "value" in known or known.get("type") == "button":
+        return str(known.get("value", ""))
+    source = (STATIC / "playground.html").read_text(encoding="utf-8")
+    (select,) = re.findall(rf'<select name="{name}".*?</select>', source, re.DOTALL)
+    values = re.findall(r'<option(?: value="([^"]*)")?( selected)?>([^<]+)', select)
+    chosen = [given or ("" if 'value=""' in select and not given else text) for given, mark, text in values if mark]
+    return chosen[0] if chosen else values[0][0] or values[0][2]
+
+
+def number(text: str) -> Any:
+    """Return what a control says, numbers as numbers."""
+    return float(text) if re.fullmatch(r"-?[\d.]+(?:e-?\d+)?", text) else text
+
+
+def expected(page: MiniRacer, shown: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the states of a run with what the controls say."""
+    own = {name: number(shown["settings"][name]) for name in SEARCHED}
+    arguments = own.pop("function"), [own.pop("x1"), own.pop("x2")], own, own.pop("seed")
+    states: list[dict[str, Any]] = json.loads(
+        page.eval(f"seeded(...{json.dumps([*arguments, int(shown['settings']['generation'])])})")
+    )
+    return states
+
+
+def is_reset(states: list[dict[str, Any]], k: int) -> bool:
+    return k > 0 and states[k]["stagnation"] == 0 and states[k]["fitness"][0] == states[k - 1]["fitness"][0]
+
+
+def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
+    """Hold every readout, arrow and curve to the states."""
+    now, values = states[-1], shown["values"]
+    P, C, v = (np.array(now[name]) for name in ("path", "descent", "v"))
+    numbers = {name: np.linalg.norm(now["v" if name == "shift" else name]) for name in ("path", "descent", "shift")}
+    for name, value in numbers.items() | {(name, now[name]) for name in ("beta1", "beta2", "generation")}:
+        assert float(values[name].replace("\N{MINUS SIGN}", "-")) == pytest.approx(value, rel=6e-3), name
+    assert [float(text) for text in values["std"].split(", ")] == pytest.approx(now["std"], rel=6e-3)
+    if P.any() and C.any():
+        angle = np.degrees(np.arccos(P @ C / np.linalg.norm(P) / np.linalg.norm(C)))
+        assert float(values["angle"].removesuffix("°")) == pytest.approx(angle, abs=0.6)
+    last = len(states) - 1
+    said = "first population" if last == 0 else "reset" if is_reset(states, last) else (
+        "a new best" if now["fitness"][0] != states[-2]["fitness"][0] else "no better best")  # fmt: skip
+    assert re.fullmatch(rf"Generation {last + 1}: error \S+, {said}\.", shown["status"])
+    for name, vector in {"path": P, "descent": C, "shift": v}.items():
+        if vector.any():
+            (turned,) = re.findall(r"rotate\((\S+)\)", shown["arrows"][name]["transform"])
+            direction = np.array([np.cos(np.radians(float(turned))), -np.sin(np.radians(float(turned)))])  # y points up
+            np.testing.assert_allclose(direction, vector / np.linalg.norm(vector), atol=1e-6, err_msg=name)
+    curves = {
+        "errors": [[state["fitness"][0] for state in states]],
+        "betas": [[state[name] for state in states] for name in ("beta1", "beta2")],
+        "widths": [[np.linalg.norm(state["std"]) / np.sqrt(2) for state in states]],
+    }
+    for name, lines in curves.items():
+        chart = shown["charts"][name]
+        x, y = (axis(ticks, place) for place, ticks in enumerate(chart["axes"]))
+        assert chart["title"] == TITLES[name]
+        for line, curve in zip(lines, chart["curves"], strict=True):
+            points = np.array(
+                [list(map(float, point.split(","))) for point in re.findall(r"[ML]([^MLZ]+)", curve["d"])]
+            )
+            np.testing.assert_allclose(x(points[:, 0]), np.arange(1, len(states) + 1), atol=0.02)
+            np.testing.assert_allclose(
+                y(points[:, 1], log=name != "betas"), line, rtol=0.02, atol=0.01 * (name == "betas")
+            )
+        marks = [float(x(float(re.findall(r"M([^,]+)", mark["d"])[0]))) for mark in chart["marks"]]
+        resets = [k + 1 for k in range(len(states)) if is_reset(states, k)]
+        np.testing.assert_allclose(marks, resets, atol=0.02, err_msg="dotted lines stand at the resets")
+
+
+TITLES = {"errors": "error of the best", "betas": "β₁ (solid), β₂ (dashed)", "widths": "‖σ‖ / √n"}
+
+
+def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:
+    """Return what turns a place in pixels into the number that the axis shows there."""
+    spots = [float(re.findall(r"-?[\d.]+(?:e-?\d+)?", tick["transform"])[place]) for tick in ticks]
+    numbers = np.array([float(tick["text"].replace("\N{MINUS SIGN}", "-")) for tick in ticks])
+
+    def value(pixels: Any, log: bool = False) -> Any:
+        slope, start = np.polyfit(spots, np.log10(numbers) if log else numbers, 1)
+        found = slope * np.asarray(pixels) + start
+        return 10.0**found if log else found
+
+    return value
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> None:
+    shown = json.loads(reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})"))
+    assert {control: number(shown["settings"][control]) for control in PRESETS[name]} == PRESETS[name]
+    states = expected(reader, shown)
+    assert len(states) == PRESETS[name]["generation"]
+    assert_shown(states, shown)
+
+
+@pytest.mark.parametrize(
+    ("control", "value"),
+    [("function", "sphere"), ("x1", "1.5"), ("x2", "-2.5"), ("seed", "5"), ("sigma0", "0.4"), ("population_size", "30"),
+     ("n_elite", "2"), ("shift", "printed"), ("reset", "off"), ("exponent", "0.5"), ("path", "off"),
+     ("descent", "off"), ("generation", "35")],
+)  # fmt: skip
+def test_a_changed_setting_is_shown_at_once(reader: MiniRacer, control: str, value: str) -> None:
+    before = json.loads(reader.eval('opened("#play-orthogonality")'))
+    reader.eval('changed("x1", "0.00001"), changed("x2", "-0.00001"), changed("generation", "25")')
+    shown = json.loads(reader.eval(f"changed({json.dumps(control)}, {json.dumps(value)})"))
+    assert shown["values"] != before["values"]
+    assert_shown(expected(reader, shown), shown)
+
+
+def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
+    opening = {"function": "ellipsoid", "x1": -3, "x2": 2}
+
+    def preset(name: str) -> list[dict[str, Any]]:
+        own = opening | PRESETS[f"directions-{name}"]
+        run = {key: value for key, value in own.items() if key in SEARCHED}
+        arguments = run.pop("function"), [run.pop("x1"), run.pop("x2")], run, run.pop("seed", 1)
+        states: list[dict[str, Any]] = json.loads(
+            page.eval(f"seeded(...{json.dumps([*arguments, own['generation']])})")
+        )
+        return states
+
+    for name, side in (("2d", 1), ("3d", -1)):
+        state = preset(name)[-1]
+        assert state["beta2"] < 0.9, "after some failures it has fallen"
+        turn = [np.linalg.det([state[a], state[b]]) for a, b in (("path", "v"), ("v", "descent"))]
+        assert np.sign(turn[0] * turn[1]) == side, "v lies between P and C, or on the other side of P"
+    steps = preset("steps")
+    assert max(state["beta1"] for state in steps) == 3
+    assert np.mean([state["beta2"] for state in steps]) > 0.9
+    assert len(preset("orthogonality")) == 20, "the alternative text of the static figure counts twenty"
+    trap = preset("resets")
+    assert [k for k in range(len(trap)) if is_reset(trap, k)] == [len(trap) - 1] == [10], "the first ten have failed"
+    assert trap[-1]["std"] == [1, 1]
+    up = preset("signs")[-1]
+    assert np.dot(up["v"], up["mean"]) > 0, "the gradient of the sphere is twice the place"

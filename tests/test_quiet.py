@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import quiet
-from accepted import FIGURES
+from accepted import place
 
 PLACE = Path("01_esd", "quick-1", "figures")
 
@@ -23,7 +23,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         output = Path(command[command.index("--output") + 1]) / PLACE
         output.mkdir(parents=True)
         for name in quiet.FIGURES:
-            shutil.copy(FIGURES / f"{name}.json", output)
+            shutil.copy(place("quick") / f"{name}.json", output)
 
     monkeypatch.setattr(subprocess, "run", run)
     return environments

@@ -77,15 +77,6 @@ def test_flat_order_and_views():
     np.testing.assert_array_equal(RBM.from_flat(transposed.flat(), 3, 2).W, model.W.T)
 
 
-def test_from_flat_checks():
-    with pytest.raises(ValueError, match=r"theta must have shape \(11,\), got \(10,\)"):
-        RBM.from_flat(np.zeros(10), 2, 3)
-    with pytest.raises(ValueError, match="theta must be finite, got nan at index"):
-        RBM.from_flat(np.full(11, np.nan), 2, 3)
-    with pytest.raises(ValueError, match="n_hidden must be an integer >= 1, got 0"):
-        RBM.from_flat(np.zeros(2), 2, 0)
-
-
 @pytest.mark.parametrize(("v", "h"), [(4, 3), (2, 5), (1, 1)])
 def test_conditionals_by_enumeration(v, h):
     model = small(v, h)
@@ -122,11 +113,6 @@ def test_partition_of_independent_units(monkeypatch):
     assert RBM(np.zeros((30, 8)), c, b).log_partition() == pytest.approx(exact, rel=1e-13)
 
 
-def test_likelihood_refuses_two_large_layers():
-    with pytest.raises(ValueError, match="at most 20 units, got 21"):
-        RBM(np.zeros((22, 21)), np.zeros(22), np.zeros(21)).log_likelihood(np.zeros((1, 22)))
-
-
 def test_likelihood_in_float64_whatever_the_parameters():
     model = RBM(*(p.astype(np.float32) for p in small()))
     wide = RBM(*(p.astype(np.float64) for p in model))
@@ -144,13 +130,6 @@ def test_samples_follow_the_conditionals():
         drawn, p = sample(np.repeat(given, draws, axis=0), rng), probability(given)[0]
         assert set(np.unique(drawn)) == {0.0, 1.0}
         assert (np.abs(drawn.mean(0) - p) < 5 * np.sqrt(p * (1 - p) / draws)).all()
-
-
-def test_conditionals_check_shapes():
-    with pytest.raises(ValueError, match=r"V must have shape \(any, 4\), got \(2, 3\)"):
-        small().hidden_given_visible(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match=r"H must have shape \(any, 3\), got \(2, 4\)"):
-        small().visible_given_hidden(np.zeros((2, 4)))
 
 
 @pytest.mark.parametrize(("dtype", "limit", "relative"), [(np.float32, 87, 4e-7), (np.float64, 708, 1e-15)])
@@ -287,21 +266,6 @@ def test_overflow_is_never_nan_and_silent():
     assert F[1] == 3 * 2048 / 4
 
 
-def test_objective_checks():
-    with pytest.raises(ValueError, match=r"V must lie in \[0, 1\], got values from -1.0 to 2.0"):
-        ReconstructionObjective(np.array([[-1.0, 2.0]]), 3)
-    with pytest.raises(ValueError, match=r"V must hold at least one image of at least one pixel, got shape \(0, 3\)"):
-        ReconstructionObjective(np.empty((0, 3)), 3)
-    with pytest.raises(ValueError, match="n_hidden must be an integer >= 1, got 0"):
-        ReconstructionObjective(images(), 0)
-    with pytest.raises(ValueError, match="n_threads must be an integer >= 1, got 0"):
-        ReconstructionObjective(images(), 2, n_threads=0)
-    with pytest.raises(ValueError, match="block_size must be an integer >= 1, got 0"):
-        ReconstructionObjective(images(), 2, block_size=0)
-    with pytest.raises(ValueError, match=r"X must have shape \(any, 34\), got \(1, 33\)"):
-        ReconstructionObjective(images(), 4)(np.zeros((1, 33)))
-
-
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="too many images to loop over uncompiled")
 def test_memory_is_bounded_by_blocks():
     # At 60,000 x 784 x 500, float32: images once more 188 MB, individuals 38 MB and scratch 5 MB a thread. Here the
@@ -321,7 +285,8 @@ def test_constant_baseline():
     V = images(2500, 5)
     mean = V.mean(axis=0)
     assert constant_baseline(V) == pytest.approx(sum(((v - mean) ** 2).sum() for v in V), rel=1e-12)
-    assert constant_baseline(V.astype(np.float32)) == pytest.approx(constant_baseline(V), rel=1e-6)
+    narrow = V.astype(np.float32)  # its mean is not rounded to its own precision
+    assert constant_baseline(narrow) == pytest.approx(constant_baseline(narrow.astype(np.float64)), rel=1e-13)
     assert constant_baseline(np.full((4, 3), 0.25)) == 0
 
 
@@ -408,41 +373,21 @@ def test_bits_are_drawn_from_a_child_of_the_seed_for_each_purpose_and_block(monk
     assert np.random.PCG64([3, 0]).state == np.random.PCG64(3).state
 
 
-def test_parameters_that_are_no_rbm():
-    W, b, c = small()
+def test_every_method_checks_the_parameters():
     V, H, rng = images(5, 4), images(5, 3), np.random.default_rng(0)
-    for model, error, message in (
-        (RBM(W.astype(int), b, c), TypeError, "W must be float32 or float64, got int64"),
-        (RBM(W.astype(complex), b, c), TypeError, "W must be float32 or float64, got complex128"),
-        (RBM(W, b.astype(np.float32), c), TypeError, "b must be float64 as W is, got float32"),
-        (RBM(W, b, c.astype(int)), TypeError, "c must be float64 as W is, got int64"),
-        (RBM(np.ma.masked_less(W, 0), b, c), TypeError, "W must be a plain NumPy array"),
-        (RBM(W, b, np.ma.masked_less(c, 0)), TypeError, "c must be a plain NumPy array"),
-        (RBM(W.tolist(), b, c), TypeError, "W must be a plain NumPy array"),
-        (RBM(b, b, c), ValueError, r"W must have shape \(n_visible, n_hidden\), got \(4,\)"),
-        (RBM(W, b, c[:2]), ValueError, r"c must have shape \(3,\) for W of shape \(4, 3\), got \(2,\)"),
-        (RBM(W, c, b), ValueError, r"b must have shape \(4,\) for W of shape \(4, 3\), got \(3,\)"),
-        (RBM(W, b[:, None], c), ValueError, r"b must have shape \(4,\)"),
+    W, b, c = small()
+    wrong = RBM(W, b, c.astype(np.float32))
+    for call in (
+        lambda: wrong.hidden_given_visible(V),
+        lambda: wrong.visible_given_hidden(H),
+        lambda: wrong.sample_hidden(V, rng),
+        lambda: wrong.sample_visible(H, rng),
+        lambda: wrong.reconstruct(V),
+        lambda: wrong.free_energy(V),
+        lambda: wrong.log_partition(),
+        lambda: wrong.log_likelihood(V),
+        lambda: reconstruction_errors(wrong, V, seed=0),
     ):
-        for call in (
-            model.check,
-            lambda m=model: m.hidden_given_visible(V),
-            lambda m=model: m.visible_given_hidden(H),
-            lambda m=model: m.sample_hidden(V, rng),
-            lambda m=model: m.sample_visible(H, rng),
-            lambda m=model: m.reconstruct(V),
-            lambda m=model: m.free_energy(V),
-            lambda m=model: m.log_partition(),
-            lambda m=model: m.log_likelihood(V),
-            lambda m=model: reconstruction_errors(m, V, seed=0),
-        ):
-            with pytest.raises(error, match=message):
-                call()
+        with pytest.raises(TypeError, match="c must be float64 as W is, got float32"):
+            call()
     RBM(W.T, c, b).check()  # not contiguous
-
-
-def test_errors_check_arguments():
-    with pytest.raises(ValueError, match="V must have 4 columns, one for each visible unit, got 6"):
-        reconstruction_errors(small(), images(), seed=0)
-    with pytest.raises(ValueError, match="seed must be an integer >= 0, got -1"):
-        reconstruction_errors(small(), images(n=4), seed=-1)

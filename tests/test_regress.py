@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, writes
 
 from leamvd.book import sections
-from leamvd.paper.figures import style
+from leamvd.figures import style
 
 CHANGELOG = """# Changelog
 
@@ -62,19 +62,20 @@ def notebook(numbers: dict[str, float]) -> str:
     return content
 
 
-def run(output: Path, commit: str, **numbers: float) -> Path:
+def run(output: Path, commit: str, profile: str = "recorded", **numbers: float) -> Path:
     """Write a run of the section, whose figures end in these numbers."""
     numbers = {"first": 2.0, "second": 2.0} | numbers
-    folder = output / "01_one" / "quick-1"
+    folder = output / "01_one" / f"{profile}-1"
     shutil.rmtree(folder, ignore_errors=True)
     for name, end in numbers.items():
         draw(folder, name, end)
     draw(folder, "timing-one", len(commit))
     (folder / "01_one.ipynb").write_text(notebook(numbers), encoding="utf-8")
-    about = {"section": "one", "notebook": "0", "parameters": {"seed": 1}, "readings": {}, "studies": {}}
+    about = {"section": "one", "notebook": "0", "command": "leamvd reproduce one"}
+    about["parameters"] = {"profile": profile, "seed": 1}
     about["made_with"] = {"code": "c", "commit": commit, "numpy": "2"}
     (folder / "run.json").write_text(json.dumps(about))
-    (output / "01_one" / "latest").write_text("quick-1\n")
+    (output / "01_one" / "latest").write_text(f"{profile}-1\n")
     return folder
 
 
@@ -89,7 +90,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(accepted, "RUNS", folder / "accepted.json")
     monkeypatch.setattr(accept, "CHANGELOG", folder / "CHANGELOG.md")
     (folder / "notebooks" / "01_one.ipynb").write_text(notebook({"first": 0, "second": 0}), encoding="utf-8")
-    (folder / "accepted.json").write_text("[]")
+    (folder / "accepted.json").write_text("{}")
     (folder / "CHANGELOG.md").write_text(CHANGELOG)
     run(tmp_path / "results", "aaaaaaaaaaaa")
     assert take(tmp_path / "results", reason="first").exit_code == 0
@@ -145,11 +146,11 @@ def test_missing_figures_and_sections_are_named(tmp_path: Path, clone: Path) -> 
     assert shown.exit_code == 1
     assert "first: This figure is missing" in shown.output
     assert "Expected: A line, first." in page
-    assert "holds no run of them: 02_two." in shown.output
-    assert "no run of them: 02_two" in page
+    assert "there is no run of them in an accepted profile: 02_two." in shown.output
+    assert "no run of them in an accepted profile: 02_two" in page
     (tmp_path / "empty").mkdir()
     refused = CliRunner().invoke(regress.main, [str(tmp_path / "empty")])
-    assert (refused.exit_code, "holds no run of a section" in refused.output) == (2, True)
+    assert (refused.exit_code, "hold no run that is compared" in refused.output) == (2, True)
 
 
 def test_pixels_alone_move_a_figure(tmp_path: Path) -> None:
@@ -174,9 +175,8 @@ def test_one_figure_is_taken_with_its_reason_and_its_notebooks_numbers(tmp_path:
     shown, page = look(tmp_path / "results")
     assert shown.output.splitlines()[0] == "1 of 2 figures moved."
     assert 'id="first"' in page
-    assert {name: about["made_with"]["commit"] for name, about in accepted.runs().items()} == {
-        "first": "aaaaaaaaaaaa", "second": "bbbbbbbbbbbb",
-    }  # fmt: skip
+    (entry,) = accepted.entries().values()
+    assert (entry["run"]["made_with"]["commit"], entry["figures"]) == ("bbbbbbbbbbbb", ["first", "second"])
     assert outputs(clone) == {"first": "first 2.0", "second": "second 4.0", "table": "table [3.0, 4.0]"}
     changed = (
         "- An earlier line.\n- Figures and numbers of one: first.\n- Figure `second`: The step is longer, at last.\n"
@@ -186,7 +186,6 @@ def test_one_figure_is_taken_with_its_reason_and_its_notebooks_numbers(tmp_path:
     assert told.replace(changed.partition("\n")[2], "") == CHANGELOG
     assert take(tmp_path / "results", figure="first", reason="too").exit_code == 0
     assert look(tmp_path / "results")[0].exit_code == 0
-    assert len(json.loads((clone / "accepted.json").read_text())) == 1, "of one run"
 
 
 def test_a_figure_that_is_no_longer_made_is_taken_away(tmp_path: Path) -> None:
@@ -194,9 +193,31 @@ def test_a_figure_that_is_no_longer_made_is_taken_away(tmp_path: Path) -> None:
     for ending in (".json", ".png"):
         (folder / "figures" / "first").with_suffix(ending).unlink()
     assert take(tmp_path / "results", figure="first", reason="nobody needs it").exit_code == 0
-    assert [*accepted.runs()] == ["second"]
+    assert accepted.names("recorded") == {"second": "one"}
     assert sorted(path.name for path in accepted.FIGURES.iterdir()) == ["second.json", "second.png"]
     assert look(tmp_path / "results")[0].exit_code == 0
+
+
+def test_of_a_quick_run_arrays_and_what_it_tells_are_taken(tmp_path: Path, clone: Path) -> None:
+    before = (clone / "notebooks" / "01_one.ipynb").read_bytes()
+    folder = run(tmp_path / "quick", "bbbbbbbbbbbb", "quick", first=3.0)
+    assert take(tmp_path / "quick", reason="a second scale").exit_code == 0
+    assert [path.name for path in sorted(accepted.place("quick").iterdir())] == ["first.json", "second.json"]
+    entries = accepted.entries()
+    assert [*entries] == ["quick one", "recorded one"]
+    assert entries["quick one"]["texts"] == ["first 3.0", "second 2.0", "table [2.0, 3.0]"]
+    assert (clone / "notebooks" / "01_one.ipynb").read_bytes() == before
+    assert look(tmp_path / "quick")[0].exit_code == look(tmp_path / "results")[0].exit_code == 0
+    draw(folder, "second", 7.0)
+    shown, page = look(tmp_path / "quick")
+    assert shown.output.splitlines()[0] == "1 of 2 figures moved."
+    assert re.findall(r'alt="([^"]+)"', page) == ["Actual: A line, second."], "of this scale no picture is accepted"
+
+
+def test_runs_at_another_scale_are_not_compared(tmp_path: Path) -> None:
+    run(tmp_path / "paper", "bbbbbbbbbbbb", "paper", first=3.0)
+    refused = CliRunner().invoke(regress.main, [str(tmp_path / "paper")])
+    assert (refused.exit_code, "hold no run that is compared" in refused.output) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd.paper import search_directions
-from leamvd.paper.search_directions import SHIFTS, Plan, ellipsoid, sphere
+from leamvd.experiments import search_directions
+from leamvd.experiments.search_directions import SHIFTS, Plan, ellipsoid, sphere
 
 SMALL = Plan(n_var=6, n_gen=25, seeds=(0, 1), n_populations=30)
 

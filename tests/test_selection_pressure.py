@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from leamvd.experiments import selection_pressure
+from leamvd.experiments.selection_pressure import BINARY, DOUBLE, FOUR
 from leamvd.optimizers import selection
-from leamvd.paper import selection_pressure
-from leamvd.paper.selection_pressure import BINARY, DOUBLE, FOUR
 
 
 def test_double_binary_tournament_against_enumeration() -> None:

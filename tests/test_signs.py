@@ -30,13 +30,18 @@ def glued(cells: list[nbformat.NotebookNode]) -> dict[str, Value]:
     return {key: math.nan if text == "nan" else ast.literal_eval(text) for key, text in texts.items()}
 
 
+def texts() -> dict[str, tuple[str, str]]:
+    """Return the prose of every file, with the notebook that it is of."""
+    found = {path.name: ("", path.read_text(encoding="utf-8")) for path in (ROOT / "book").glob("*.md")}
+    for stem, cells in NOTEBOOKS.items():
+        found[f"{stem}.ipynb"] = (stem, "\n".join(cell.source for cell in cells if cell.cell_type == "markdown"))
+    return found
+
+
 def pasted() -> dict[tuple[str, str], set[str]]:
     """Return which files paste what, by its notebook and key."""
-    texts = {path.name: ("", path.read_text(encoding="utf-8")) for path in (ROOT / "book").glob("*.md")}
-    for stem, cells in NOTEBOOKS.items():
-        texts[f"{stem}.ipynb"] = (stem, "\n".join(cell.source for cell in cells if cell.cell_type == "markdown"))
     found: dict[tuple[str, str], set[str]] = {}
-    for name, (own, text) in texts.items():
+    for name, (own, text) in texts().items():
         for match in PASTED.finditer(text):
             found.setdefault((match[1] or own, match[2]), set()).add(name)
     return found
@@ -68,6 +73,15 @@ def test_everything_that_is_pasted_has_a_line() -> None:
         if key not in SIGNS.get(notebook, {})
     ]
     assert not missing, "book/signs.toml must say what the sentences rely on:\n" + "\n".join(missing)
+
+
+@pytest.mark.parametrize("name", texts())
+def test_the_low_end_of_an_interval_stands_before_the_high_one(name: str) -> None:
+    """Between them stands " to " or " and ", and nothing else."""
+    text = re.sub(r"\s+", " ", PASTED.sub(lambda match: f"<{match[2]}>", texts()[name][1]))
+    for low, high in (("low", "high"), ("least", "most")):
+        for stem in re.findall(rf"<([^<>]+)-{high}>", text):
+            assert re.search(rf"<{re.escape(stem)}-{low}> (?:to|and) <{re.escape(stem)}-{high}>", text), stem
 
 
 def test_every_line_is_pasted_somewhere() -> None:

@@ -1,16 +1,18 @@
 """The rules of the code base: who imports whom, style, types, start-up time, what a notebook may hold."""
 
 import ast
+import graphlib
 import itertools
 import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
+import grimp
 import nbformat
 import pytest
+from importlinter.cli import lint_imports
 
 from leamvd.book import sections
 
@@ -19,86 +21,62 @@ PACKAGE = ROOT / "leamvd"
 MODULES = sorted({path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")} - {"__init__.py"})
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 FIGURES = ROOT / "tests" / "figures"
-CODE_LINES = 60  # two of them print the command that makes the page
+CODE_LINES = 100
 
 
-WINGS = ["_support", "optimizers", "networks", "paper", "bench", "book"]
-SAME_FLOOR = {"bench", "book"}
+FILES, FLOORS = 13, 4  # of a room, at most
+LARGER = {"optimizers", "networks", "_support", "experiments"}
+"""The library has more floors: kernels below algorithms; the experiments have a file for each kind of job and study."""
 
 
-def modules_in_order() -> list[str]:
-    """Return the modules in the order of CONTRIBUTING.md's map, each under its folder."""
+@pytest.fixture(scope="module")
+def imports() -> grimp.ImportGraph:
+    return grimp.build_graph("leamvd", cache_dir=None)
+
+
+def test_imports_keep_the_contracts_of_pyproject(capsys: pytest.CaptureFixture[str]) -> None:
+    status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
+    assert status == 0, capsys.readouterr().out
+
+
+def test_names_are_imported_from_the_module_that_defines_them(imports: grimp.ImportGraph) -> None:
+    found = [
+        imports.get_import_details(importer=module, imported="leamvd")
+        for module in imports.find_modules_that_directly_import("leamvd")
+    ]
+    assert {detail["line_contents"] for details in found for detail in details} <= {"import leamvd"}
+
+
+def test_figures_draw_plain_tables(imports: grimp.ImportGraph) -> None:
+    found = {name for module in imports.find_descendants("leamvd.figures")
+             for name in imports.find_modules_directly_imported_by(module)}  # fmt: skip
+    assert found <= {"leamvd.figures.style", "leamvd._support.checks", "leamvd._support.compile"}
+
+
+def floors(imports: grimp.ImportGraph, room: str) -> int:
+    """Return how many modules of a room stand upon each other."""
+    below = {module: imports.find_modules_directly_imported_by(module) for module in imports.find_descendants(room)}
+    heights: dict[str, int] = {}
+    for module in graphlib.TopologicalSorter(below).static_order():
+        heights[module] = 1 + max((heights[name] for name in below.get(module, ()) if name in below), default=0)
+    return max(heights[module] for module in below)
+
+
+def test_a_room_has_about_ten_files_and_four_floors(imports: grimp.ImportGraph) -> None:
+    rooms = [name for name in imports.find_children("leamvd") if imports.find_children(name)]
+    sizes = {
+        name.removeprefix("leamvd."): (len(imports.find_descendants(name)), floors(imports, name)) for name in rooms
+    }
+    larger = {name for name, (files, high) in sizes.items() if files > FILES or high > FLOORS}
+    assert larger == LARGER, sizes
+    assert sizes["experiments"][1] <= FLOORS
+
+
+def test_the_map_names_each_room_in_one_line(imports: grimp.ImportGraph) -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    block = re.search(r"^## Map\n.*?^```text\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert block, "CONTRIBUTING.md has no ```text block under the heading Map"
-    folders: list[str] = []
-    found = []
-    for line in filter(str.strip, block[1].splitlines()):
-        name = line.split()[0]
-        del folders[(len(line) - len(line.lstrip())) // 2 :]
-        if name.endswith("/"):
-            folders.append(name)
-        elif name.endswith(".py"):
-            found.append("".join(folders) + name)
-    return found
-
-
-def imported(source: str) -> Iterator[str]:
-    """Return the paths of the package's own modules that a source imports, inside functions too."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "import by the full name"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            if not name.startswith("leamvd."):
-                continue
-            parts = name.split(".")[1:]
-            stems = ["/".join(parts[:n]) for n in range(len(parts), 0, -1)]
-            candidates = [stem + ending for stem in stems for ending in (".py", "/__init__.py")]
-            found = [path for path in candidates if (PACKAGE / path).exists()]
-            assert found, f"{name} comes from the package itself; import it from the module that defines it"
-            yield found[0]
-
-
-def test_imports_that_are_seen() -> None:
-    source = """
-import numpy, leamvd, leamvd._support.checks
-from leamvd._support import checks
-def f():
-    from leamvd._support.compile import kernel
-"""
-    assert sorted(imported(source)) == ["_support/checks.py", "_support/checks.py", "_support/compile.py"]
-    with pytest.raises(AssertionError, match="module that defines it"):
-        list(imported("from leamvd import LEAMVD"))
-
-
-@pytest.mark.parametrize("module", [module for module in MODULES if not module.endswith("__init__.py")])
-def test_a_module_imports_only_modules_above_it(module: str) -> None:
-    order = modules_in_order()
-    for other in imported((PACKAGE / module).read_text(encoding="utf-8")):
-        assert other != module
-        if not other.endswith("__init__.py"):
-            assert order.index(other) < order.index(module), f"{module} imports {other}, which is below it"
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_a_wing_imports_only_wings_below_it(module: str) -> None:
-    if module == "cli.py":
-        return
-    wing = module.partition("/")[0]
-    for other in {path.partition("/")[0] for path in imported((PACKAGE / module).read_text(encoding="utf-8"))} - {wing}:
-        assert WINGS.index(other) < WINGS.index(wing), f"{module} imports from {other}, which is above it"
-        assert {wing, other} != SAME_FLOOR, f"{module} imports from {other}, which stands beside it"
-
-
-def test_figures_draw_plain_tables() -> None:
-    for path in (PACKAGE / "paper" / "figures").glob("*.py"):
-        found = {other for other in imported(path.read_text(encoding="utf-8")) if other.startswith("paper/")}
-        assert found <= {"paper/figures/style.py"}, f"{path.name} imports {found}"
+    named, way = (re.findall(r"^(\w+)(?:/|\.py) {2,}\S", block, re.MULTILINE) for block in text.split("```text")[1:])
+    assert sorted(named) == sorted(name.removeprefix("leamvd.") for name in imports.find_children("leamvd"))
+    assert way == [name for name in named if name in way], "each room once, downward"
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -112,20 +90,8 @@ def test_house_style_of_a_module(module: str) -> None:
     assert signs == set(), "formulas are ASCII in sources: W^T v, sqrt(n), sigma, <="
 
 
-def test_every_module_is_in_a_wing_and_in_the_map() -> None:
-    order = modules_in_order()
-    assert len(order) == len(set(order))
-    assert sorted(order) == [module for module in MODULES if not module.endswith("__init__.py")]
-    assert {path.name for path in PACKAGE.iterdir() if path.name not in ("__pycache__", "py.typed")} == {
-        "__init__.py", "cli.py", *WINGS
-    }  # fmt: skip
-
-
-TOOLS = [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)]
-
-
-@pytest.mark.parametrize("command", TOOLS, ids=" ".join)
-def test_style_and_types(command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", [("ruff", "check", "."), ("ruff", "format", "--check", ".")], ids=" ".join)
+def test_style(command: tuple[str, ...]) -> None:
     run = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
 
@@ -200,7 +166,7 @@ def test_there_are_notebooks() -> None:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_calls_the_library(path: Path) -> None:
-    cells = [cell for cell in code_cells(path) if "injected-parameters" not in cell.metadata.get("tags", [])]
+    cells = code_cells(path)
     trees = [ast.parse(cell.source) for cell in cells]
     banned = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     assert [ast.unparse(node) for tree in trees for node in ast.walk(tree) if isinstance(node, banned)] == []
@@ -220,16 +186,16 @@ def test_notebook_calls_modules_by_their_names(path: Path) -> None:
         for alias in node.names
         if alias.asname and (getattr(node, "module", None) or alias.name).startswith("leamvd")
     }
-    assert renamed <= {("leamvd.paper.figures", "draw")}
+    assert renamed <= {("leamvd.figures", "draw")}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_shows_what_a_reader_wants_to_see(path: Path) -> None:
     for cell in code_cells(path):
         tags = cell.metadata.get("tags", [])
-        if {"parameters", "injected-parameters"} & set(tags):
+        if "parameters" in tags:
             assert "hide-input" in tags, f"folded on the page:\n{cell.source}"
-        if re.search(r"\bglue\(", cell.source):
+        if re.search(r"\bpaste\(", cell.source):
             assert {"remove-cell", "remove-input", "hide-input"} & set(tags), f"hidden on the page:\n{cell.source}"
 
 

@@ -1,18 +1,36 @@
+"""Studies: settings to jobs; what stands for the same computation is one job."""
+
 import dataclasses
-import json
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from pandas.testing import assert_frame_equal
-from small_studies import TINY
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_studies import MEASURED, TINY
 
 from leamvd.book.reproduction import STUDIED
+from leamvd.campaign.jobs import with_needs
+from leamvd.data.images import Images
+from leamvd.experiments import records, studies
+from leamvd.experiments.stacks import FineTune, StackJob
+from leamvd.experiments.studies import STUDIES, Classification, Layer, Measurement, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import studies, units
-from leamvd.paper.records import run
-from leamvd.paper.studies import STUDIES
+
+IMAGES = Images("0", "images")
+
+
+def changed(study: Study, **changes: Any) -> Study:
+    """Return a study with fields of `Training` or `Reading` changed."""
+    parts = {"training": study.training, "reading": study.reading}
+    for part, value in parts.items():
+        own = {name: changes.pop(name) for name in list(changes) if hasattr(value, name)}
+        parts[part] = dataclasses.replace(value, **own)
+    return dataclasses.replace(study, **parts, **changes)
+
+
+# ---- settings
 
 
 def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
@@ -36,28 +54,16 @@ def test_sections_with_studies_are_known_without_importing_them() -> None:
     assert set(STUDIED) == {section for section, _ in STUDIES}
 
 
-def test_stacks_that_are_measured_are_those_of_the_experiments() -> None:
-    for profile, section, seeds in (("paper", "mnist-7x7", 30), ("paper-28x28", "mnist-28x28", 12)):
-        measured, base = STUDIES["classification", profile], STUDIES[section, "paper"]
-        assert isinstance(measured, studies.Classification)
-        given = {"section": section, "methods": base.methods, "inputs": base.inputs, "seeds": base.seeds}
-        assert dataclasses.replace(measured.stacks, **given) == base
-        assert measured.seeds == tuple(range(seeds))
-        assert len(measured.measurements()) == 3 * 5 * seeds
-
-
 def test_changes_go_to_the_study_its_training_or_its_reading() -> None:
     changes = {"layers": [4], "seeds": [1, 2], "n_gen": 7, "exponent": 2.0, "dtype": "float32", "n_images": None}
-    changed = studies.study("mnist-7x7", "quick", **changes)
     base = STUDIES["mnist-7x7", "quick"]
     training = dataclasses.replace(base.training, dtype="float32")
     reading = dataclasses.replace(base.reading, n_gen=7, exponent=2.0)
-    assert changed == dataclasses.replace(base, layers=(4,), seeds=(1, 2), training=training, reading=reading)
-    assert studies.study("mnist-7x7", "quick", layers=None) == base
+    expected = dataclasses.replace(base, layers=(4,), seeds=(1, 2), training=training, reading=reading)
+    assert studies.study("mnist-7x7", "quick", **changes) == expected
     given = studies.study("mnist-7x7", "quick", reading=Reading(ties="newest"), training=Training(n_elite=2), n_gen=7)
-    assert given.reading == Reading(ties="newest", n_gen=7)
-    assert given.training == Training(n_elite=2)
-    fields = [field.name for part in (studies.Classification, Training, Reading) for field in dataclasses.fields(part)]
+    assert (given.training, given.reading) == (Training(n_elite=2), Reading(ties="newest", n_gen=7))
+    fields = [field.name for part in (Classification, Training, Reading) for field in dataclasses.fields(part)]
     assert len(set(fields)) == len(fields), "a change must have one place to go to"
 
 
@@ -68,136 +74,166 @@ def test_parameters_of_a_notebook() -> None:
     }  # fmt: skip
     found = studies.parameters(namespace)
     assert found == {"n_gen": 7, "seeds": [1], "dtype": "float32", "x0_in_population": False}
-    changed = studies.study("mnist-7x7", "quick", **found)
-    assert (changed.reading.n_gen, changed.reading.x0_in_population, changed.seeds) == (7, False, (1,))
+    expected = changed(STUDIES["mnist-7x7", "quick"], n_gen=7, seeds=(1,), dtype="float32", x0_in_population=False)
+    assert studies.study("mnist-7x7", "quick", **found) == expected
 
 
-def test_a_reading_of_its_own_wins_over_the_studys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.json").write_text('{"population_size": 20, "n_gen": 30, "x0_in_population": true}')
-    own = Reading(n_gen=4, exponent=2.0, ties="newest", x0_in_population=False, elites="reevaluate")
-    study = dataclasses.replace(TINY, methods=("cd", "lea-mvd"), reading=own)
-    for method in ("cd", "lea-mvd", "cma-es", "lea-mvd:default"):
-        assert study.reading_of(method) == own
-    assert study.reading_of("lea-mvd:x0-excluded") == own
-    printed = dataclasses.replace(Reading.printed(), n_gen=4, exponent=2.0, ties="newest")
-    assert study.reading_of("lea-mvd:printed") == printed
-    mine = dataclasses.replace(own, population_size=20, n_gen=30, x0_in_population=True)
-    assert study.reading_of("lea-mvd:mine.json") == mine
-    assert study.reading_of("random:mine.json") == mine
+ERRORS = [
+    ("mnist-7x7", {"layers": []}, r"layers must be one or more values, got \(\)"),
+    ("mnist-7x7", {"layers": [3, 0]}, "layers must be an integer >= 1, got 0"),
+    ("mnist-7x7", {"methods": ["cd", "cd"]}, "methods must be one or more values, all different"),
+    ("mnist-7x7", {"methods": ["adam"]}, "methods must be one of 'cd'"),
+    ("mnist-7x7", {"methods": ["lea-mvd:population_size=4"]}, "n_elite=4 clashes with population_size=4"),
+    ("mnist-7x7", {"inputs": ["both"]}, "inputs must be one of"),
+    ("mnist-7x7", {"seeds": [-1]}, "seeds must be an integer >= 0"),
+    ("mnist-7x7", {"features": "both"}, "features must be one of"),
+    ("mnist-7x7", {"n_elite": 24}, "n_elite=24 clashes with population_size=24"),
+    ("mnist-7x7", {"population_size": 4, "n_elite": 1}, "n_descent_rows=4 clashes with population_size=4"),
+    ("mnist-7x7", {"dataset": "nowhere"}, "nowhere"),
+    ("mnist-7x7", {"n_images": 10_000}, "n_train must be at most the 1437 images"),
+    ("mnist-7x7", {"n_layers": 3}, "n_layers"),
+    ("mnist-9x9", {}, "section must be one of"),
+    ("classification", {"scales": ("small",)}, "scales must be numbers >= 0 or 'glorot', got 'small'"),
+    ("classification", {"scales": ("-1",)}, "scales must be numbers >= 0 or 'glorot', got '-1'"),
+    ("classification", {"inputs": ("own", "shared")}, "inputs must be own"),
+    ("classification", {"epochs": 0}, "epochs must be an integer >= 1"),
+    ("classification", {"tuning_rate": 0.0}, "tuning_rate must be a finite number > 0"),
+    ("classification", {"n_chains": 5}, "n_chains must be an integer >= 10, got 5"),
+    ("classification", {"n_chains": 12}, "n_chains must be a multiple of 5, got 12"),
+    ("classification", {"n_images": 1}, "dataset must have three classes or more to be classified, got 1"),
+]
 
 
-def test_settings_behind_a_colon_are_the_methods_own() -> None:
-    own = Reading(n_gen=4, exponent=2.0, ties="newest")
-    methods = (
-        "cd", "cd:momentum=0+persistent=true+n_gen=9", "cma-es:sigma0=0.03", "random:x0=batch",
-        "lea-mvd:sigma0=1+reset=off+x0_in_population=false", "lea-mvd:reset=2+initial_weights=uniform+n_elite=3",
-    )  # fmt: skip
-    study = dataclasses.replace(TINY, methods=methods, reading=own, training=Training(n_elite=2, learning_rate=0.2))
-    _, cd, cma, random, free, late = methods
-    given = study.training
-    assert [study.training_of(method) for method in ("cd", "lea-mvd", "lea-mvd:printed")] == [given] * 3
-    assert study.training_of(cd) == dataclasses.replace(given, momentum=0.0, persistent=True)
-    assert study.reading_of(cd) == dataclasses.replace(own, n_gen=9)
-    assert (study.training_of(cma), study.reading_of(cma)) == (dataclasses.replace(given, sigma0=0.03), own)
-    assert study.training_of(random) == dataclasses.replace(given, x0="batch")
-    assert study.training_of(free) == dataclasses.replace(given, sigma0=1.0)
-    assert repr(study.training_of(free).sigma0) == "1.0", "one way to write it, in addresses too"
-    assert study.reading_of(free) == dataclasses.replace(own, reset="off", x0_in_population=False)
-    assert study.training_of(late) == dataclasses.replace(given, initial_weights="uniform", n_elite=3)
-    assert study.reading_of(late) == dataclasses.replace(own, reset=2.0)
-
-
-def test_a_method_with_its_own_settings_runs_them(tmp_path: Path) -> None:
-    methods = ("cd", "cd:momentum=0+n_gen=3", "lea-mvd", "lea-mvd:sigma0=0.01", "lea-mvd:momentum=0")
-    study = dataclasses.replace(TINY, layers=(3, 2), methods=methods, seeds=(3,))
-    table = run(study, tmp_path / "together")
-    readings = table.groupby("method")["reading"].first()
-    assert readings[["cd", "cd:momentum=0+n_gen=3", "lea-mvd"]].tolist() == ["none", "momentum=0+n_gen=3", "default"]
-    for name, changes in (("lea-mvd:sigma0=0.01", {"sigma0": 0.01}), ("cd:momentum=0+n_gen=3", {"momentum": 0.0})):
-        method, _, _ = name.partition(":")
-        reading = dataclasses.replace(study.reading, n_gen=3 if method == "cd" else study.reading.n_gen)
-        training = dataclasses.replace(study.training, **changes)
-        alone = dataclasses.replace(study, methods=(method,), inputs=("own",), training=training, reading=reading)
-        both = [rows[rows["inputs"] == "own"] for rows in (table, run(alone, tmp_path / "alone"))]
-        mine, its = (rows.loc[rows["method"].isin([name, method]), [*units.COLUMNS]] for rows in both)
-        mine = mine[table.loc[mine.index, "method"] == name]
-        assert_frame_equal(*(x.drop(columns="seconds").reset_index(drop=True) for x in (mine, its)))
-    starts = table[(table["layer"] == 1) & (table["iteration"] == 0)].groupby("method")["mean_field"].first()
-    assert starts["lea-mvd"] == starts["lea-mvd:sigma0=0.01"] != starts["lea-mvd:momentum=0"], "of the start solution"
-    shared = table[(table["inputs"] == "shared") & (table["layer"] == 2)].groupby("method")["input_std"].first()
-    assert len(set(shared.drop("cd:momentum=0+n_gen=3"))) == 1, "the study's contrastive divergence makes shared inputs"
-
-
-def test_a_file_that_gives_population_and_generations_is_run_with_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine.json").write_text(Reading(population_size=20, n_gen=30).to_json())
-    methods = tuple(f"{method}:mine.json" for method in ("lea-mvd", "cma-es", "sep-cma-es", "random"))
-    study = dataclasses.replace(TINY, layers=(3,), inputs=("own",), seeds=(3,), methods=("cd", "lea-mvd", *methods))
-    table = run(study, tmp_path / "results")
-    known = json.loads(next(tmp_path.glob("results/study-*.json")).read_text())["methods"]
-    for method, rows in table.groupby("method"):
-        size, n_gen = (20, 30) if ":" in str(method) else (8, 2)
-        assert rows["iteration"].tolist() == list(range(n_gen + 1))
-        if method != "cd":
-            new = size - 2 if str(method).startswith("lea-mvd") else size  # two elites keep their values
-            assert rows["evaluations"].tolist() == [0, *(size + new * i for i in range(n_gen))]
-            assert known[method]["population_size"] == size
-        assert known[method]["n_gen"] == n_gen
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"layers": []}, "layers must be one or more values, got"),
-        ({"layers": [3, 0]}, "layers must be an integer >= 1, got 0"),
-        ({"methods": ["cd", "cd"]}, "methods must be one or more values, all different"),
-        ({"methods": ["adam"]}, "methods must be one of 'cd'"),
-        ({"methods": ["lea-mvd:unheard"]}, "reading must be"),
-        ({"methods": ["cd:printed"]}, "'cd' has none"),
-        ({"methods": ["cd:sigma0=1"]}, "a setting in methods, 'cd:sigma0=1', must be one of 'cd_steps'"),
-        ({"methods": ["random:exponent=1"]}, "a setting in methods, .* must be one of .* got 'exponent'"),
-        ({"methods": ["lea-mvd:dtype=float64"]}, "a setting in methods, .* must be one of .* got 'dtype'"),
-        ({"methods": ["lea-mvd:reset=never"]}, "reset must be a number, got .never."),
-        ({"methods": ["cma-es:sigma0=-1"]}, "sigma0 must be a finite number > 0, got -1"),
-        ({"methods": ["cma-es:sigma0=1+sigma0=2"]}, "methods must give a setting once, got sigma0 twice"),
-        ({"methods": ["lea-mvd:population_size=4"]}, "n_elite=4 clashes with population_size=4"),
-        ({"inputs": ["both"]}, "inputs must be one of"),
-        ({"seeds": [-1]}, "seeds must be an integer >= 0"),
-        ({"features": "both"}, "features must be one of"),
-        ({"n_elite": 24}, "n_elite=24 clashes with population_size=24"),
-        ({"population_size": 4, "n_elite": 1}, "n_descent_rows=4 clashes with population_size=4"),
-        ({"dataset": "nowhere"}, "nowhere"),
-        ({"n_images": 10_000}, "n_train must be at most the 1437 images"),
-    ],
-)
-def test_errors_come_before_any_work(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("section", "changes", "message"), ERRORS)
+def test_errors_come_before_any_work(section: str, changes: dict[str, Any], message: str, tmp_path: Any) -> None:
     with pytest.raises((TypeError, ValueError, RuntimeError), match=message):
-        run(studies.study("mnist-7x7", "quick", **changes), tmp_path)
+        records.run(studies.study(section, "quick", **changes), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="section must be one of"):
-        studies.study("mnist-9x9", "quick")
-    with pytest.raises(ValueError, match="profile must be one of 'quick', 'paper'"):
+def test_a_profile_is_one_of_the_sections() -> None:
+    with pytest.raises(ValueError, match="profile must be one of 'recorded', 'quick', 'paper'"):
         studies.study("mnist-7x7", "slow")
-    with pytest.raises(TypeError, match="n_layers"):
-        studies.study("mnist-7x7", "quick", n_layers=3)
 
 
-def test_readings_from_files_have_names_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("a").mkdir()
-    for name in ("mine.json", "a/mine.json", "a-mine.json"):
-        Path(name).write_text(Reading(exponent=2.0).to_json())
-    methods = ("lea-mvd", "lea-mvd:mine.json", "lea-mvd:a/mine.json", "cma-es:mine.json")
-    units = dataclasses.replace(TINY, methods=methods).units()
-    names = {unit.name for unit in units}
-    assert len(names) == len(units)
-    assert "lea-mvd-a-mine-own-layer1-seed3" in names
-    assert not any("/" in name or ":" in name for name in names)
-    with pytest.raises(ValueError, match="differ in more than the signs"):
-        dataclasses.replace(TINY, methods=("lea-mvd:a/mine.json", "lea-mvd:a-mine.json"))
+# ---- jobs
+
+
+METHODS = st.lists(st.sampled_from(("cd", "lea-mvd", "cma-es", "lea-mvd:printed")), min_size=1, unique=True)
+INPUTS = st.lists(st.sampled_from(studies.INPUTS), min_size=1, unique=True)
+
+
+@settings(deadline=None, max_examples=30)
+@given(METHODS, INPUTS, st.lists(st.integers(1, 9), min_size=1, max_size=3), st.sampled_from(("bits", "probabilities")))
+def test_every_label_has_its_job_whose_inputs_are_its_own_or_those_of_contrastive_divergence(
+    methods: list[str], inputs: list[str], layers: list[int], features: Any
+) -> None:
+    study = dataclasses.replace(
+        TINY, methods=tuple(methods), inputs=tuple(inputs), layers=tuple(layers), features=features
+    )
+    jobs = study.jobs(IMAGES)
+    numbers = range(1, len(layers) + 1)
+    assert set(jobs) == {Layer(m, i, n, s) for m in methods for i in inputs for n in numbers for s in (3, 5)}
+    for (method, kind, number, seed), job in jobs.items():
+        own, training, reading = study.settings_of(method)
+        assert (job.trainer, job.layer, job.seed, job.n_hidden) == (own.trainer, number, seed, layers[number - 1])
+        assert (job.training, job.reading, job.images) == (training, reading, IMAGES)
+        below = study.stack(method if kind == "own" else "cd", seed, IMAGES)[: number - 1]
+        assert job.below == job.needs == below
+        assert job.features == (features if number > 1 else "probabilities"), "a first layer sees images either way"
+    assert [label.seed for label in jobs] == sorted(label.seed for label in jobs), "one seed after the other"
+    every = with_needs(jobs.values())
+    assert all(set(job.needs) <= set(every[:i]) for i, job in enumerate(every))
+
+
+SAME = [
+    ("lea-mvd", {"sigma0": 0.01}, "lea-mvd:sigma0=0.01", {}),
+    ("lea-mvd:n_gen=3+n_elite=1", {}, "lea-mvd:n_elite=1+n_gen=3", {}),
+    ("lea-mvd:x0-excluded", {}, "lea-mvd", {"x0_in_population": False}),
+    ("lea-mvd:default", {}, "lea-mvd", {}),
+    ("cd", {"sigma0": 0.3, "n_elite": 1, "x0_epochs": 9, "exponent": 0.0, "population_size": 9}, "cd", {}),
+    ("cd", {"x0": "none", "x0_epochs": 1, "x0_limit": 0.3}, "cd", {}),
+    ("cma-es", {"n_elite": 1, "exponent": 0.0, "reset": "off", "shift": "printed"}, "cma-es", {}),
+    ("random:sigma0=0.1", {"n_elite": 3}, "random", {"ties": "newest"}),
+]
+
+
+@pytest.mark.parametrize(("one", "settings", "other", "others"), SAME)
+def test_settings_that_a_trainer_does_not_see_and_ways_to_write_them_do_not_change_its_jobs(
+    one: str, settings: dict[str, Any], other: str, others: dict[str, Any]
+) -> None:
+    a, b = changed(TINY, **settings).stack(one, 3, IMAGES), changed(TINY, **others).stack(other, 3, IMAGES)
+    assert a == b
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("cd", {"n_gen": 3}), ("cd", {"learning_rate": 0.2}), ("cd", {"dtype": "float32"}), ("lea-mvd", {"n_elite": 1}),
+        ("lea-mvd", {"exponent": 0.0}), ("lea-mvd", {"x0_epochs": 3}), ("lea-mvd", {"learning_rate": 0.2}),
+        ("cma-es", {"sigma0": 0.2}), ("cma-es", {"population_size": 9}), ("random", {"x0_in_population": False}),
+        ("random", {"x0": "batch", "x0_epochs": 1}), ("lea-mvd", {"features": "probabilities"}),
+    ],
+)  # fmt: skip
+def test_settings_that_a_trainer_sees_change_its_jobs(method: str, settings: dict[str, Any]) -> None:
+    assert changed(TINY, **settings).stack(method, 3, IMAGES)[-1] != TINY.stack(method, 3, IMAGES)[-1]
+
+
+def test_more_seeds_methods_and_layers_keep_the_jobs_that_are_there() -> None:
+    jobs = set(TINY.jobs(IMAGES).values())
+    for changes in ({"seeds": (3, 4, 5)}, {"methods": (*TINY.methods, "random")}, {"layers": (*TINY.layers, 4)}):
+        assert jobs < set(dataclasses.replace(TINY, **changes).jobs(IMAGES).values())
+    assert {job.layer for job in jobs} == {1, 2}
+    first = [job for (_, _, number, _), job in TINY.jobs(IMAGES).items() if number == 1]
+    assert len(set(first)) == len(first) / 2, "own and shared inputs have their first layers in common"
+
+
+# ---- measurements
+
+
+def test_stacks_that_are_measured_are_those_of_the_experiments() -> None:
+    for profile, section, seeds in (("paper", "mnist-7x7", 30), ("paper-28x28", "mnist-28x28", 12)):
+        measured, base = STUDIES["classification", profile], STUDIES[section, "paper"]
+        assert isinstance(measured, Classification)
+        assert measured.seeds == tuple(range(seeds))
+        for method in ("cd", "lea-mvd"):
+            assert measured.stack(method, 3, IMAGES) == base.stack(method, 3, IMAGES)
+        assert sum(map(len, measured.measurements(IMAGES).values())) == 3 * 5 * seeds
+
+
+def jobs_of(study: Classification) -> dict[tuple[str, Measurement], StackJob]:
+    found = study.measurements(IMAGES)
+    return {(table, label): job for table, labeled in found.items() for label, job in labeled.items()}
+
+
+def test_each_stack_is_measured_whole_and_likelihoods_by_its_first_layer() -> None:
+    for (table, (method, seed)), job in jobs_of(MEASURED).items():
+        depth = 1 if table == "likelihoods" else 2
+        if method.startswith("random"):
+            assert (job.needs, job.random and job.random.sizes) == ((), (49, 6, 5)[: depth + 1])
+        else:
+            assert job.needs == MEASURED.stack(method, seed, IMAGES)[:depth]
+        if isinstance(job, FineTune):
+            assert (job.epochs, job.learning_rate) == (MEASURED.epochs, MEASURED.tuning_rate)
+    search = dataclasses.replace(MEASURED, methods=("random",))
+    assert all(bool(job.needs) == (method == "random") for (_, (method, _)), job in jobs_of(search).items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "tables", "methods"),
+    [
+        ({"epochs": 3}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
+        ({"tuning_rate": 0.3}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
+        ({"n_temperatures": 6}, {"likelihoods"}, {"cd", "lea-mvd", "random-0.1"}),
+        ({"n_chains": 20}, {"likelihoods"}, {"cd", "lea-mvd", "random-0.1"}),
+        ({"scales": ("0.1", "glorot")}, set(), set()),
+        ({"sigma0": 0.2}, {"runs", "probes", "likelihoods"}, {"lea-mvd"}),
+    ],
+)
+def test_a_measurement_depends_on_its_stack_and_its_own_settings(
+    changes: dict[str, Any], tables: set[str], methods: set[str]
+) -> None:
+    before, after = jobs_of(MEASURED), jobs_of(changed(MEASURED, **changes))
+    differ = {key for key, job in before.items() if after[key] != job}
+    assert {table for table, _ in differ} == tables
+    assert {label.method for _, label in differ} == methods

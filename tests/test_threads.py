@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from problems import sphere
@@ -20,7 +21,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import leamvd
 from leamvd._support import threads
 from leamvd._support.compile import kernel
-from leamvd._support.threads import in_halves, in_threads, one_blas_thread, thread_count
+from leamvd._support.threads import in_halves, in_threads, limited_to, one_blas_thread, thread_count
 from leamvd.optimizers import directions, sampling
 
 
@@ -51,32 +52,29 @@ needs_blas = pytest.mark.skipif(
 
 
 @needs_blas
-def test_blas_is_limited_inside_the_context_only() -> None:
-    before = blas_threads()
-    with one_blas_thread():
-        assert blas_threads() == {1}
-    assert blas_threads() == before
-
-
-@needs_blas
-def test_contexts_that_overlap_in_two_threads_put_back_what_was() -> None:
+@pytest.mark.parametrize("limited", [one_blas_thread, lambda: limited_to(1)], ids=["products", "a task"])
+def test_contexts_that_overlap_in_two_threads_put_back_what_was(limited: Any) -> None:
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as other:
-        first, second = one_blas_thread(), one_blas_thread()
-        first.__enter__()
-        other.submit(second.__enter__).result()
-        first.__exit__(None, None, None)
-        assert blas_threads() == {1}, "the other thread is still inside"
-        other.submit(second.__exit__, None, None, None).result()
-        assert blas_threads() == {2}
-        with one_blas_thread():
-            assert blas_threads() == {1}, "and once more"
+        for _ in range(2):
+            first, second = limited(), limited()
+            first.__enter__()
+            assert blas_threads() == {1}
+            other.submit(second.__enter__).result()
+            first.__exit__(None, None, None)
+            assert blas_threads() == {1}, "the other thread is still inside"
+            other.submit(second.__exit__, None, None, None).result()
+            assert blas_threads() == {2}
 
 
-def test_thread_count() -> None:
-    assert thread_count(3) == 3
-    assert thread_count(None) >= 1
-    with pytest.raises(ValueError, match="n_threads must be an integer >= 1, got 0"):
-        thread_count(0)
+def test_a_task_takes_its_part_of_the_threads_and_leaves_the_others_theirs() -> None:
+    usual = thread_count(None), numba.get_num_threads()
+    with ThreadPoolExecutor(1) as other, limited_to(3):
+        with limited_to(1):
+            assert (thread_count(None), numba.get_num_threads()) == (1, 1)
+            assert thread_count(5) == 5
+            assert other.submit(lambda: (thread_count(None), numba.get_num_threads())).result() == usual
+        assert thread_count(None) == 3
+    assert (thread_count(None), numba.get_num_threads()) == usual
 
 
 class CountedByThread:
@@ -323,13 +321,3 @@ def test_kernels_on_one_thread_and_on_two_give_the_same_bits(
     for one, two in zip(*states, strict=True):
         for a, b in zip(one, two, strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-def test_a_process_that_shares_the_machine_uses_its_part_of_the_threads() -> None:
-    program = (
-        "import numba, scipy.linalg; from threadpoolctl import threadpool_info\n"
-        "from leamvd._support.threads import share, thread_count\n"
-        "share(1); print(thread_count(None), numba.get_num_threads(), *{i['num_threads'] for i in threadpool_info()})"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(run.stdout.split()) == {"1"}

@@ -1,21 +1,17 @@
 """The objective by PyTorch. `pytest tests/test_torch*.py -k cuda` checks a real card."""
 
-import dataclasses
 import importlib
 import itertools
-import json
 import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -23,14 +19,9 @@ from scipy.special import expit
 
 from leamvd._support.threads import in_threads
 from leamvd.networks import torch_backend
-from leamvd.networks.dbn import Training, layer_input, layer_seed
-from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
+from leamvd.networks.dbn import Training
+from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBM, n_parameters
-from leamvd.optimizers.reading import Reading
-from leamvd.paper import comparison, records, studies, versions
-from leamvd.paper.store import WEIGHTS, Store
-from leamvd.paper.studies import Study
-from leamvd.paper.units import layer as trained
 
 try:
     torch: Any = importlib.import_module("torch")
@@ -44,15 +35,6 @@ on_devices = pytest.mark.parametrize(
 )
 
 SHAPE = 20, 9  # visible and hidden units
-
-TINY = Study(
-    n_images=40,
-    layers=(6, 5),
-    methods=("cd", "lea-mvd", "cma-es"),
-    seeds=(3,),
-    training=Training(n_elite=2),
-    reading=Reading(n_gen=2, population_size=8),
-)
 
 
 def images(m: int = 301, dtype: str = "float32") -> NDArray[Any]:
@@ -73,7 +55,7 @@ def by_torch(V: NDArray[Any], **options: Any) -> ReconstructionObjective:
     return ReconstructionObjective(V, SHAPE[1], backend="torch", **options)
 
 
-# ---- what is refused, with or without PyTorch
+# ---- with or without PyTorch
 
 
 def test_the_missing_extra_is_named_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,25 +65,6 @@ def test_the_missing_extra_is_named_before_any_work(monkeypatch: pytest.MonkeyPa
         by_torch(images())
     with pytest.raises(ImportError, match=message):
         Training(backend="torch")
-    with pytest.raises(ImportError, match=message):
-        studies.study("mnist-7x7", "quick", backend="torch", precision="bfloat16")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"backend": "jax"}, "backend must be one of 'numpy', 'torch', got 'jax'"),
-        ({"precision": "float16"}, "precision must be one of 'float32', 'float64', 'bfloat16', got 'float16'"),
-        ({"precision": "bfloat16"}, "precision must be that of the images, 'float32', for backend='numpy', got 'bfl"),
-        ({"precision": "float64"}, "precision must be that of the images, 'float32', for backend='numpy', got 'flo"),
-        ({"device": "cuda"}, "device must be 'cpu' or None for backend='numpy', got 'cuda'"),
-    ],
-)
-def test_numpy_has_one_device_and_one_precision(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ReconstructionObjective(images(), 3, **settings)
-    with pytest.raises(ValueError, match=message):
-        Training(dtype="float32", **settings)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -149,7 +112,7 @@ def test_devices_that_do_not_exist() -> None:
 
 def test_torch_is_imported_only_where_it_is_asked_for() -> None:
     program = (
-        "import sys, numpy as np, leamvd; from leamvd.paper import backend_agreement;"
+        "import sys, numpy as np, leamvd, leamvd.networks.dbn;"
         "from leamvd.networks.objective import ReconstructionObjective;"
         "ReconstructionObjective(np.ones((2, 3)), 1)(np.ones((1, 7))); print('torch' in sys.modules)"
     )
@@ -320,75 +283,6 @@ def test_settings_are_put_back_after_an_error(device: str, loose: None, monkeypa
     monkeypatch.setattr(torch, "bmm", fail)
     with pytest.raises(RuntimeError, match="out of memory"):
         objective(population())
-
-
-# ---- in studies
-
-
-@on_devices
-def test_a_study_searches_by_torch_and_records_by_numpy(
-    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = []
-    original = torch_backend.TorchErrors.__call__
-
-    def counted(self: torch_backend.TorchErrors, X: NDArray[Any]) -> NDArray[np.float64]:
-        calls.append(len(X))
-        return original(self, X)
-
-    monkeypatch.setattr(torch_backend.TorchErrors, "__call__", counted)
-    training = dataclasses.replace(TINY.training, backend="torch", device=device, precision="bfloat16")
-    study = dataclasses.replace(TINY, training=training)
-    table = records.run(study, tmp_path)
-    last = table.query("iteration == 2 and (inputs == 'own' or layer == 2)")  # a first layer is listed in both inputs
-    assert sum(calls) == last["evaluations"].sum()
-    data = studies.images(study)
-    store, at = Store(tmp_path / "store"), records.addresses(study, data)
-    for unit in study.units():
-        below = [trained(store.read(at[lower])[WEIGHTS]) for lower in unit.below]
-        V = layer_input(below, data.train, features=study.features, seed=unit.seed)
-        query = f"inputs == {unit.inputs!r} and layer == {unit.layer} and method == {unit.method!r} and iteration == 2"
-        row = table.query(query)
-        seed = layer_seed(unit.seed, unit.layer)
-        errors = reconstruction_errors(trained(store.read(at[unit])[WEIGHTS]), V, seed=seed)
-        assert row[list(errors._fields)].to_numpy().tolist() == [list(errors)]
-    known = json.loads(next(tmp_path.glob("study-*.json")).read_text())
-    assert known["versions"]["torch"] == torch.__version__
-    computation = {name: known["study"]["training"][name] for name in ("backend", "device", "precision")}
-    assert computation == {"backend": "torch", "device": device, "precision": "bfloat16"}
-
-
-def test_what_computed_the_search_is_said_beside_the_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = pd.DataFrame({"n_images": [60], "n_test_images": [20]})
-    rows = comparison.setting(TINY, "digits", counts, TINY.training.computation)["value"]
-    assert (rows["dtype"], rows["backend"]) == ("float32", "numpy on cpu in float32")
-    monkeypatch.setitem(sys.modules, "torch", stand_in(1))
-    training = dataclasses.replace(TINY.training, backend="torch", precision="bfloat16")
-    study = dataclasses.replace(TINY, training=training)
-    rows = comparison.setting(study, "digits", counts, training.computation)["value"]
-    assert (rows["dtype"], rows["backend"]) == ("float32", "torch on cuda in bfloat16")
-
-
-def test_provenance_says_what_computed_and_the_folder_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = studies.images(TINY)
-    known = records.provenance(TINY, data)
-    assert known["study"]["training"]["device"] == "cpu"
-    assert known["study"]["training"]["precision"] == "float32"
-    assert "torch" not in known["versions"]
-    monkeypatch.setattr(versions, "version", lambda package: "1")
-    names = {records.fingerprint(TINY, data)}
-    units: dict[str, set[str]] = {"cd": set(), "lea-mvd": set()}
-    for devices in (0, 1):
-        monkeypatch.setitem(sys.modules, "torch", stand_in(devices))
-        for precision in ("float32", "bfloat16"):
-            training = dataclasses.replace(TINY.training, backend="torch", precision=precision)
-            study = dataclasses.replace(TINY, training=training)
-            names.add(records.fingerprint(study, data))
-            for unit, at in records.addresses(study, data).items():
-                if (unit.method, unit.layer) in (("cd", 1), ("lea-mvd", 1)):
-                    units[unit.method].add(at.name)
-    assert len(names) == 5
-    assert (len(units["cd"]), len(units["lea-mvd"])) == (1, 4), "contrastive divergence runs without torch"
 
 
 @needs_torch

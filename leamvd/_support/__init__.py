@@ -1,1 +1,1 @@
-"""What every wing needs: compiling, checking arguments, threads."""
+"""Compiling, checks of arguments, threads, memory: used by every room."""

@@ -1,10 +1,13 @@
 """Checks of arguments and packages: every error names the argument, the rule and the value received."""
 
+import contextlib
 import importlib.util
 import math
 import operator
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,16 +16,25 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support.compile import Array
 
 
+def shown(value: object) -> str:
+    """Return the start of a value's representation on one line, for a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        text = f"a large {type(value).__name__}"
+    return " ".join(text.split())[:100]
+
+
 def integer(name: str, value: object, *, at_least: int | None = None, at_most: int | None = None) -> int:
     """Return `value` as an int; a bool or a float is a TypeError, a value out of range a ValueError."""
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}") from None
+        number = None
+    if number is None or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer, got {shown(value)}")
     if (at_least is not None and number < at_least) or (at_most is not None and number > at_most):
-        raise ValueError(f"{name} must be an integer{_range(at_least, None, at_most, None)}, got {number}")
+        raise ValueError(f"{name} must be an integer{_range(at_least, None, at_most, None)}, got {shown(number)}")
     return number
 
 
@@ -40,14 +52,14 @@ def real(
 
     So is one that is out of range once it is rounded to `dtype`.
     """
-    if isinstance(value, bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating):
-        raise TypeError(f"{name} must be a number, got {value!r}")
     kind: Any = np.dtype(dtype).type
     try:
+        if isinstance(value, bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating):
+            raise TypeError
         with np.errstate(over="ignore", under="ignore"):
             number = float(kind(float(value)))  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
+        raise TypeError(f"{name} must be a number, got {shown(value)}") from None
     except OverflowError:
         number = math.inf
     if (
@@ -59,15 +71,37 @@ def real(
     ):
         held = "" if np.dtype(dtype) == np.float64 else f" in {np.dtype(dtype)}"
         rule = f"a finite number{_range(at_least, above, at_most, below)}{held}"
-        raise ValueError(f"{name} must be {rule}, got {value!r:.100}")
+        raise ValueError(f"{name} must be {rule}, got {shown(value)}")
     return float(value)  # type: ignore[arg-type]
 
 
 def choice(name: str, value: object, options: Sequence[object]) -> Any:
     """Return `value` if it is one of `options`; anything else is a ValueError."""
     if not any(value is option or (type(value) is type(option) and value == option) for option in options):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {value!r}")
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {shown(value)}")
     return value
+
+
+def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
+    """Return float32 or float64 as a dtype; a ValueError for anything else."""
+    found: Any = None
+    with contextlib.suppress(Exception):  # NumPy parses it, and says what it finds wrong in many ways
+        found = np.dtype(value)
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"{name} must be float32 or float64, got {shown(value)}")
+    dtype: np.dtype[np.floating] = found
+    return dtype
+
+
+def file(name: str, value: str | os.PathLike[str]) -> Path:
+    """Return the path of a file, links followed; a ValueError where there is no name of a file in it."""
+    try:
+        path = Path(os.fsdecode(value))
+    except TypeError:
+        raise TypeError(f"{name} must be the path of a file, got {shown(value)}") from None
+    if path.name in ("", ".."):
+        raise ValueError(f"{name} must be the path of a file, got {shown(value)}")
+    return Path(os.path.realpath(path))
 
 
 def numbers(
@@ -79,10 +113,13 @@ def numbers(
     `rounded`, integers beyond those that it tells apart. The caller's array is returned itself where it already fits,
     so do not write to the result.
     """
+    parts = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise TypeError(f"{name} must not be masked, got {shown(value)}")
     try:
-        given = np.asanyarray(value)  # the mask kept
+        given = np.asanyarray(value)
     except (TypeError, ValueError):  # rows of different lengths
-        raise TypeError(f"{name} must be an array of numbers, got {value!r:.200}") from None
+        raise TypeError(f"{name} must be an array of numbers, got {shown(value)}") from None
     wanted = np.dtype(dtype)
     fits = given.dtype == wanted and type(given) is np.ndarray
     if not fits:
@@ -118,18 +155,16 @@ def objective_values(name: str, value: ArrayLike, count: int) -> Array:
 
 def _check_kind(name: str, given: Array, dtype: np.dtype[Any], rounded: bool) -> None:
     """Raise where a conversion to `dtype` would lose what the numbers say."""
-    if np.ma.is_masked(given):
-        raise TypeError(f"{name} must not be masked, got {given!r:.200}")
     whole = dtype.kind == "i"
     if given.dtype.kind in ("bcf" if whole else "c"):
-        raise TypeError(f"{name} must be an array of {'integers' if whole else 'real numbers'}, got {given!r:.200}")
+        raise TypeError(f"{name} must be an array of {'integers' if whole else 'real numbers'}, got {shown(given)}")
     if given.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be an array of numbers, got {given!r:.200}")
+        raise TypeError(f"{name} must be an array of numbers, got {shown(given)}")
     if given.dtype.kind in "iu" and given.size and not rounded:
         limit = np.iinfo(dtype).max if whole else 2 ** (np.finfo(dtype).nmant + 1)
         largest = max(int(given.max()), -int(given.min()))
         if largest > limit:
-            raise ValueError(f"{name} must hold integers that {dtype} tells apart, up to {limit}, got {largest}")
+            raise ValueError(f"{name} must hold integers that {dtype} tells apart, up to {limit}, got {shown(largest)}")
 
 
 def needs(what: str, extra: str, *packages: str) -> None:

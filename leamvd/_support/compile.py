@@ -1,26 +1,19 @@
-"""The one numba decorator: every compiler flag is decided here, how many threads a kernel takes, where it is stored."""
+"""The one numba decorator: every compiler flag is decided here, and how many threads a kernel takes."""
 
 import functools
-import glob
-import hashlib
 import os
-import sys
 import threading
 import types
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from numba import threading_layer  # type: ignore[attr-defined]
-from numba.core import config
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba import config, threading_layer  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
-from leamvd._support.interrupts import uninterrupted
+from leamvd._support.numba_cache import compiled
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -70,22 +63,10 @@ def kernel(
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
         if parallel is None:
-            return cast("_F", _compiled(function, options))
+            return cast("_F", compiled(function, options))
         return cast("_F", _on_threads(function, parallel, options))
 
     return decorator
-
-
-def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
-    """Return a function that numba compiles when it is first called, and stores on disk if it can."""
-    dispatcher = numba.njit(**options)(function)
-    # within, numba would swallow Ctrl-C, or keep half a kernel
-    dispatcher.compile = uninterrupted()(dispatcher.compile)
-    try:
-        dispatcher._cache = _Cache(function)  # type: ignore[no-untyped-call]
-    except (RuntimeError, OSError):  # numba finds no folder that it can write to
-        _warn_of_no_cache()
-    return dispatcher
 
 
 # ---- threads
@@ -97,10 +78,10 @@ def _on_threads(function: Callable[..., object], columns: int, options: dict[str
     It is compiled for either when first needed, to the same bits: numba's threads, once started, do not survive a fork,
     and idle ones spin, which delays the busy one.
     """
-    parallel = _compiled(function, options | {"parallel": True})
+    parallel = compiled(function, options | {"parallel": True})
     alone = types.FunctionType(function.__code__, function.__globals__, closure=function.__closure__)
     alone.__qualname__ = f"{function.__qualname__}_alone"  # numba names the compiled code and its file on disk after it
-    serial = _compiled(alone, options)
+    serial = compiled(alone, options)
 
     @functools.wraps(function)
     def call(X: Array, *arguments: Any) -> object:
@@ -139,68 +120,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-# ---- compiled code on disk
-
-
-@functools.cache
-def _sources() -> str:
-    """Return a digest of every source file that holds or calls kernels: what any compiled kernel depends on."""
-    package = Path(__file__).parent.parent
-    texts = [text for path in sorted(package.rglob("*.py")) if b"kernel(" in (text := path.read_bytes())]
-    if not texts:
-        raise OSError(f"there are no sources below {package}")  # in an archive, say: nothing tells versions apart
-    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
-
-
-class _Files(CompileResultCacheImpl):
-    """Numba's way to store a compiled function, in files that are named after the sources of all kernels."""
-
-    def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        return f"{super().get_filename_base(fullname, abiflags)}-{_sources()}"  # type: ignore[no-untyped-call]
-
-
-class _Cache(FunctionCache):
-    """Numba's cache of one function: numba itself compiles anew when its file changes, not when what it calls does."""
-
-    _impl_class = _Files
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a compiled kernel, or say that it is going to be compiled."""
-        found = None
-        with suppress(OSError):  # the folder has gone, or it is another user's
-            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        if found is None:
-            _announce()
-        return found
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Save a compiled kernel, and delete what other versions of the sources have left of it."""
-        name = self._impl.filename_base.rsplit("-", 2)[0]  # without the line and the sources
-        with suppress(OSError):
-            for path in Path(self._cache_path).glob(f"{glob.escape(name)}-*.nb[ic]"):
-                if _sources() not in path.name:
-                    path.unlink()
-        try:
-            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-        except OSError:  # or the disk is full
-            _warn_of_no_cache()
-
-
-@functools.cache
-def _warn_of_no_cache() -> None:
-    warnings.warn(
-        f"compiled kernels cannot be stored: neither {Path(__file__).parent.parent} nor the user's cache folder can be "
-        "written to, so every process compiles them anew, which takes up to a minute; "
-        "set NUMBA_CACHE_DIR to a folder that can be written to",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-
-
-@functools.cache
-def _announce() -> None:
-    """Say on a terminal why the first call takes long."""
-    if sys.stderr is not None and sys.stderr.isatty():
-        print("leamvd: compiling for this processor; this takes up to a minute, once", file=sys.stderr, flush=True)

@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar, copy_context
 from typing import Any, NamedTuple, TypeVar
 
-from threadpoolctl import OpenBLASController, ThreadpoolController
+from threadpoolctl import ThreadpoolController
 
 from leamvd._support import checks
+from leamvd._support.openblas import any_thread_may_limit
 
 _T = TypeVar("_T")
 
@@ -69,15 +71,14 @@ def _blas() -> _Blas:
 
 @contextmanager
 def _process_on_one_blas_thread() -> Iterator[None]:
-    # threadpoolctl lets only one thread limit OpenBLAS, the first that does, and for others does nothing
-    OpenBLASController.clear_controlling_thread(force=True)
+    any_thread_may_limit()
     limit = _blas().process.limit(limits=1)
     try:
         yield
     finally:
-        OpenBLASController.clear_controlling_thread(force=True)
+        any_thread_may_limit()
         limit.restore_original_limits()
-        OpenBLASController.clear_controlling_thread(force=True)
+        any_thread_may_limit()
 
 
 _one_blas_thread = Shared(_process_on_one_blas_thread)
@@ -95,13 +96,18 @@ def workers(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, initializer=lambda: _blas().thread.limit(limits=1))
 
 
+_allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)  # by `limited_to`
+
+
 def thread_count(n_threads: int | None) -> int:
-    """Return `n_threads`, checked to be at least 1, or the number of processors that this process may use.
+    """Return `n_threads`, checked to be at least 1, or the number of processors that this thread may use.
 
     A container's share of processor time counts too: two processors' worth of it on 64 of them are 2.
     """
     if n_threads is not None:
         return checks.integer("n_threads", n_threads, at_least=1)
+    if (allowed := _allowed.get()) is not None:
+        return allowed
     from joblib import cpu_count  # as late as this, since it takes a while to import
 
     return int(cpu_count())
@@ -120,17 +126,27 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
         work(first)
         work(second)
         return
-    other = pool.submit(work, second)
+    other = pool.submit(copy_context().run, work, second)  # with this thread's way to treat overflow
     try:
         work(first)
     finally:
         other.result()  # also where the first half fails: nobody writes after the call
 
 
-def share(n_threads: int) -> None:
-    """Let this thread, and what it starts, use so many threads from now on: one of several processes at work."""
+@contextmanager
+def limited_to(n_threads: int) -> Iterator[None]:
+    """Let this thread take so many threads within the block: one of several tasks at work, here or elsewhere.
+
+    `thread_count` and numba go by it, in this thread alone. Matrix products run on one thread each, in the process's
+    other threads too until the last of these blocks ends.
+    """
     import numba  # as late as this, since it takes a while to import
 
-    os.environ["LOKY_MAX_CPU_COUNT"] = str(n_threads)  # what `joblib.cpu_count` goes by
-    numba.set_num_threads(min(n_threads, numba.get_num_threads()))
-    ThreadpoolController().limit(limits=n_threads)
+    before, allowed = numba.get_num_threads(), _allowed.set(n_threads)
+    numba.set_num_threads(min(n_threads, before))
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        numba.set_num_threads(before)
+        _allowed.reset(allowed)

@@ -11,11 +11,11 @@ from typing import Any
 import psutil
 
 from leamvd._support.threads import thread_count
-from leamvd.paper import versions
+from leamvd.campaign import versions
+from leamvd.networks import dbn
 
 _PACKAGES = (
-    "leamvd", "cma", "evosax", "evotorch", "jax", "jaxlib", "numba", "numpy", "pypop7", "scikit-learn", "scipy",
-    "torch",
+    "leamvd", "cma", "evosax", "evotorch", "jax", "jaxlib", "numba", "numpy", "scikit-learn", "scipy", "torch",
 )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def machine() -> dict[str, Any]:
         "versions": {name: found for name in _PACKAGES if (found := versions.installed(name)) is not None},
         "date": datetime.date.today().isoformat(),
         "commit": versions.commit(),
-        "code": versions.code(),
+        "code": versions.code(Path(dbn.__file__)),  # and of all that it imports: optimizers and networks
         "bench_code": _measuring_code(),
         "load": round(psutil.getloadavg()[0], 2),
     }

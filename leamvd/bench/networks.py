@@ -1,25 +1,21 @@
-"""What the objective and contrastive divergence cost beside their matrix products, and what is learned for it."""
+"""What the objective and contrastive divergence cost, compared with their matrix products alone."""
 
-import dataclasses
 import functools
 import importlib.util
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from leamvd._support.compile import Array
-from leamvd._support.threads import in_threads, one_blas_thread, thread_count
+from leamvd._support.threads import thread_count
 from leamvd.bench.baselines import POPULATION_SIZE, AskTell
-from leamvd.bench.jobs import Job
+from leamvd.bench.cases import Case
 from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, paired_ratio, quartiles
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBM, n_parameters
-from leamvd.optimizers.reading import Reading
-from leamvd.paper import datasets, studies
+from leamvd.optimizers.lea_mvd import LEAMVD
 
 COLUMNS = {
     "objectives": (
@@ -31,15 +27,18 @@ COLUMNS = {
         "trainer", "threads", "n_images", "n_visible", "n_hidden", "batch_size", "dtype", "rounds", "seconds",
         "product_seconds", "fraction_of_products", "ratio_to_sklearn",
     ),
-    "probe": (
-        "trainer", "seed", "epochs", "dataset", "n_images", "n_hidden", "train_accuracy", "test_accuracy",
-    ),
     "split": (
-        "section", "dataset", "layer", "n", "n_images", "threads", "rounds", "optimizer_seconds", "optimizer_low",
+        "section", "layer", "n", "n_images", "threads", "rounds", "optimizer_seconds", "optimizer_low",
         "optimizer_high", "objective_seconds", "objective_low", "objective_high",
     ),
 }  # fmt: skip
 """Of the tables: seconds are those of a population, of an epoch, and of a generation, this one's with quartiles."""
+
+LAYERS = {
+    "mnist-28x28": ((784, 500), (500, 500), (500, 2000)),
+    "mnist-7x7": ((49, 30), (30, 30), (30, 120)),
+}
+"""Visible and hidden units of the experiments' layers."""
 
 WEIGHT_STD = 0.1  # of random networks, the studies' own
 _REST = 0.1  # seconds: threads of BLAS look for more work for some 30 ms after their last, and so take it from the next
@@ -59,7 +58,7 @@ def objectives(
     threads: int,
     rounds: int = ROUNDS,
 ) -> list[dict[str, Any]]:
-    """Measure the reconstruction error of a population on random float32 images, beside its two references.
+    """Measure the reconstruction error of a population on random float32 images, and its two references.
 
     They are, for each individual, the matrix products alone, all images in one, and the error as NumPy's expression,
     both on as many BLAS threads. Of a large network only some individuals are computed, four of them by the objective
@@ -179,132 +178,70 @@ def _five_products(V: Array, n_hidden: int, batch_size: int) -> None:
         np.matmul(visible.T, hidden, out=statistic)
 
 
-def probe(dataset: str, side: int, n_hidden: int, epochs: int, seed: int) -> list[dict[str, Any]]:
-    """Train all three on all images, and a ridge classifier on the features P(h | v) of each.
-
-    They run side by side, on one thread each: nothing is timed here.
-    """
-    data = datasets.load(dataset, side=side)
-    trainers = ("leamvd", "leamvd CD-1", "scikit-learn")
-    with one_blas_thread():
-        return in_threads(functools.partial(_probe, data, n_hidden, epochs, seed), trainers, None)
-
-
-def _probe(data: datasets.Dataset, n_hidden: int, epochs: int, seed: int, trainer: str) -> dict[str, Any]:
-    from sklearn.linear_model import RidgeClassifier
-    from sklearn.neural_network import BernoulliRBM
-
-    if trainer == "scikit-learn":
-        other = BernoulliRBM(n_hidden, learning_rate=0.1, batch_size=100, n_iter=epochs, random_state=seed)
-        train, test = map(other.fit(data.train).transform, (data.train, data.test))
-    else:
-        same = as_scikit_learn(data.train, n_hidden, 100, seed=seed, n_threads=1)
-        own = same if trainer == "leamvd" else ContrastiveDivergence(data.train, n_hidden, seed=seed, n_threads=1)
-        for _ in range(epochs):
-            own.epoch()
-        train, test = map(own.rbm.hidden_given_visible, (data.train, data.test))
-    classifier = RidgeClassifier().fit(train, data.train_labels)
-    return {
-        "trainer": trainer,
-        "dataset": data.name,
-        "n_images": len(data.train),
-        "train_accuracy": float(classifier.score(train, data.train_labels)),
-        "test_accuracy": float(classifier.score(test, data.test_labels)),
-    }
-
-
 # ---- a generation of the experiments
 
 
-def split(
-    section: str, profile: str, layer: int, dataset: str, n_images: int, threads: int, rounds: int = ROUNDS
-) -> list[dict[str, Any]]:
+def split(section: str, layer: int, n_images: int, threads: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     """Measure a generation of LEA-MVD on one layer of an experiment, float32: the optimizer, and its objective.
 
-    The layers below are random networks: neither cost depends on what they have learned.
+    Images and networks are random: neither cost depends on what they show.
     """
-    study = studies.study(section, profile)
-    data = datasets.load(dataset, side=study.side, n_train=n_images)
-    V: Array = data.train
-    for n_hidden in study.layers[: layer - 1]:
-        V = _population(V.shape[1], n_hidden)[0].hidden_given_visible(V)
-    n_hidden = study.layers[layer - 1]
-    settings = dataclasses.replace(study.training, dtype="float32")
-    x0 = _population(V.shape[1], n_hidden)[0].flat()
-    opt = settings.optimizer("lea-mvd", x0, reading=Reading(), seed=0)
-    search = AskTell(opt.ask, opt.tell, ReconstructionObjective(V, n_hidden, n_threads=threads))
+    n_visible, n_hidden = LAYERS[section][layer - 1]
+    x0 = _population(n_visible, n_hidden)[0].flat()
+    opt = LEAMVD(x0, seed=0, dtype="float32")
+    objective = ReconstructionObjective(_random(n_images, n_visible), n_hidden, n_threads=threads)
+    search = AskTell(opt.ask, opt.tell, objective)
     timed = alternate({"optimizer": search.generation, "objective": lambda: search.objective_seconds}, rounds)
-    row: dict[str, Any] = {"dataset": data.name, "n": len(x0), "n_images": len(V)}
+    row: dict[str, Any] = {"n": len(x0)}
     for name, seconds in timed.items():
         row[f"{name}_seconds"] = median(seconds)
         row[f"{name}_low"], row[f"{name}_high"] = quartiles(seconds)
     return [row]
 
 
-# ---- which jobs
+# ---- which cases
 
-SHAPES = {
-    "quick": ((49, 30), (30, 30), (30, 120)),
-    "paper": ((784, 500), (500, 500), (500, 2000), (49, 30), (30, 30), (30, 120)),
-}
-"""Visible and hidden units of the experiments' layers."""
-
+_SECTIONS = {"quick": ("mnist-7x7",), "paper": ("mnist-28x28", "mnist-7x7")}
 _IMAGES = {"quick": 1_000, "paper": 10_000}
-_EPOCHS = {  # images, visible, hidden units: what scikit-learn is compared on has the most images
-    "quick": ((2_000, 64, 50),),
-    "paper": ((60_000, 784, 500), *((10_000, v, h) for v, h in SHAPES["paper"][1:])),
-}
-_PROBE = {"quick": (100, 20, 2), "paper": (500, 2, 5)}  # hidden units, epochs, seeds
+_TRAINED = {"quick": (2_000, 64, 50), "paper": (60_000, 784, 500)}  # compared with scikit-learn
 
 
-def jobs(profile: str) -> list[Job]:
+def cases(profile: str) -> list[Case]:
     """Return what is measured: "quick" in seconds on small networks, "paper" on the paper's.
 
-    PyTorch is measured where it is installed, on all threads. The images are MNIST's where it is on this machine and
-    the profile is the paper's; otherwise scikit-learn's digits, and random ones for contrastive divergence's seconds.
+    PyTorch is measured where it is installed, on all threads.
     """
     cores = thread_count(None)
     some = 1 if profile == "quick" else min(2, cores)
-    dataset, side = ("mnist", 28) if profile == "paper" and _has_mnist() else ("digits", 8)
-    n_images = _IMAGES[profile] if dataset == "mnist" else 300
-    n_hidden, epochs, seeds = _PROBE[profile]
-    trained = [dict(zip(("n_images", "n_visible", "n_hidden"), epoch, strict=True)) for epoch in _EPOCHS[profile]]
-    sections = {section: studies.study(section, profile).layers for section in ("mnist-7x7", "mnist-28x28")}
+    n_images = _IMAGES[profile]
+    layers = [(section, layer) for section in _SECTIONS[profile] for layer in range(1, 1 + len(LAYERS[section]))]
+    shapes = [LAYERS[section][layer - 1] for section, layer in layers]
+    trained = [(n_images, *shape) for shape in shapes if shape != _TRAINED[profile][1:]]
     return [
-        *_objectives(profile, some),
-        *(_job(training, epoch | {"batch_size": 100, "threads": some, "rounds": ROUNDS}, some) for epoch in trained),
+        *_objectives(profile, shapes, some),
         *(
-            _job(probe, {"dataset": dataset, "side": side, "n_hidden": n_hidden, "epochs": epochs, "seed": seed}, cores)
-            for seed in range(seeds)
+            _case(training, {"n_images": n, "n_visible": v, "n_hidden": h, "batch_size": 100, "threads": some}, some)
+            for n, v, h in [_TRAINED[profile], *trained]
         ),
         *(
-            _job(split, {"section": section, "profile": profile, "layer": layer, "dataset": dataset,
-                         "n_images": n_images, "threads": cores, "rounds": ROUNDS}, cores)
-            for section, layers in sections.items() for layer in range(1, len(layers) + 1)
+            _case(split, {"section": section, "layer": layer, "n_images": n_images, "threads": cores}, cores)
+            for section, layer in layers
         ),
-    ]  # fmt: skip
+    ]
 
 
-def _objectives(profile: str, threads: int) -> Iterator[Job]:
+def _objectives(profile: str, shapes: Sequence[tuple[int, int]], threads: int) -> Iterator[Case]:
     """Yield all shapes by NumPy, on one thread and on `threads`, and the first one by PyTorch."""
     has_torch = profile == "paper" and importlib.util.find_spec("torch") is not None
     numpy = [("numpy", "float32", count) for count in sorted({1, threads})]
     torch = [("torch", precision, threads) for precision in ("float32", "bfloat16") if has_torch]
-    for i, (v, h) in enumerate(SHAPES[profile]):
+    for i, (v, h) in enumerate(shapes):
         for backend, precision, count in numpy + torch * (i == 0):
             shape = {"n_visible": v, "n_hidden": h, "n_images": _IMAGES[profile]}
-            how = {"backend": backend, "precision": precision, "threads": count, "rounds": ROUNDS}
-            yield _job(objectives, shape | how, count)
+            yield _case(objectives, shape | {"backend": backend, "precision": precision, "threads": count}, count)
 
 
-def _job(function: Callable[..., object], arguments: dict[str, Any], threads: int) -> Job:
+def _case(function: Callable[..., object], arguments: dict[str, Any], threads: int) -> Case:
     known = {"dtype": "float32", "population_size": POPULATION_SIZE}
-    return Job(function.__name__, f"{__name__}:{function.__name__}", arguments, known, threads, limit=300.0)
-
-
-def _has_mnist() -> bool:
-    """Return whether MNIST has been fetched: a bench waits for no download."""
-    import pooch
-
-    folder = Path(os.environ.get("LEAMVD_DATA_DIR") or Path(pooch.os_cache("leamvd")) / "mnist").expanduser()
-    return all((folder / name).is_file() for name in datasets.MNIST_SHA256)
+    name = function.__name__
+    return Case(name, f"{__name__}:{name}", arguments | {"rounds": ROUNDS}, known, threads, limit=300.0)

@@ -1,4 +1,4 @@
-"""What a generation of each optimizer costs, in seconds and in bytes, beside drawing and copying as many numbers."""
+"""A generation of each optimizer in seconds and in bytes, and the seconds of drawing and copying as many numbers."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import psutil
 from leamvd._support import checks
 from leamvd.bench import baselines
 from leamvd.bench.baselines import POPULATION_SIZE
-from leamvd.bench.jobs import Job
+from leamvd.bench.cases import Case
 from leamvd.bench.memory import peak_bytes
 from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, paired_ratio, quartiles
 from leamvd.optimizers.cma_es import SQUARE_MATRICES
@@ -76,7 +76,6 @@ def _compile(method: str, n: int, dtype: str) -> float:
     search.generation()
     first = time.perf_counter() - start
     later = search.generation()
-    search.close()
     return max(0.0, first - 2 * later)
 
 
@@ -92,7 +91,7 @@ def _references(n: int, dtype: str) -> tuple[dict[str, Work], float]:
     return {"normal": clocked(draw), "copy": clocked(lambda: np.copyto(target, numbers))}, POPULATION_SIZE / rows
 
 
-# ---- which jobs
+# ---- which cases
 
 
 OWN = {"quick": (1_000, 10_000), "paper": (1_000, 10_000, 100_000, 1_000_000, 10_000_000)}
@@ -107,10 +106,10 @@ THREADS = {"quick": (1,), "paper": (1, 2)}
 LARGE_ROUNDS = 5
 _LARGE_BYTES = 14 * 2**30  # that the largest run takes
 _REFUSALS = tuple(m * 10**k for k in (4, 5, 6) for m in (1, 2, 3, 5))  # where the full matrix is asked to refuse
-_LIMIT, _LONG_LIMIT = 60.0, 300.0  # seconds; LEA-MVD's first job may compile its kernels, the full matrix decomposes
+_LIMIT, _LONG_LIMIT = 60.0, 300.0  # seconds; LEA-MVD's first case may compile its kernels, the full matrix decomposes
 
 
-def jobs(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Job]:
+def cases(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Case]:
     """Return what is measured: `methods` of `METHODS`, all by default, at `sizes`, by default the profile's.
 
     Methods whose package is not installed are left out.
@@ -126,25 +125,25 @@ def jobs(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int
     for n in sizes or ():
         checks.integer("sizes", n, at_least=1)
     chosen = [method for method in methods or baselines.METHODS if baselines.version(method) is not None]
-    return [job for method in chosen for job in _jobs(method, profile, sizes)]
+    return [case for method in chosen for case in _cases(method, profile, sizes)]
 
 
-def _jobs(method: str, profile: str, sizes: Sequence[int] | None) -> Iterator[Job]:
+def _cases(method: str, profile: str, sizes: Sequence[int] | None) -> Iterator[Case]:
     dtypes = baselines.METHODS[method]
     if method == "leamvd":
         for dtype, n, threads in product(dtypes, sizes or OWN[profile], THREADS[profile]):
-            yield _job(method, n, dtype, threads, limit=_LONG_LIMIT)
+            yield _case(method, n, dtype, threads, limit=_LONG_LIMIT)
         if not sizes and psutil.virtual_memory().available >= _LARGE_BYTES:
             for n in BEYOND[profile]:
-                yield _job(method, n, "float32", rounds=LARGE_ROUNDS, limit=_LONG_LIMIT)
+                yield _case(method, n, "float32", rounds=LARGE_ROUNDS, limit=_LONG_LIMIT)
     else:
         full = method == "pycma full"
         own = (*FULL[profile], _refusal()) if full else OTHERS[profile]
         for dtype, n in product(dtypes, sizes or own):
-            yield _job(method, n, dtype, limit=_LONG_LIMIT if full else _LIMIT)
+            yield _case(method, n, dtype, limit=_LONG_LIMIT if full else _LIMIT)
 
 
-def _job(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROUNDS, limit: float = _LIMIT) -> Job:
+def _case(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROUNDS, limit: float = _LIMIT) -> Case:
     arguments = {"method": method, "n": n, "dtype": dtype, "rounds": rounds}
     known = {
         "package": baselines.package(method),
@@ -152,7 +151,7 @@ def _job(method: str, n: int, dtype: str, threads: int = 1, *, rounds: int = ROU
         "population_size": POPULATION_SIZE,
         "population_bytes": POPULATION_SIZE * n * np.dtype(dtype).itemsize,
     }
-    return Job("optimizers", f"{__name__}:measure", arguments, known, threads, limit)
+    return Case("optimizers", f"{__name__}:measure", arguments, known, threads, limit)
 
 
 def _refusal() -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from leamvd._support.compile import Floats, kernel
 from leamvd.bench.baselines import POPULATION_SIZE, make
-from leamvd.bench.jobs import Job
+from leamvd.bench.cases import Case
 from leamvd.bench.timing import ROUNDS, alternate, clocked, median
 from leamvd.optimizers import directions, random_streams, sampling
 from leamvd.optimizers.random_streams import TILE, Scratch
@@ -79,9 +79,9 @@ SIZES = {"quick": 10_000, "paper": 1_000_000}
 """Number of variables, by profile."""
 
 
-def jobs(profile: str) -> list[Job]:
+def cases(profile: str) -> list[Case]:
     """Return what is measured, on one thread."""
     return [
-        Job("parts", f"{__name__}:measure", {"n": SIZES[profile], "dtype": dtype, "rounds": ROUNDS}, {}, limit=300.0)
+        Case("parts", f"{__name__}:measure", {"n": SIZES[profile], "dtype": dtype, "rounds": ROUNDS}, {}, limit=300.0)
         for dtype in ("float32", "float64")
     ]

@@ -2,9 +2,10 @@
 
 import pandas as pd
 
+from leamvd.analysis import claims
+from leamvd.analysis.comparison import six_digits
+from leamvd.analysis.costs import growth
 from leamvd.bench import Tables
-from leamvd.paper import claims, rules
-from leamvd.paper.comparison import six_digits
 
 LEAMVD, FULL, SEPARABLE = "leamvd", "pycma full", "pycma separable"
 """Methods that are looked at alone, as the tables name them."""
@@ -32,9 +33,9 @@ def gaps(optimizers: pd.DataFrame) -> pd.DataFrame:
 
 
 def slopes(optimizers: pd.DataFrame) -> pd.DataFrame:
-    """Return the slopes of `leamvd.paper.rules.growth`, those of time and of memory side by side."""
+    """Return the slopes of `leamvd.analysis.costs.growth`, those of time and of memory side by side."""
     keys = ["method", "dtype", "sizes", "from n", "to n"]
-    slope = rules.growth(optimizers).set_index([*keys, "cost"])["slope"]
+    slope = growth(optimizers).set_index([*keys, "cost"])["slope"]
     return slope.unstack(sort=False).rename_axis(columns=None).reset_index()
 
 
@@ -124,7 +125,7 @@ def full_matrix(optimizers: pd.DataFrame) -> pd.DataFrame:
 def parts(table: pd.DataFrame) -> pd.DataFrame:
     """Return what each part of a generation takes of it, in percent: a column for each n and dtype.
 
-    Calls are what is left beside the two passes: the interpreter, the ranking, the power method on 4 x 4 numbers.
+    Calls are what is left after the two passes: the interpreter, the ranking, the power method on 4 x 4 numbers.
     """
     names = [f"n = {n:,}, {dtype}" for n, dtype in zip(table["n"], table["dtype"], strict=True)]
     seconds = table.set_index(pd.Index(names, dtype=object))
@@ -173,12 +174,6 @@ def epochs(training: pd.DataFrame) -> pd.DataFrame:
     return rows.rename(columns=columns)
 
 
-def accuracies(probe: pd.DataFrame) -> pd.DataFrame:
-    """Return the probe's test accuracies in percent for each trainer: the mean over seeds, the least and the most."""
-    scores = (100 * probe["test_accuracy"]).groupby(probe["trainer"]).agg(["size", "mean", "min", "max"])
-    return scores.set_axis(["seeds", "mean", "least", "most"], axis=1).reset_index()
-
-
 def machine(tables: Tables) -> pd.DataFrame:
     """Return what the numbers were measured on, a row for each property."""
     found = tables.machine
@@ -208,7 +203,6 @@ def tables(found: Tables) -> dict[str, pd.DataFrame]:
         "bench-parts": parts(found.parts),
         "bench-objectives": rates(found.objectives),
         "bench-training": epochs(found.training),
-        "bench-probe": accuracies(found.probe),
     }
 
 
@@ -234,8 +228,8 @@ def _others(optimizers: pd.DataFrame) -> dict[str, float]:
     The latter at the largest n that most methods share, and the least time at the smallest; "full-n" is the largest n
     that CMA-ES with a full matrix was measured at.
     """
-    growth = rules.growth(optimizers).query("cost == 'time' and method != @FULL")
-    own = growth["method"] == LEAMVD
+    slopes = growth(optimizers).query("cost == 'time' and method != @FULL")
+    own = slopes["method"] == LEAMVD
     rows = ratios(optimizers)
     ours = rows.loc[rows["method"] == LEAMVD, ["dtype", "n", "generation_seconds", "peak_bytes"]]
     both = rows[rows["method"] != LEAMVD].merge(ours, on=["dtype", "n"], suffixes=("", "_own"))
@@ -243,10 +237,10 @@ def _others(optimizers: pd.DataFrame) -> dict[str, float]:
     small, large = both["n"] == both["n"].min(), both["n"] == both["n"].max()
     return {
         "full-n": costs(optimizers).query("method == @FULL")["n"].max(),
-        "own-slope-least": growth.loc[own, "slope"].min(),
-        "own-slope-most": growth.loc[own, "slope"].max(),
-        "others-slope-least": growth.loc[~own, "slope"].min(),
-        "others-slope-most": growth.loc[~own, "slope"].max(),
+        "own-slope-least": slopes.loc[own, "slope"].min(),
+        "own-slope-most": slopes.loc[own, "slope"].max(),
+        "others-slope-least": slopes.loc[~own, "slope"].min(),
+        "others-slope-most": slopes.loc[~own, "slope"].max(),
         "others-n": both["n"].max(),
         "others-time-least": time[large].min(),
         "others-time-most": time[large].max(),

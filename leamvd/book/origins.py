@@ -1,6 +1,6 @@
 """Where what a page shows comes from: the command that makes it again, and what a recorded study was made with."""
 
-import json
+import html
 import shlex
 from collections.abc import Mapping
 
@@ -8,8 +8,7 @@ import pandas as pd
 from IPython.display import HTML
 
 from leamvd.book import sections
-from leamvd.paper import records
-from leamvd.paper.recording import PROVENANCE
+from leamvd.campaign import archive
 
 _LISTED = 10
 """Methods that a table names; of more it has the number."""
@@ -38,28 +37,43 @@ def command(section: str, values: Mapping[str, object]) -> str:
         If there is no such section.
     """
     (found,) = sections.choose(sections.load(), [section])
-    words = ["leamvd", "reproduce", section]
-    for name, parameter in found.parameters.items():
-        value = values.get(name, parameter.default)
-        if name != "output" and value != parameter.default:
-            words += ["-p", f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"]
-    return shlex.join(words)
+    return found.command({name: one.default for name, one in found.parameters.items()} | dict(values))
+
+
+def note(section: str, values: Mapping[str, object]) -> HTML:
+    """Return what stands at the top of a page that shows another run than its text is about; else nothing.
+
+    Parameters are those of `command`.
+    """
+    made = command(section, values)
+    if made == command(section, {}):
+        return HTML("")  # type: ignore[no-untyped-call]
+    told = (
+        "Figures, tables and numbers are of this run, a dash stands for what it lacks. The sentences are about the one"
+    )
+    told = f"{told} that is recorded, and need not hold of it. Made by <code>{html.escape(made)}</code>."
+    title = '<p class="admonition-title">Another run</p>'
+    shown = f'<div class="admonition warning">{title}<p>{told}</p></div>'
+    return HTML(shown)  # type: ignore[no-untyped-call]
 
 
 def recorded(name: str) -> HTML:
-    """Return what a recorded study was made with, and the commands that make it again and that rerun a sample.
+    """Return what a recorded study was made with, and the commands that make it again and that verify a sample.
 
     Parameters
     ----------
     name : str
-        Of the folder in ``notebooks/recorded``; the record of a study, see `leamvd.paper.recording`.
+        Of the folder in ``notebooks/recorded``, see `leamvd.experiments.recording`; empty for a study that is not
+        recorded, of which nothing is returned.
 
     Returns
     -------
     HTML
         A table with a row for each property, none of which is cut.
     """
-    known = json.loads((records.recorded_folder(name) / PROVENANCE).read_text(encoding="utf-8"))
+    if not name:
+        return HTML("")  # type: ignore[no-untyped-call]
+    known = archive.provenance(name)
     study, training = known["study"], known["study"]["training"]
     seeds, methods = study["seeds"], study["methods"]
     rows = {

@@ -3,33 +3,36 @@
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import leamvd
 from leamvd._support import checks, children
+from leamvd.book import pasted
 from leamvd.book.results import latest
 
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
-_NEW, _EARLIER = ".new", ".earlier"  # endings of the folders beside a book, while one is built
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
     """Build the book from a clone's pages and executed notebooks.
 
     The pages are staged and built fresh, in a hidden folder beside `output`, so neither hidden folders of the clone nor
-    an earlier build's pages can matter. An earlier book is replaced when the new one is whole, by renaming; what a
-    process leaves there that is killed, the next one removes.
+    an earlier build's pages can matter. An earlier book is replaced when the new one is whole, by renaming.
 
     Parameters
     ----------
     results : Path, optional
         Folder whose latest runs take the place of the clone's own ``notebooks/<name>.ipynb``, one or all of them; see
-        `leamvd.book.results`.
+        `leamvd.book.results`. What they do not have of the numbers that pages paste is a dash there, and a page that
+        pastes other numbers than it is about says so.
     output : Path
         Folder to hold the book.
 
@@ -52,8 +55,6 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
         Without the extra ``leamvd[book]``.
     """
     checks.needs("rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc")
-    from filelock import FileLock
-
     sources = Path(leamvd.__file__).resolve().parent.parent
     if not (sources / "_config.yml").is_file():
         raise FileNotFoundError(
@@ -69,25 +70,12 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
 
     place = output.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(place.with_name(f".{place.name}.lock")):
-        _tidy(place)
-        try:
-            built = _build(sources, notebooks, place.with_name(f".{place.name}{_NEW}"))
-            if place.exists():
-                place.rename(place.with_name(f".{place.name}{_EARLIER}"))
-            built.rename(place)
-        finally:
-            _tidy(place)
+    with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as work:
+        built = _build(sources, notebooks, Path(work))
+        if place.exists():
+            place.rename(Path(work, "earlier"))
+        built.rename(place)
     return output / "index.html"
-
-
-def _tidy(place: Path) -> None:
-    """Put a book back that no new one has replaced, and remove what was left by this process or one that was killed."""
-    new, earlier = (place.with_name(f".{place.name}{ending}") for ending in (_NEW, _EARLIER))
-    if earlier.exists() and not place.exists():
-        earlier.rename(place)
-    for left in (new, earlier):
-        shutil.rmtree(left, ignore_errors=True)
 
 
 def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
@@ -100,12 +88,14 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     for path in (sources / "_config.yml", sources / "_toc.yml"):
         shutil.copy(path, stage)
     (stage / "figures").mkdir()
-    commands = {}
-    for path in notebooks:
-        own = path.parent == sources / "notebooks"
-        commands[path.name] = _stage(path, sources / "tests" / "figures" if own else path.parent / "figures", stage)
+    own = {path.stem: pasted.read(_read(sources / "notebooks" / path.name)) for path in notebooks}
+    given = {path.stem: pasted.read(_read(path)) for path in notebooks}
+    commands = {path.stem: _stage(path, _figures(path, sources), stage, given) for path in notebooks}
     for page in (stage / "book").glob("*.md"):
-        _warn(page, commands)
+        text = page.read_text(encoding="utf-8")
+        others = {name for name, key in pasted.keys(text) if given[name].get(key) != own[name].get(key)}
+        told = _warned(pasted.dashed(text, given), [commands[name] for name in sorted(others)])
+        page.write_text(told, encoding="utf-8")
     options = ["-q", "-W", "-n", "--keep-going", "--path-output", str(work / "built")]
     command = [*children.command(_JUPYTER_BOOK), "build", *options, str(stage)]
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(stage))  # Sphinx leaves reports there
@@ -119,30 +109,42 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     return work / "built" / "_build" / "html"
 
 
-def _warn(page: Path, commands: Mapping[str, str]) -> None:
-    """Say on top of a page which of the notebooks that it pastes numbers from had other parameters than their own."""
-    title, _, text = page.read_text(encoding="utf-8").partition("\n")
-    others = [f"- `{made}`" for name, made in commands.items() if f"{name}::" in text and " -p " in made]
-    if others:
-        note = "Sections that this page pastes numbers from were run with other parameters than its text is about:"
-        warning = "\n".join((":::{admonition} Another run", ":class: warning", note, "", *others, ":::"))
-        page.write_text(f"{title}\n\n{warning}\n{text}", encoding="utf-8")
+def _warned(text: str, others: Sequence[str]) -> str:
+    """Return a page that says on top which runs, by their commands, some of its numbers are of that it is not about."""
+    if not others:
+        return text
+    title, _, rest = text.partition("\n")
+    note = "Some numbers on this page are of other runs than its text is about; a dash is what these did not measure:"
+    warning = [":::{admonition} Another run", ":class: warning", note, "", *(f"- `{made}`" for made in others), ":::"]
+    return "\n".join((title, "", *warning, rest))
 
 
-def _stage(notebook: Path, figures: Path, stage: Path) -> str:
+def _read(notebook: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(notebook.read_text(encoding="utf-8"))
+    return content
+
+
+def _figures(notebook: Path, sources: Path) -> Path:
+    """Return where the numbers lie that a notebook's figures plot, as `leamvd.figures.style.save` has written them."""
+    own = notebook.parent == sources / "notebooks"
+    return sources / "tests" / "figures" if own else notebook.parent / "figures"
+
+
+def _stage(notebook: Path, figures: Path, stage: Path, given: Mapping[str, Mapping[str, str]]) -> str:
     """Copy a notebook, and say below each of its figures what makes it and where the numbers are that it plots.
 
-    The numbers are what `leamvd.paper.figures.style.save` has written to `figures`. Return the command.
+    Values that pages paste, `given` by the notebooks' stems, are dashes where they are not there. Return the command.
     """
-    import nbformat
+    from leamvd.book import sections
 
-    from leamvd.book import origins
-
-    content = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
-    given = content.metadata.get("papermill", {}).get("parameters", {})
-    command = origins.command(content.metadata["leamvd"]["section"], given)
-    for cell in content.cells:
-        if not (figure := cell.metadata.get("mystnb", {}).get("figure")):
+    content, named = _read(notebook), {section.name: section for section in sections.load()}
+    parameters = content["metadata"].get("papermill", {}).get("parameters", {})
+    command = named[content["metadata"]["leamvd"]["section"]].command(parameters)
+    for cell in content["cells"]:
+        if cell["cell_type"] == "markdown":
+            source = pasted.dashed("".join(cell["source"]), given, notebook.stem)
+            cell["source"] = source.splitlines(keepends=True)
+        if not (figure := cell["metadata"].get("mystnb", {}).get("figure")):
             continue
         data = figures / f"{figure['name'].removeprefix('fig-')}.json"
         note = f"Made by `{command}`."
@@ -150,7 +152,7 @@ def _stage(notebook: Path, figures: Path, stage: Path) -> str:
             shutil.copy(data, stage / "figures")
             note += f" [Data of this figure](../figures/{data.name})."
         figure["caption"] += f"\n\n{note}"
-    nbformat.write(content, stage / "notebooks" / notebook.name)  # type: ignore[no-untyped-call]
+    (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
     return command
 
 

@@ -1,102 +1,116 @@
-"""What `leamvd reproduce` does with a section: check it, say what it takes, compute its studies."""
+"""What `leamvd reproduce` does with a section before its notebook: check it, say what there is to do, compute it."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leamvd.book import failures
 from leamvd.book.parameters import ParameterError
-from leamvd.book.sections import RunError, Section
+from leamvd.book.results import STORE
+from leamvd.book.sections import Section
 
 if TYPE_CHECKING:
-    from leamvd.book.expected import Expected
-    from leamvd.paper.estimate import Estimate
-    from leamvd.paper.studies import Study
+    from leamvd.experiments.studies import Study
 
 STUDIED = ("mnist-7x7", "mnist-28x28", "error-measures", "readings", "classification")
-"""Sections with studies, as `leamvd.paper.studies.STUDIES` has them; to import that takes long."""
+"""Sections with studies, as `leamvd.experiments.studies.STUDIES` has them; to import that takes long."""
 
 
-def check(section: Section, parameters: Mapping[str, Any]) -> None:
-    """Refuse what the section's experiments would refuse once they are reached."""
+def check(section: Section, parameters: Mapping[str, Any]) -> str:
+    """Refuse what the section's experiments would refuse once they are reached.
+
+    Returns
+    -------
+    str
+        A checksum of the data that the section rests on; empty where it takes none.
+
+    Raises
+    ------
+    ParameterError
+        If something is refused; the message begins with the section's name.
+    """
     try:
-        for method in parameters.get("methods") or ():
-            if ".." in Path(method.partition(":")[2]).parts:
-                raise ValueError(f"methods must name a reading in this folder, or by its full path, got {method!r}")
         match section.name:
             case "directions":
-                from leamvd.paper import search_directions
+                from leamvd.experiments import search_directions
 
                 plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
                 next(plan.run(plan.seeds[0]))
-            case name if name in STUDIED:
-                from leamvd.paper import alternatives, studies
-
-                study, *_ = studies_of(section, parameters)
-                if any(method.partition(":")[0] == "cma-es" for method in study.methods):
-                    from leamvd.networks.rbm import n_parameters
-                    from leamvd.optimizers.cma_es import check_memory
-
-                    check_memory(max(n_parameters(*units) for units in pairwise([study.side**2, *study.layers])))
-                if section.name == "readings" and not alternatives.pairs(study.methods):
-                    raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")
-                studies.images(study)
             case "verdicts":
-                from leamvd.paper.rules import Margins
+                from leamvd.analysis.rules import Margins
 
                 Margins.of(parameters)
+            case _ if own := study(section, parameters):
+                return _checked_study(own)
     except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
-        raise refused(section, error) from None
+        raise ParameterError(f"{section.name}: {str(error).replace('n_train', 'n_images')}") from None
+    return ""
 
 
-def refused(section: Section, error: Exception) -> ParameterError:
-    """Return a section's error in the command line's words."""
-    message = failures.sentence(str(error)).replace("n_train", "n_images")
-    return ParameterError(f"{section.name}: {message}")
-
-
-def studies_of(section: Section, parameters: Mapping[str, Any]) -> "list[Study]":
-    """Return the studies that a section runs: one, or none."""
+def study(section: Section, parameters: Mapping[str, Any]) -> "Study | None":
+    """Return the study of a section; None where it has none, or it is read."""
     if section.name not in STUDIED:
-        return []
-    from leamvd.paper import reruns
+        return None
+    from leamvd.experiments import studies
 
-    about = {"section": section.name, "parameters": parameters}
-    return [reruns.section_study(about)]
+    own = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
+    return None if own.archived else own
+
+
+def _checked_study(study: "Study") -> str:
+    from leamvd.experiments import alternatives, studies
+    from leamvd.networks.rbm import n_parameters
+    from leamvd.optimizers.cma_es import check_memory
+
+    if any(method.partition(":")[0] == "cma-es" for method in study.methods):
+        check_memory(max(n_parameters(*units) for units in pairwise([study.side**2, *study.layers])))
+    if study.section == "readings" and not alternatives.pairs(study.methods):
+        raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")
+    return studies.images(study).checksum
+
+
+def dry_run_table(study: "Study | None", output: Path, n_jobs: int | None) -> str:
+    """Return what a section's study computes, what of it is stored, and what the rest takes, as a table to be printed.
+
+    Times are rough, see `leamvd.experiments.costs`; a job that would not fit in memory is named.
+    """
+    import pandas as pd
+
+    from leamvd._support.memory import available
+    from leamvd._support.threads import thread_count
+    from leamvd.campaign.jobs import with_needs
+    from leamvd.campaign.store import Store
+    from leamvd.experiments import costs, records, studies
+
+    if study is None:
+        return "the notebook alone\n"
+    data, store = studies.images(study), Store(output / STORE)
+    rows = []
+    for job in with_needs(records.jobs(study, data)):
+        stored, cost = job in store, costs.cost(job, data)
+        minutes = 0.0 if stored else cost.seconds / 60
+        rows.append((job.name.rpartition("-seed")[0], stored, minutes, 0 if stored else cost.memory))
+    table = pd.DataFrame(rows, columns=["job", "stored", "minutes", "memory"])
+    groups = table.groupby("job", sort=False)
+    shown = groups.agg(jobs=("stored", "size"), stored=("stored", "sum"), minutes=("minutes", "sum")).round(1)
+    processes = thread_count(None) if n_jobs is None else n_jobs
+    lines = [shown.to_string(), f"about {table['minutes'].sum() / processes:.0f} minutes on {processes} processes"]
+    memory = processes * table["memory"].max()
+    if memory > available():
+        largest = table["job"].iloc[int(table["memory"].argmax())]
+        lines.append(f"{memory / 1e9:.1f} GB of memory, for {largest}, do not fit in {available() / 1e9:.1f} GB")
+    return "\n".join(lines) + "\n"
 
 
 def compute(
-    section: Section,
-    parameters: Mapping[str, Any],
-    output: Path,
-    jobs: int | None,
-    scheduler: str | None,
-    deadline: float,
-    estimates: "Iterable[Estimate]",
+    study: "Study | None", output: Path, jobs: int | None, scheduler: str | None, deadline: float
 ) -> str | None:
-    """Compute what the section's studies have not stored, and return what is left if time is over."""
-    for study, awaited in zip(studies_of(section, parameters), estimates, strict=True):
-        from leamvd.paper import records, workers
+    """Compute what a section's study, where it has one, has not stored; return what is left if time is over."""
+    if study is not None:
+        from leamvd.experiments import records
 
-        try:
-            seconds = deadline - time.monotonic()
-            left = records.compute(
-                study, output, jobs=jobs, scheduler=scheduler, seconds=seconds, progress=True, awaited=awaited
-            )
-        except workers.WorkerError as error:
-            raise RunError(str(error)) from None
-        if left:
-            return f"{len(left)} of {len(study.pieces())} units are left, and the notebook"
+        seconds = deadline - time.monotonic()
+        if left := records.compute(study, output, n_jobs=jobs, scheduler=scheduler, seconds=seconds):
+            return f"{len(left)} jobs are left, and the notebook"
     return "the notebook is left" if time.monotonic() >= deadline else None
-
-
-def expect(
-    section: Section, parameters: Mapping[str, Any], measurements: tuple[int, float], output: Path, jobs: int | None
-) -> "Expected":
-    """Return what a run of the section takes; `measurements` are the bench's, their number and seconds."""
-    from leamvd.book.expected import Row, expected
-
-    measured = [Row("measurements", measurements[0], 0, measurements[1])] if measurements[0] else []
-    return expected(section, parameters, studies_of(section, parameters), measured, output, jobs)

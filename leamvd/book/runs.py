@@ -1,16 +1,23 @@
-"""What a run says of itself in ``run.json``, and reading it back."""
+"""What a run of a section says of itself in ``run.json``, and reading it back."""
 
+import hashlib
 import json
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from leamvd.book.results import ABOUT, LATEST, STORE, latest
+import leamvd
+from leamvd.book.results import LATEST, STORE, latest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ABOUT = "run.json"
 
 _PACKAGES = ("leamvd", "cma", "matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy", "torch")
 
-_MEMBERS = {"section": str, "notebook": str, "parameters": dict, "readings": dict, "made_with": dict, "studies": dict}
+_MEMBERS = {"section": str, "notebook": str, "command": str, "parameters": dict, "made_with": dict}
 
 
 class NoRunError(ValueError):
@@ -25,44 +32,49 @@ class Run(NamedTuple):
 
     @property
     def store(self) -> Path:
-        """The folder that holds the units of its studies."""
+        """The folder that holds what its study has computed."""
         return self.folder.parents[1] / STORE
 
+    def study(self) -> dict[str, Any] | None:
+        """Return the provenance of its study, see `leamvd.experiments.records.read`; None where it has none."""
+        from leamvd.experiments import records, studies
 
-def describe(
-    section: str, notebook: str, parameters: Mapping[str, object], readings: Mapping[str, str], work: Path
-) -> dict[str, Any]:
-    """Return what ``run.json`` holds: all that it takes to run a section again, and to tell whether it is the same.
+        return records.read(self.folder)[0] if studies.has_study(self.about) else None
 
-    Parameters
-    ----------
-    section, notebook : str
-        Its name, and the fingerprint of its program.
-    parameters : mapping
-        All of them, but the folder of the results.
-    readings : mapping of str to str
-        The content of the files that the parameters name as readings.
-    work : Path
-        The folder that holds its studies' provenance.
-    """
-    studies = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in sorted(work.glob("study-*.json"))}
-    return {
-        "section": section,
-        "notebook": notebook,
-        "parameters": dict(parameters),
-        "readings": dict(readings),
-        "made_with": made_with(),
-        "studies": {name: {k: v for k, v in known.items() if k != "units"} for name, known in studies.items()},
-    }
+    def table(self) -> "pd.DataFrame":
+        """Return what its study has found, checked to be what was written; see `leamvd.experiments.records.run`."""
+        from leamvd.experiments import records
+
+        return records.read(self.folder)[1][""]
 
 
-def made_with() -> dict[str, str]:
-    """Return what runs a section here: the code that computes, its commit, Python, the machine, and all versions."""
-    from leamvd.paper import versions  # brings pandas, which takes long to import
+def made_with(data: str = "") -> dict[str, str]:
+    """Return what runs a section here: data, given by a checksum, code, commit, Python, the machine, all versions."""
+    from leamvd.campaign import versions  # brings pandas, which takes long to import
 
-    found = {"code": versions.code(), "commit": versions.commit() or "none"}
+    found = {"data": data} if data else {}
+    found |= {"code": _code(Path(leamvd.__file__).parent), "commit": versions.commit() or "none"}
     found |= {"Python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
     return found | {package: there for package in _PACKAGES if (there := versions.installed(package))}
+
+
+def _code(package: Path) -> str:
+    """Return a digest of all of a package's sources."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def name(about: Mapping[str, Any]) -> str:
+    """Return the name of a run's folder, given its ``run.json``: its profile, and a digest of all that decides on it.
+
+    That is the notebook, its parameters, data, code, versions and machine: runs of one name have the same results.
+    """
+    made = {**about["made_with"], "commit": None}
+    text = json.dumps([about["notebook"], about["parameters"], made], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return "-".join([*filter(None, [about["parameters"].get("profile")]), digest])
 
 
 def read(path: Path) -> Run:
@@ -71,29 +83,21 @@ def read(path: Path) -> Run:
     Raises
     ------
     NoRunError
-        If there is none.
+        If there is none, or its ``run.json`` is not what a run writes.
     """
     section = path.parent if path.name == LATEST else path
     folder = latest(section.parent, section.name) or path
-    return Run(folder.resolve(), read_about(folder / ABOUT))
-
-
-def read_about(path: Path) -> dict[str, Any]:
-    """Return the content of a ``run.json``.
-
-    Raises
-    ------
-    NoRunError
-        If it is none, or an earlier version's.
-    """
+    about = folder / ABOUT
     try:
-        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if all(isinstance(about[name], kind) for name, kind in _MEMBERS.items()):
-            return about
+        known = json.loads(about.read_text(encoding="utf-8"))
+        if not all(isinstance(known[member], kind) for member, kind in _MEMBERS.items()):
+            raise TypeError
+        if not isinstance(known["parameters"].get("profile", ""), str):
+            raise TypeError
     except (FileNotFoundError, NotADirectoryError):
-        raise NoRunError(f"{path.parent} is no run of a section: it has no {path.name}") from None
+        raise NoRunError(f"{folder} is no run of a section: it has no {ABOUT}") from None
     except OSError as error:
-        raise NoRunError(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise NoRunError(f"{path} is not what a run of a section writes: it must hold {', '.join(_MEMBERS)}")
+        raise NoRunError(f"{about} cannot be read: {error.strerror}") from None
+    except (KeyError, RecursionError, TypeError, ValueError):
+        raise NoRunError(f"{about} is not what a run of a section writes: {', '.join(_MEMBERS)}") from None
+    return Run(folder.resolve(), known)

@@ -6,25 +6,23 @@ import hashlib
 import json
 import logging
 import os
-import re
+import shlex
 import shutil
-import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-from leamvd._support import checks, children
+from leamvd._support import checks
 from leamvd.book import results, runs
+from leamvd.book.inlined import inline
 from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
-JUPYTER = ".jupyter"
-"""Folder of Jupyter's own files, while a notebook runs."""
+PROFILE = "quick"
+"""What the command line runs, unless it is told otherwise."""
 
 
 class RunError(RuntimeError):
@@ -33,7 +31,7 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True)
 class Section:
-    """One notebook: its file, its name on the command line, its title, its parameters."""
+    """One notebook: its file, its name on the command line, its title, its parameters, a digest of its code."""
 
     path: Path
     name: str
@@ -45,6 +43,22 @@ class Section:
     def stem(self) -> str:
         """The file's name without its ending, under which the section's results lie."""
         return self.path.stem
+
+    def complete(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return all parameters of a run except the folder of its results: `values`, or what the command line takes."""
+        usual = {name: parameter.default for name, parameter in self.parameters.items() if name != "output"}
+        usual |= {"profile": PROFILE} if "profile" in usual else {}
+        return usual | {name: value for name, value in values.items() if name in usual}
+
+    def command(self, values: Mapping[str, object]) -> str:
+        """Return the command that runs the section with `values`, as one line for a shell; other names are ignored."""
+        words, usual, given = ["leamvd", "reproduce", self.name], self.complete({}), self.complete(values)
+        if (profile := given.pop("profile", PROFILE)) != PROFILE:
+            words += ["--profile", str(profile)]
+        for name, value in given.items():
+            if value != usual[name]:
+                words += ["-p", f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"]
+        return shlex.join(words)
 
 
 def load(folder: Path | None = None) -> list[Section]:
@@ -66,13 +80,8 @@ def _read_section(path: Path) -> Section:
     # papermill replaces the injected cell, so what an earlier run put there does not tell two notebooks apart; and one
     # that installs the library (book/launch.py) does nothing here
     program = "\0".join(source for source, tags in code if not {"injected-parameters", "install"} & set(tags))
-    return Section(
-        path,
-        about["section"],
-        about["title"],
-        read_parameters(cells[0]),
-        hashlib.sha256(program.encode()).hexdigest(),
-    )
+    digest = hashlib.sha256(program.encode()).hexdigest()
+    return Section(path, about["section"], about["title"], read_parameters(cells[0]), digest)
 
 
 def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
@@ -93,13 +102,17 @@ def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
 def assign(sections: Sequence[Section], settings: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
     """Return each section's values for those of the `settings` (name, text) that it has a parameter for.
 
+    Where a section has a profile and none is given, it is `PROFILE`.
+
     Raises
     ------
     ParameterError
         When a name is given twice, is known to none of the sections, or its text does not fit the parameter.
     """
     known = {name for section in sections for name in section.parameters}
-    values: list[dict[str, object]] = [{} for _ in sections]
+    values: list[dict[str, object]] = [
+        {"profile": PROFILE} if "profile" in section.parameters else {} for section in sections
+    ]
     seen = set()
     for name, text in settings:
         if name == "output":
@@ -120,25 +133,27 @@ def _suggest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
 
 
-def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
+def run(section: Section, values: Mapping[str, object], output: Path, data: str = "") -> Path:
     """Execute a section's notebook, and publish what it has made.
 
-    Units of studies are shared by all runs in `output`; what else an earlier, unfinished run with the same notebook and
-    the same values has made is kept, so that experiments carry on from there.
+    What studies compute is shared by all runs in `output`; what else an earlier, unfinished run of the same name has
+    made is kept, so that experiments go on from there.
 
     Parameters
     ----------
     section : Section
         What to run.
-    values : Mapping[str, object]
+    values : mapping
         Parameters that differ from the notebook's own, as `assign` returns them.
     output : Path
         The folder of the results.
+    data : str
+        A checksum of the data that it rests on.
 
     Returns
     -------
     Path
-        The folder of this run, see `leamvd.book.results`.
+        The folder of this run, see `leamvd.book.results` and `leamvd.book.runs.name`.
 
     Raises
     ------
@@ -148,42 +163,20 @@ def run(section: Section, values: Mapping[str, object], output: Path) -> Path:
         Without the extra ``leamvd[book]``.
     """
     checks.needs("running a notebook", "book", "papermill", "ipykernel", "myst_nb")
-    name = _run_name(section, values)
+    about = {
+        "section": section.name,
+        "notebook": section.fingerprint,
+        "command": section.command(values),
+        "parameters": section.complete(values),
+        "made_with": runs.made_with(data),
+    }
+    name = runs.name(about)
     with results.working_folder(output, f"{section.stem}-{name}") as work:
-        for left in (*work.glob(".*"), *work.glob("study-*.json")):  # by a run that was killed, or by other code
-            results.remove(left)
-        readings = _readings(values)
-        for reading, text in readings.items():  # they are named as seen from the caller's folder
-            if not Path(reading).is_absolute():
-                (work / reading).parent.mkdir(parents=True, exist_ok=True)
-                (work / reading).write_text(text, encoding="utf-8")
+        for left in work.glob(".*"):  # by a run that was killed
+            shutil.rmtree(left)
         _execute(section, values, work, output / results.STORE)
-        about = runs.describe(section.name, section.fingerprint, resolved(section, values), readings, work)
-        (work / results.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        shutil.rmtree(work / JUPYTER, ignore_errors=True)
+        (work / runs.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return results.publish(work, output, section.stem, name)
-
-
-def _readings(values: Mapping[str, object]) -> dict[str, str]:
-    """Return the content of the files that the values name as readings of methods or of the section."""
-    methods = values.get("methods")
-    names = [str(method).partition(":")[2] for method in methods] if isinstance(methods, list) else []
-    names += [value for value in values.values() if isinstance(value, str) and value.endswith(".json")]
-    return {name: Path(name).read_text(encoding="utf-8") for name in names if name and Path(name).is_file()}
-
-
-def resolved(section: Section, values: Mapping[str, object]) -> dict[str, object]:
-    """Return all parameters of a run but the folder of its results."""
-    defaults = {name: parameter.default for name, parameter in section.parameters.items() if name != "output"}
-    return defaults | dict(values)
-
-
-def _run_name(section: Section, values: Mapping[str, object]) -> str:
-    """Return the name of a run's folder: the profile, and a digest of the program, its parameters and its readings."""
-    parameters = resolved(section, values)
-    text = json.dumps([section.fingerprint, parameters, _readings(values)], sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{parameters['profile']}-{digest}" if "profile" in parameters else digest
 
 
 def _execute(section: Section, values: Mapping[str, object], work: Path, store: Path) -> None:
@@ -194,102 +187,54 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
     logging.getLogger("papermill").setLevel(logging.ERROR)
     # A path relative to the working folder: nothing in the notebook then depends on where the results lie.
     given = dict(values) | ({"output": "."} if "output" in section.parameters else {})
+    source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (section.path, notebook))
     try:
-        with _environment(store, work / JUPYTER):
+        with _environment(store):
             papermill.execute_notebook(
-                section.path,
-                notebook,
+                source,  # papermill formats both paths with the parameters
+                target,
                 given,
                 kernel_name="python3",
                 language="python",
                 cwd=work,
                 extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes; what a cell says is in the notebook
-                kernel_manager_class=_kernel_manager(work / JUPYTER),
             )
     except papermill.PapermillExecutionError as error:
         place = f"{section.stem}, cell In [{error.exec_count}]"
         raise RunError(f"{place}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
     except RuntimeError:  # nbclient's DeadKernelError, or that of a kernel that dies while it starts
         raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
-    _finish(notebook, values)
-
-
-def _kernel_manager(jupyter: Path) -> type:
-    """Return what starts a kernel: of this interpreter, whatever the user has registered, and ending with this process.
-
-    ipykernel looks once a second, and never ends where this process ends before it first looks. Where a folder can be
-    the user's alone, the file that tells how to connect lies in it, and a kill leaves nothing in the temporary folder.
-    """
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
-
-    program = "from ipykernel.kernelapp import launch_new_instance; launch_new_instance()"
-    jupyter.mkdir(mode=0o700)
-    own = jupyter.stat().st_mode & 0o777 == 0o700
-
-    class Manager(AsyncKernelManager):
-        kernel_spec = KernelSpec(argv=[*children.command(program), "-f", "{connection_file}"], language="python")
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(connection_file=str(jupyter / "kernel.json") if own else "", **options)
-
-    return Manager
+    _finish(notebook, given)
 
 
 @contextlib.contextmanager
-def _environment(store: Path, jupyter: Path) -> Iterator[None]:
-    """Set what the kernel finds in its environment; nothing is written to the user's home, and no settings are read."""
-    from leamvd.paper import progress, records, reruns
+def _environment(store: Path) -> Iterator[None]:
+    """Set what the kernel finds in its environment: no settings or kernels of the user, nothing that is kept there."""
+    from leamvd.campaign.store import STORE
 
-    with reruns.environment():
-        # Figures go into the notebook whatever backend the caller's shell asks for. The last entry silences the
-        # debugger's advice.
-        os.environ |= {
-            records.STORE: str(store),
-            progress.TERMINAL: "",
-            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-            **dict.fromkeys(("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"), str(jupyter)),
-            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory(prefix="leamvd-jupyter-", ignore_cleanup_errors=True) as folder:
+        jupyter = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+        os.environ |= dict.fromkeys(jupyter, folder) | {
+            "JUPYTER_PATH": "",
+            "JUPYTER_PREFER_ENV_PATH": "1",  # the kernel that this environment brings comes first
+            STORE: str(store),
+            "TQDM_DISABLE": "1",  # the jobs are computed by now, and a notebook keeps no bar
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # whatever the caller's shell asks for
+            "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # silences the debugger's advice
         }
-        with contextlib.suppress(AttributeError, OSError):  # Windows gives terminals no name; and this may be none
-            os.environ[progress.TERMINAL] = os.ttyname(sys.stderr.fileno())
-        yield
+        if data := before.get("LEAMVD_DATA_DIR"):  # relative to where the caller stands
+            os.environ["LEAMVD_DATA_DIR"] = str(Path(data).expanduser().absolute())
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ |= before
 
 
 def _finish(notebook: Path, values: Mapping[str, object]) -> None:
-    """Refuse a notebook that papermill marks as failed; fold the cell that it adds; shorten this machine's paths."""
+    """Write a notebook's parameters into their cell, and name the notebook by its file alone."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    execution = content["metadata"]["papermill"]
-    if execution["exception"]:
-        raise RunError(f"{notebook.stem}: papermill reports an exception\npartial notebook: {notebook}")
-    execution |= {"input_path": notebook.name, "output_path": notebook.name}
-    for metadata in (cell["metadata"] for cell in content["cells"]):
-        if "injected-parameters" in metadata.get("tags", []):
-            metadata["tags"].append("hide-input")
-            metadata["mystnb"] = {"code_prompt_show": "Parameters of this run"}
-    home, package = _home(), Path(__file__).parents[2]
-    places = [home, package, sysconfig.get_path("purelib"), tempfile.gettempdir(), notebook.parent, *values.values()]
-    paths = map(Path, map(str, places))
-    names = {str(path): "~" if path == home else path.name for path in paths if path.is_absolute() and path.name}
-    content = _shortened(content, names | {folder.replace("\\", "\\\\"): name for folder, name in names.items()})
+    content["metadata"]["papermill"] |= {"input_path": notebook.name, "output_path": notebook.name}
+    inline(content, values)
     notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _home() -> Path:
-    try:
-        return Path.home()
-    except RuntimeError:  # not every user has one
-        return Path()
-
-
-def _shortened(content: Any, names: Mapping[str, str]) -> Any:
-    """Return a notebook's content with names in place of the folders' paths; images stay as they are."""
-    if isinstance(content, str):
-        for folder in sorted(names, key=len, reverse=True):
-            content = names[folder].join(re.split(rf"(?<!\w){re.escape(folder)}(?![\w-])", content))
-        return content
-    if isinstance(content, list):
-        return [_shortened(item, names) for item in content]
-    if isinstance(content, dict):
-        return {k: v if k.startswith("image/") else _shortened(v, names) for k, v in content.items()}
-    return content

@@ -3,13 +3,13 @@
 import base64
 import hashlib
 import io
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from leamvd._support import checks
 from leamvd.book.runs import NoRunError, Run, read
+from leamvd.campaign.tables import write_whole
 
 
 def compare(a: Path, b: Path) -> Path:
@@ -24,15 +24,13 @@ def compare(a: Path, b: Path) -> Path:
     ------
     leamvd.book.runs.NoRunError
         If one is no run, or both are the same, or of two sections.
-    leamvd.paper.store.DamageError, ValueError
+    leamvd.campaign.store.DamageError, ValueError
         If units of a study, or what says which they are, are missing or damaged.
     ModuleNotFoundError
         Without the extra ``leamvd[book]``.
     """
-    checks.needs("comparing runs", "book", "jinja2")
+    checks.needs("comparing runs", "book", "jinja2", "nbformat")
     import jinja2
-
-    from leamvd.paper import records  # brings pandas, which takes long to import
 
     runs = (read(a), read(b))
     folders, sections = [run.folder for run in runs], [run.about["section"] for run in runs]
@@ -55,22 +53,19 @@ def compare(a: Path, b: Path) -> Path:
     elsewhere = folders[0].parent != folders[1].parent  # where a run of this name may be another one
     mark = "-" + hashlib.sha256(str(folders[1]).encode()).hexdigest()[:8] if elsewhere else ""
     page = folders[0].parent / f"compare-{folders[0].name}-{folders[1].name}{mark}.html"
-    records.write(page, text)
+    write_whole(page, text)
     return page
 
 
 def _described(run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what a run was given, its study's defaults too, and what it was made with."""
-    from leamvd.paper import reruns
-
     given: dict[str, Any] = dict(run.about["parameters"])
     origin = run.about["made_with"] | {"notebook": run.about["notebook"][:16]}
-    if reruns.has_study(run.about):
-        known = reruns.provenance(run.folder, run.about)
+    if known := run.study():
         study = dict(known["study"])
         given |= study.pop("training") | study.pop("reading") | study
         origin |= {"data": known["data"], "data's checksum": known["checksum"]}
-    return given | {f"the reading {name}": text for name, text in run.about["readings"].items()}, origin
+    return given, origin
 
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -89,19 +84,15 @@ def _errors(runs: tuple[Run, Run]) -> dict[str, Any]:
     """Return tables of the final errors, a list of rows for each measure, and their figure; nothing without a study."""
     import pandas as pd
 
-    from leamvd.paper import intervals, reruns
-    from leamvd.paper.comparison import MEASURES
-    from leamvd.paper.figures import comparison as draw
-    from leamvd.paper.store import Store
+    from leamvd.analysis import intervals
+    from leamvd.analysis.comparison import GROUP, MEASURES
+    from leamvd.figures import comparison as draw
 
-    if not all(reruns.has_study(run.about) for run in runs):
+    if not all(run.study() for run in runs):
         return {}
-    tables = []
-    for run in runs:
-        known = reruns.provenance(run.folder, run.about)
-        tables.append(reruns.table(known, reruns.units(known, Store(run.store))))
+    tables = [run.table() for run in runs]
     errors = dict(zip("AB", map(intervals.errors, tables), strict=True))
-    ratios = intervals.ratios(*tables).set_index(["measure", *intervals.CELL])
+    ratios = intervals.ratios(*tables).set_index(["measure", *GROUP])
     rows = {title: _rows(errors, ratios, measure) for measure, title in MEASURES.items()}
     drawn = pd.concat([table.assign(run=name) for name, table in errors.items()], ignore_index=True)
     figure = draw.sweep(drawn[drawn["measure"] == "mean_field"], ["run"], "mean-field errors (bars: 95 % intervals)")
@@ -110,10 +101,10 @@ def _errors(runs: tuple[Run, Run]) -> dict[str, Any]:
 
 def _rows(errors: Mapping[str, Any], ratios: Any, measure: str) -> list[dict[str, Any]]:
     """Return a row for each cell: its name, both errors, their ratio and on how many pairs it rests."""
-    from leamvd.paper import intervals
+    from leamvd.analysis import comparison, intervals
 
     rows = []
-    runs = {name: table[table["measure"] == measure].set_index(intervals.CELL) for name, table in errors.items()}
+    runs = {name: table[table["measure"] == measure].set_index(comparison.GROUP) for name, table in errors.items()}
     texts = intervals.side_by_side(errors, measure)
     for cell, columns in zip(texts.index.to_list(), texts.to_dict("records"), strict=True):
         row: dict[str, Any] = {"cell": cell} | {str(name): text for name, text in columns.items()}
@@ -142,26 +133,29 @@ def data_uri(png: bytes) -> str:
 
 def _figures(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
     """Return name, alternative text and both images of every figure that one of the runs has."""
-    found = [{path.stem: path for path in sorted(run.folder.glob("figures/*.png"))} for run in runs]
+    found = {
+        label: {path.stem: data_uri(path.read_bytes()) for path in sorted(run.folder.glob("figures/*.png"))}
+        for label, run in zip("AB", runs, strict=True)
+    }
     texts = alternatives(runs[1]) | alternatives(runs[0])
     return [
         {
             "name": name,
             "alt": texts.get(name, name),
-            "images": {
-                run: data_uri(own[name].read_bytes()) for run, own in zip("AB", found, strict=True) if name in own
-            },
+            "images": {label: own[name] for label, own in found.items() if name in own},
         }
-        for name in {**found[0], **found[1]}
+        for name in {**found["A"], **found["B"]}
     ]
 
 
 def alternatives(run: Run) -> dict[str, str]:
     """Return the alternative texts of a run's figures, from its notebook."""
+    import nbformat
+
     texts = {}
     for path in run.folder.glob("*.ipynb"):
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            about = cell["metadata"].get("mystnb", {})
+        for cell in nbformat.read(path, as_version=4).cells:  # type: ignore[no-untyped-call]
+            about = cell.metadata.get("mystnb", {})
             if name := about.get("figure", {}).get("name"):
                 texts[name.removeprefix("fig-")] = about.get("image", {}).get("alt", "")
     return texts

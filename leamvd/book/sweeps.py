@@ -9,8 +9,8 @@ from typing import Any
 
 from leamvd.book import runs
 from leamvd.book.parameters import ParameterError
-from leamvd.book.results import SWEEP
 from leamvd.book.sections import Section, assign
+from leamvd.campaign.tables import write_table
 
 
 def plan(
@@ -44,9 +44,9 @@ def plan(
 
 
 def _check(section: Section, swept: Iterable[str]) -> None:
-    from leamvd.paper.studies import STUDIES  # brings numba, which takes long to import
+    from leamvd.experiments.studies import STUDIES, Classification  # brings numba, which takes long to import
 
-    comparable = sorted({name for (name, _), study in STUDIES.items() if not study.measurements()})
+    comparable = sorted({name for (name, _), study in STUDIES.items() if not isinstance(study, Classification)})
     if section.name not in comparable:
         raise ParameterError(
             f"{section.name} has no final errors to compare: give {', '.join(swept)} one value, "
@@ -85,24 +85,23 @@ def compare(values: Sequence[Mapping[str, object]], places: Sequence[Path]) -> t
     """
     import pandas as pd
 
-    from leamvd.paper import intervals, records, reruns
-    from leamvd.paper.figures import comparison as draw
-    from leamvd.paper.figures.style import save
-    from leamvd.paper.store import Store
+    from leamvd.analysis import intervals
+    from leamvd.figures import comparison as draw
+    from leamvd.figures.style import save
 
     swept, tables, columns, data = _swept(values), [], {}, []
     for value, label, run in zip(values, labels(values), map(runs.read, places), strict=True):
-        known = reruns.provenance(run.folder, run.about)
-        data.append(known["study"]["dataset"])
-        errors = intervals.errors(reruns.table(known, reruns.units(known, Store(run.store))))
+        if known := run.study():
+            data.append(known["study"]["dataset"])
+        errors = intervals.errors(run.table())
         tables.append(errors.assign(run=run.folder.name, **{name: str(value[name]) for name in swept}))
         columns[label] = errors
     errors = pd.concat(tables, ignore_index=True)
     errors = errors[["run", *swept, *errors.columns.difference(["run", *swept], sort=False)]]
     names = sorted(place.name for place in places)
-    folder = places[0].parent / f"{SWEEP}{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
+    folder = places[0].parent / f"sweep-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
     folder.mkdir(exist_ok=True)
-    records.write_table(folder / "errors.csv", errors)
+    write_table(folder / "errors.csv", errors)
     title = f"{', '.join(dict.fromkeys(data))} (bars: 95 % intervals over seeds)"
     save(draw.sweep(errors[errors["measure"] == "mean_field"], swept, title), "sweep", folder)
     return folder, intervals.side_by_side(columns, "mean_field")

@@ -25,6 +25,7 @@ from leamvd._support.threads import in_halves, one_blas_thread, thread_count, wo
 from leamvd.networks.logistic import sigmoid_columns
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBM, images, sample_bits
+from leamvd.optimizers import random_streams
 
 _LARGE = 100_000
 """Weights of a layer whose products are worth a second thread; a batch of 100 then takes about a millisecond."""
@@ -78,12 +79,12 @@ class ContrastiveDivergence:
     n_threads : int, optional
         Two are used at most, and only for large layers; by default, two where there are two cores. Results keep their
         bits: products are cut in halves in any case, and BLAS runs on one thread. On two of its own an epoch of
-        784 x 500 was 9 % quicker still, on an idle machine, but its bits may then depend on their number.
+        784 x 500 was 9 % faster still, on an idle machine, but its bits may then depend on their number.
 
     Raises
     ------
     TypeError, ValueError
-        Where an argument breaks its rule; the message names both.
+        Where an argument breaks its rule; the message names both. Training raises it too, where weights overflow.
     """
 
     def __init__(
@@ -105,14 +106,13 @@ class ContrastiveDivergence:
         dtype: DTypeLike | None = None,
         n_threads: int | None = None,
     ) -> None:
-        if dtype is not None:
-            checks.choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
-        self._V = images("V", V, dtype)
-        n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
+        self._V = images("V", V, None if dtype is None else checks.floating("dtype", dtype))
+        n_visible, own = self._V.shape[1], self._V.dtype
+        n_hidden = checks.integer("n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS)
         self._k = checks.integer("k", k, at_least=1)
         self._batch_size = min(checks.integer("batch_size", batch_size, at_least=1), len(self._V))
         self._persistent = checks.choice("persistent", persistent, (True, False))
-        self._learning_rate = checks.real("learning_rate", learning_rate, at_least=0)
+        self._learning_rate = checks.real("learning_rate", learning_rate, at_least=0, dtype=own)
         self._momentum = checks.real("momentum", momentum, at_least=0, below=1)
         self._final_momentum = checks.real("final_momentum", final_momentum, at_least=0, below=1)
         self._momentum_epochs = checks.integer("momentum_epochs", momentum_epochs, at_least=0)
@@ -122,7 +122,6 @@ class ContrastiveDivergence:
         if seed is not None:
             seed = checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
-        n_visible, own = self._V.shape[1], self._V.dtype
         shape = n_visible, n_hidden
         normal = initial_weights == "normal"
         W = self._rng.normal(0, scale, shape) if normal else self._rng.uniform(-scale, scale, shape)
@@ -161,7 +160,7 @@ class ContrastiveDivergence:
                     f"got {value.shape} and {value.dtype}"
                 )
         if left.dtype != np.intp or np.any(left < 0) or np.any(left >= len(self._V)):
-            raise ValueError(f"state must have left of numbers of the {len(self._V)} images, got {left!r:.100}")
+            raise ValueError(f"state must have left of numbers of the {len(self._V)} images, got {checks.shown(left)}")
         self._rng.bit_generator.state = json.loads(rng.item())
         for array, value in zip(own, [*layers, bits], strict=True):
             array[:] = value
@@ -188,12 +187,14 @@ class ContrastiveDivergence:
         )
         momentum = self._momentum if self._n_epochs < self._momentum_epochs else self._final_momentum
         threaded = self._n_threads > 1 and self._rbm.W.size >= _LARGE
-        with one_blas_thread(), workers(1) if threaded else nullcontext() as pool:
+        with one_blas_thread(), workers(1) if threaded else nullcontext() as pool, np.errstate(all="ignore"):
             while self._left.size and n_batches:
                 batch, self._left = np.split(self._left, [self._batch_size])
                 self._update(batch, momentum, scratch, pool)
                 n_batches -= 1
         self._n_epochs += not self._left.size
+        if not all(np.isfinite(p).all() for p in self._rbm):
+            raise ValueError(f"learning_rate must keep the weights finite, got {self._learning_rate}: they overflow")
         return self.rbm
 
     def fit(self, n_epochs: int, *, error_seed: int = 0, progress: bool = False) -> list[Errors]:

@@ -20,10 +20,10 @@ from leamvd.optimizers.minimize import optimizer
 from leamvd.optimizers.reading import Reading
 
 METHODS = ("cd", *OPTIMIZERS)
-"""What can train a layer."""
+"""The methods that can train a layer."""
 
 FEATURES = ("probabilities", "bits")
-"""What the next layer is trained on (item E6)."""
+"""The features that the next layer can be trained on (item E6)."""
 
 EXPERIMENT = Reading(n_gen=50)
 """The reading of the paper's experiments: 50 generations, and as many epochs of contrastive divergence (item R3)."""
@@ -90,11 +90,11 @@ class Training:
                 raise ValueError(f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to x0={x0!r}")
         checks.choice("dtype", self.dtype, ("float32", "float64"))
         _ = self.computation  # checks its settings
-        self.contrastive_divergence(np.zeros((1, 1)), 1, seed=0)  # checks its settings
+        self.contrastive_divergence(np.zeros((1, 1), self.dtype), 1, seed=0)  # checks its settings
 
     @property
     def computation(self) -> Computation:
-        """What the objective is computed with on this machine."""
+        """The backend, device and precision of the objective on this machine."""
         return computation(self.backend, self.device, self.precision, self.dtype)
 
     @property
@@ -127,7 +127,7 @@ class Training:
         return optimizer(method, **start, seed=seed, **options)
 
     def options(self, method: str, reading: Reading) -> dict[str, Any]:
-        """Return what the optimizer `method` is built with, but for its start solution and seed."""
+        """Return the arguments of the optimizer `method`, except its start solution and seed."""
         options: dict[str, Any] = {"sigma0": self.sigma0}
         options |= {"population_size": reading.population_size, "n_gen": reading.n_gen}
         if method == "lea-mvd":

@@ -107,7 +107,7 @@ class ReconstructionObjective:
     """Mean-field reconstruction error of a whole population of RBMs: what the optimizers minimize (item E2).
 
     The error of one individual is the sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2. Images are
-    stored once more, transposed and in blocks; beside that, a thread needs scratch for one block only. NumPy's values
+    stored once more, transposed and in blocks; in addition, a thread needs scratch for one block only. NumPy's values
     are the same bits for any number of threads and whatever the rest of the population is.
 
     Parameters
@@ -134,7 +134,7 @@ class ReconstructionObjective:
     n_var : int
         Length of an individual, laid out as `RBM.from_flat` reads it.
     dtype : numpy.dtype
-        Of the arithmetic, but for products in bfloat16.
+        Of the arithmetic, except products in bfloat16.
     computation : leamvd.networks.torch_backend.Computation
         Backend, device and precision.
 

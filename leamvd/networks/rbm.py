@@ -89,7 +89,7 @@ class RBM(NamedTuple):
         """
         for name, p in zip(self._fields, self, strict=True):
             if not isinstance(p, np.ndarray) or isinstance(p, np.ma.MaskedArray):
-                raise TypeError(f"{name} must be a plain NumPy array, got {p!r:.200}")
+                raise TypeError(f"{name} must be a plain NumPy array, got {checks.shown(p)}")
             if p.dtype not in ((np.float32, np.float64) if name == "W" else (self.W.dtype,)):
                 want = "float32 or float64" if name == "W" else f"{self.W.dtype} as W is"
                 raise TypeError(f"{name} must be {want}, got {p.dtype}")

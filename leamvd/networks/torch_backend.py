@@ -18,10 +18,10 @@ from leamvd._support.threads import Shared, in_threads, thread_count
 from leamvd.networks.logistic import sigmoid, squared_error
 
 BACKENDS = ("numpy", "torch")
-"""What can compute the objective."""
+"""The libraries that can compute the objective."""
 
 PRECISIONS = ("float32", "float64", "bfloat16")
-"""What its matrix products can be made of."""
+"""The numbers that its matrix products can be made of."""
 
 # Activations of individuals that are computed together: small ones in the processor's cache, few calls on a device.
 _ACTIVATIONS = {"cpu": 2**20, "cuda": 2**27}

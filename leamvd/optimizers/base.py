@@ -1,4 +1,4 @@
-"""What every optimizer here shares: ask, tell, stop, result, and the counting between them."""
+"""The base of every optimizer: ask, tell, stop, result, and the counting between them."""
 
 import copy
 import math
@@ -27,7 +27,7 @@ MESSAGES = {
     "interrupted": "The search was interrupted.",
     "cma": "CMA-ES reports a termination criterion of its own.",
 }
-"""What each stop reason means."""
+"""The meaning of each stop reason."""
 
 BoundsLike = Bounds | Sequence[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
@@ -88,13 +88,13 @@ class Optimizer(ABC):
     """
 
     def __init__(self, n_var: int, population_size: int, n_gen: int, seed: int | None, dtype: DTypeLike) -> None:
-        self.n_var = checks.integer("n_var", n_var, at_least=1)
+        self.n_var = _n_var(n_var)
         self.population_size = checks.integer(
             "population_size", population_size, at_least=2, at_most=random_streams.MAX_ROWS
         )
         self.n_gen = checks.integer("n_gen", n_gen, at_least=1)
         self.seed = random_streams.key(seed)
-        self.dtype = floating(dtype)
+        self.dtype = checks.floating("dtype", dtype)
         self.generation = 0
         self.nfev = 0
         self.n_nan = 0
@@ -227,12 +227,8 @@ class Optimizer(ABC):
         return math.nan, math.nan, math.nan
 
 
-def floating(dtype: DTypeLike) -> np.dtype[np.floating]:
-    """Return float32 or float64 as a dtype; a ValueError for anything else."""
-    result: np.dtype[Any] = np.dtype(dtype)
-    if result not in random_streams.CONSTANTS:
-        raise ValueError(f"dtype must be float32 or float64, got {result}")
-    return result
+def _n_var(value: int) -> int:
+    return checks.integer("n_var", value, at_least=1, at_most=random_streams.MAX_COLUMNS)
 
 
 def read_only(rows: Floats) -> Floats:
@@ -261,7 +257,7 @@ def sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
         rows, shapes = [], []
     if shapes == [(2,), (2,)]:
         raise ValueError(
-            f"bounds={bounds!r:.100} of two variables could be (low, high) or (low_i, high_i) for each: "
+            f"bounds={checks.shown(bounds)} of two variables could be (low, high) or (low_i, high_i) for each: "
             "write scipy.optimize.Bounds(low, high)"
         )
     if len(rows) == 2 and all(len(shape) < 2 for shape in shapes):
@@ -270,22 +266,8 @@ def sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
         return [row[0] for row in rows], [row[1] for row in rows]
     raise ValueError(
         "bounds must be a pair (low, high) of numbers or arrays, a pair (low_i, high_i) for each variable, "
-        f"or scipy.optimize.Bounds, got {bounds!r:.100}"
+        f"or scipy.optimize.Bounds, got {checks.shown(bounds)}"
     )
-
-
-def bounds_arrays(bounds: BoundsLike, n_var: int, dtype: np.dtype[np.floating]) -> tuple[Floats, Floats]:
-    """Return lower and upper search limits as arrays (n_var,); a ValueError unless low <= high and both are finite."""
-    low, high = (
-        np.full(n_var, checks.real(name, side, dtype=dtype), dtype)
-        if np.ndim(side) == 0
-        else checks.array(name, side, shape=(n_var,), dtype=dtype)
-        for name, side in zip(("low of bounds", "high of bounds"), sides(bounds), strict=True)
-    )
-    if np.any(low > high):
-        i = int(np.argmax(low > high))
-        raise ValueError(f"bounds must have low <= high, got {low[i]} > {high[i]} at index {i}")
-    return low, high
 
 
 def search_space(
@@ -293,26 +275,58 @@ def search_space(
 ) -> tuple[Floats | None, Floats, Floats]:
     """Return a copy of the start solution, if there is one, and the limits (n_var,), empty if there are none.
 
+    Limits that `dtype` cannot hold are rounded inward, so that no point lies outside of those that are given.
+
     Raises
     ------
-    ValueError
-        If both are missing, one of them is out of range, or x0 lies outside the bounds.
+    ValueError, TypeError
+        If both are missing, one of them is out of range, no number of `dtype` lies between low and high, or x0 lies
+        outside the bounds.
     """
     if x0 is None and bounds is None:
         raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
     start = None if x0 is None else checks.array("x0", x0, shape=(n_var,), dtype=dtype).copy()
     if bounds is None:
         return start, np.empty(0, dtype), np.empty(0, dtype)
-    low, high = bounds_arrays(bounds, n_var, dtype)
-    if start is not None and (beyond := (start < low) | (start > high)).any():
+    below, above = (
+        _limits(name, side, n_var, dtype)
+        for name, side in zip(("low of bounds", "high of bounds"), sides(bounds), strict=True)
+    )
+    if (crossed := below > above).any():
+        i = int(np.argmax(crossed))
+        raise ValueError(f"bounds must have low <= high, got {below[i]} > {above[i]} at index {i}")
+    low, high = _inward(below, np.inf, dtype), _inward(above, -np.inf, dtype)
+    if (empty := low > high).any():
+        i = int(np.argmax(empty))
+        raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
+    if start is None:
+        return None, low, high
+    given = np.asarray(x0, np.float64)
+    if (beyond := (given < below) | (given > above)).any():
         i = int(np.argmax(beyond))
-        raise ValueError(f"x0 must lie within bounds, [{low[i]}, {high[i]}] at index {i}, got {start[i]}")
-    return start, low, high
+        raise ValueError(f"x0 must lie within bounds, [{below[i]}, {above[i]}] at index {i}, got {given[i]}")
+    return np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
+
+
+def _limits(name: str, side: ArrayLike, n_var: int, dtype: np.dtype[np.floating]) -> Array:
+    """Return one side of the bounds in double precision, shape (n_var,), without memory of its own if it can."""
+    if np.ndim(side) == 0:
+        return np.broadcast_to(checks.real(name, side, dtype=dtype), n_var)
+    checks.array(name, side, shape=(n_var,), dtype=dtype)
+    return np.asarray(side, np.float64)
+
+
+def _inward(limits: Array, inward: float, dtype: np.dtype[np.floating]) -> Floats:
+    """Return limits (n_var,) as numbers of `dtype`, none of them farther from `inward`, an infinity."""
+    rounded = limits.astype(dtype)
+    outside = rounded < limits if inward > 0 else rounded > limits
+    rounded[outside] = np.nextafter(rounded[outside], dtype.type(inward))
+    return rounded
 
 
 def dimension(x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None) -> int:
     """Return n, on which `n_var`, the length of x0 and the lengths of the bounds must agree."""
-    known = {} if n_var is None else {"n_var": checks.integer("n_var", n_var, at_least=1)}
+    known = {} if n_var is None else {"n_var": _n_var(n_var)}
     if x0 is not None:
         known["len(x0)"] = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
     if bounds is not None:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.lea_mvd import LEAMVD
@@ -24,7 +25,7 @@ from leamvd.optimizers.state import State
 if sys.platform != "win32":
     import fcntl
 
-_COUNTS = ("generation", "nfev", "n_nan", "n_inf", "best_fun")  # all that random search knows but for the best point
+_COUNTS = ("generation", "nfev", "n_nan", "n_inf", "best_fun")  # all that random search knows, except the best point
 
 
 class Checkpoint:
@@ -36,18 +37,18 @@ class Checkpoint:
     Parameters
     ----------
     path : path_like
-        The file, in a folder that is there.
+        The file, in a folder that is there; a link is followed.
 
     Raises
     ------
     OSError
         If the folder cannot be written to, or if another search has the file: when the context begins.
     ValueError
-        If the file is there, but cannot be read as a checkpoint: when it is first asked for.
+        If `path` names no file; if the file is there, but cannot be read as a checkpoint: when it is first asked for.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        self._path = checks.file("checkpoint", path)
         self._arguments: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -83,7 +84,7 @@ class Checkpoint:
         Raises
         ------
         ValueError
-            If the optimizer has other arguments than that of the file, but for limits, or is one of pycma's.
+            If the optimizer has other arguments than that of the file, except limits, or is one of pycma's.
         """
         if not isinstance(opt, LEAMVD | RandomSearch):
             raise ValueError(
@@ -199,7 +200,7 @@ def _state(opt: Optimizer) -> dict[str, Any]:
 
 
 def _arguments(opt: LEAMVD | RandomSearch) -> dict[str, Any]:
-    """Return what a search depends on, but for its limits; of long arrays a digest."""
+    """Return what a search depends on, except its limits; of long arrays a digest."""
     names = ("n_var", "population_size", "seed", "sigma0", "generation")
     arguments = {"method": type(opt).__name__, "dtype": opt.dtype.name} | {name: getattr(opt, name) for name in names}
     if isinstance(opt, LEAMVD):

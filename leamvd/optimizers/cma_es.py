@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from leamvd._support import checks
+from leamvd._support import checks, memory
 from leamvd._support.compile import Array, Floats
 from leamvd._support.interrupts import uninterrupted
 from leamvd._support.threads import one_blas_thread
@@ -20,7 +20,7 @@ SQUARE_MATRICES = 4
 
 
 class CMAES(Optimizer):
-    """pycma's CMA-ES, with its defaults (item E9) but for what is given here.
+    """pycma's CMA-ES, with its defaults (item E9) except for what is given here.
 
     The result is the best point that was evaluated; the mean, which pycma also offers as a result, is not evaluated.
 
@@ -104,6 +104,7 @@ class CMAES(Optimizer):
 
         Of a diagonal, which needs none, 1.
         """
+        # pycma tells the gap nowhere else; the sampler of a diagonal has none
         return max(1, math.ceil(getattr(self._es.sm, "lazy_update_gap", 1)))
 
     def _sample(self) -> Floats:
@@ -140,9 +141,7 @@ def check_memory(n: int) -> None:
     MemoryError
         If `SQUARE_MATRICES` of its size do not fit.
     """
-    import psutil
-
-    needed, available = SQUARE_MATRICES * 8 * n**2, psutil.virtual_memory().available
+    needed, available = SQUARE_MATRICES * 8 * n**2, memory.available()
     if needed > available:
         raise MemoryError(
             f"CMA-ES with a full covariance matrix of n={n} variables needs {needed:,} bytes, "

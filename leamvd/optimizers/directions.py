@@ -26,13 +26,13 @@ RATE = 0.1
 
 
 RESOLUTION = {np.dtype(np.float32): 45 * float(np.finfo(np.float32).eps), np.dtype(np.float64): 1e-14}
-"""What is left of the columns of U without P is rounding where its share of their squares is below this, by dtype."""
+"""The columns of U without P are rounding alone where their share of the squares is below this, by dtype."""
 
 _SMALLEST = np.float32(2.0**-63)  # its square is the smallest number that float32 holds to full precision
 
 
 class Vectors(NamedTuple):
-    """What generations are drawn from and hand on: arrays of shape (n,), written in place."""
+    """The vectors that generations are drawn from and hand on: arrays of shape (n,), written in place."""
 
     mean: Floats  # mu
     std: Floats  # sigma
@@ -110,7 +110,7 @@ def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: Array, b: Arr
 def path_columns(best: Floats, previous: Floats, path: Floats, out: Floats) -> None:
     """P = 0.1 (x_best - x_best of the generation before) + 0.9 P, for the columns of one tile.
 
-    In single precision what is too small for its square to be a normal number becomes zero. Hundreds of generations
+    In single precision a number whose square would be subnormal becomes zero. Hundreds of generations
     without a better best bring P there, and processors take a hundred times as long for numbers below the normal ones.
     """
     new, old = path.dtype.type(RATE), path.dtype.type(1 - RATE)

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from leamvd._support import checks, threads
+from leamvd._support import checks, executors, threads
 from leamvd._support.children import follow_parent
 from leamvd._support.compile import Array, Floats
 
 NAME = "fun's values"
-"""What messages call them."""
+"""The name of the values in messages."""
 
 
 class Evaluation:
@@ -51,7 +51,7 @@ class Evaluation:
         self._sent = b""
         if hasattr(workers, "submit") or hasattr(workers, "map"):
             self._map = functools.partial(_in_order, workers.submit) if hasattr(workers, "submit") else workers.map
-            self._n_parts = getattr(workers, "_max_workers", None)
+            self._n_parts = executors.size(workers)
             if isinstance(workers, ProcessPoolExecutor):
                 _pickled(fun, args)
         elif (n_processes := _process_count(workers)) > 1:
@@ -82,8 +82,7 @@ class Evaluation:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if self._pool is not None:
             if error is not None:
-                for process in list((self._pool._processes or {}).values()):
-                    process.terminate()
+                executors.terminate(self._pool)
             self._pool.shutdown(cancel_futures=True)
 
     def __call__(self, X: Floats) -> Array:
@@ -107,7 +106,7 @@ class _Call:
         return self._fun(x, *self._args)
 
     def __repr__(self) -> str:
-        return f"{self._fun!r:.100}"
+        return checks.shown(self._fun)
 
 
 def _number(value: Any) -> Any:
@@ -115,6 +114,8 @@ def _number(value: Any) -> Any:
     if value is None or np.size(value) != 1:
         what = "None" if value is None else f"{np.size(value)} numbers"
         raise ValueError(f"fun must return one number for each point, got {what}; where it takes rows: vectorized=True")
+    if np.ma.is_masked(value):
+        raise TypeError(f"{NAME} must not be masked, got {checks.shown(value)}")
     return value.item() if isinstance(value, np.ndarray) else value
 
 
@@ -125,7 +126,8 @@ def _process_count(workers: object) -> int:
         return checks.integer("workers", workers, at_least=1)
     except (TypeError, ValueError) as error:
         raise type(error)(
-            f"workers must be a number of processes, -1 for one a processor, or an executor, got {workers!r:.100}"
+            "workers must be a number of processes, -1 for one a processor, or an executor, "
+            f"got {checks.shown(workers)}"
         ) from None
 
 
@@ -134,7 +136,7 @@ def _pickled(fun: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
         return pickle.dumps((fun, args))
     except Exception as error:
         raise TypeError(
-            f"fun and args must be picklable where processes are the workers, got {fun!r:.100}: {error}"
+            f"fun and args must be picklable where processes are the workers, got {checks.shown(fun)}: {error}"
         ) from error
 
 

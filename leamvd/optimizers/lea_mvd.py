@@ -80,7 +80,7 @@ class LEAMVD(Optimizer):
     ) -> None:
         self.reading = Reading() if reading is None else reading
         if not isinstance(self.reading, Reading):
-            raise TypeError(f"reading must be a leamvd.Reading, got {reading!r:.100}")
+            raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
         super().__init__(
             dimension(x0, n_var, bounds),
             self.reading.population_size if population_size is None else population_size,
@@ -274,7 +274,7 @@ class LEAMVD(Optimizer):
 
     @property
     def state(self) -> State:
-        """What the next `ask` will use; a copy. Assign it to an optimizer of the same arguments to continue from it.
+        """A copy of all that the next `ask` will use. Assign it to an optimizer of the same arguments to go on from it.
 
         Raises
         ------

@@ -24,7 +24,7 @@ from leamvd.optimizers.random_search import RandomSearch
 from leamvd.optimizers.reading import Reading
 
 METHODS = ("lea-mvd", "cma-es", "sep-cma-es", "random")
-"""What `minimize` can run."""
+"""The methods that `minimize` can run."""
 
 
 class Generation(NamedTuple):
@@ -40,7 +40,7 @@ class Generation(NamedTuple):
 
 
 class _Limits(NamedTuple):
-    """What ends a search besides the optimizer; None: no limit."""
+    """The limits that end a search, in addition to the optimizer's own; None: no limit."""
 
     target: float | None
     max_nfev: int | None
@@ -215,12 +215,12 @@ def minimize(
 def _check_scipys(fun: object, callback: object, constraints: Any, derivatives: dict[str, object]) -> None:
     """Check the arguments that scipy's `minimize` has too."""
     if not callable(fun):
-        raise TypeError(f"fun must be callable, got {fun!r:.100}")
+        raise TypeError(f"fun must be callable, got {checks.shown(fun)}")
     if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r:.100}")
+        raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
     if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
         raise ValueError(
-            f"constraints must be empty, since no method here keeps any but bounds, got {constraints!r:.100}"
+            f"constraints must be empty, since no method here keeps any but bounds, got {checks.shown(constraints)}"
         )
     for name, given in derivatives.items():
         if given is not None:

@@ -24,6 +24,9 @@ TILE = 1024
 MAX_ROWS = 1 << 24
 """Rows that a counter can name."""
 
+MAX_COLUMNS = 1 << 36
+"""Columns of so many rows that an array of double precision can have."""
+
 # What a number is drawn for: a stream of its own each. Recorded results rest on these numbers.
 NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range(6)
 
@@ -39,7 +42,7 @@ _WEYL0, _WEYL1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 
 
 class Constants(NamedTuple):
-    """What the normal transform takes, in one floating type: series highest power first, as long as its rounding needs.
+    """The numbers of the normal transform in one floating type: series highest power first, as long as rounding needs.
 
     log m = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1)/(m + 1), abs(s) <= 0.172; sine, cosine by Taylor on one eighth.
     """

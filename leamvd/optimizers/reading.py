@@ -1,9 +1,6 @@
 """A reading: one way to run what the paper prints, item by item of its ambiguities (R1-R19), whole or in part (C11)."""
 
 import dataclasses
-import json
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_type_hints
 
 from leamvd._support import checks
@@ -100,7 +97,7 @@ class Reading:
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
     exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
     path: Literal["on", "off"] = _item("on", "C11", "whether there is a path P")
-    descent: Literal["orthogonal", "free", "off"] = _item("orthogonal", "C11", "C_ani beside P")
+    descent: Literal["orthogonal", "free", "off"] = _item("orthogonal", "C11", "C_ani next to P")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "population_size", checks.integer("population_size", self.population_size, at_least=2))
@@ -128,51 +125,23 @@ class Reading:
             perturbation="column",
         )
 
-    def to_json(self) -> str:
-        """Return the reading as a JSON object, one member a field."""
-        return json.dumps(dataclasses.asdict(self), indent=2)
-
-    @classmethod
-    def from_json(cls, text: str, base: Self | None = None) -> Self:
-        """Return the reading that `to_json` wrote; members that are left out are those of `base`, or the defaults.
-
-        Raises
-        ------
-        ValueError
-            If `text` is not a JSON object or names an unknown field.
-        """
-        try:
-            values = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"a reading must be a JSON object, got {text!r:.100} ({error})") from None
-        if not isinstance(values, Mapping):
-            raise ValueError(f"a reading must be a JSON object, got {text!r:.100}")
-        names = [field.name for field in dataclasses.fields(cls)]
-        if unknown := set(values) - set(names):
-            raise ValueError(f"a reading's fields must be among {', '.join(names)}, got {', '.join(sorted(unknown))}")
-        return dataclasses.replace(base or cls(), **values)
-
     @classmethod
     def named(cls, name: str, base: Self | None = None) -> Self:
-        """Return the preset "default", "printed" or "x0-excluded", or the reading saved in the file `name`.
+        """Return the preset "default", "printed" or "x0-excluded".
 
-        "x0-excluded" is the default but for R16: the start solution is not in the first population. With `base`, it is
-        `base` changed in what the preset changes of the default, or in the members that the file gives.
+        "x0-excluded" is the default except for R16: the start solution is not in the first population. With `base`, it
+        is `base` changed in what the preset changes of the default.
 
         Raises
         ------
         ValueError
-            If `name` is neither a preset nor a file that holds a reading.
+            If there is no such preset.
         """
-        if name in ("default", "printed", "x0-excluded"):
-            preset = cls.printed() if name == "printed" else cls(x0_in_population=name == "default")
-            values = {f.name: getattr(preset, f.name) for f in dataclasses.fields(cls)}
-            changes = {f.name: values[f.name] for f in dataclasses.fields(cls) if values[f.name] != f.default}
-            return dataclasses.replace(base or cls(), **changes)
-        path = Path(name)
-        if not path.is_file():
-            raise ValueError(f"reading must be 'default', 'printed', 'x0-excluded' or a JSON file, got {name!r}")
-        return cls.from_json(path.read_text(encoding="utf-8"), base)
+        checks.choice("reading", name, ("default", "printed", "x0-excluded"))
+        preset = cls.printed() if name == "printed" else cls(x0_in_population=name == "default")
+        values = {f.name: getattr(preset, f.name) for f in dataclasses.fields(cls)}
+        changes = {f.name: values[f.name] for f in dataclasses.fields(cls) if values[f.name] != f.default}
+        return dataclasses.replace(base or cls(), **changes)
 
     def __str__(self) -> str:
         """Return a table: row, field, value, and a star where the value is not the default."""

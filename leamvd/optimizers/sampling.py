@@ -15,7 +15,7 @@ PERTURBED = 0.02
 """Probability that an entry is multiplied by U(0.5, 1.5)."""
 
 LIMITS = ("first", "clip", "reflect")
-"""What search limits do to a new individual (item R15)."""
+"""The effects that search limits can have on a new individual (item R15)."""
 
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _LOG_UNPERTURBED = math.log1p(-PERTURBED)

@@ -1,4 +1,4 @@
-"""What LEA-MVD knows after a generation, and the checks of a state that it is given."""
+"""The state of LEA-MVD after a generation, and the checks of one that it is given."""
 
 import math
 from typing import Any, NamedTuple
@@ -14,16 +14,16 @@ STAGNATION = 10
 
 
 class State(NamedTuple):
-    """What the optimizer knows after a generation: the values that its next `ask` will use.
+    """The state of the optimizer after a generation: the values that its next `ask` will use.
 
     Attributes
     ----------
     population, fitness : ndarray, shape (population_size, n), (population_size,)
-        X and F, best first; a value that was not a number is +inf.
+        X and F, best first; a value that was NaN is +inf.
     mean, std : ndarray, shape (n,)
         mu and Sigma (Eqs. 2 and 3), after a reset.
     path : ndarray, shape (n,)
-        The path P. In float32 an entry below 2^-63 in size is zero: its square would not be a normal number.
+        The path P. In float32 an entry below 2^-63 in size is zero: its square would be subnormal.
     descent : ndarray, shape (n,)
         C_ani.
     descent_rows : ndarray, shape (m,)
@@ -71,7 +71,7 @@ def checked(state: State, shape: tuple[int, int], dtype: np.dtype[np.floating], 
     Parameters
     ----------
     state : State
-        What a user gives.
+        As a user gives it.
     shape : (population_size, n)
         Of the optimizer's population.
     dtype : dtype
@@ -85,7 +85,7 @@ def checked(state: State, shape: tuple[int, int], dtype: np.dtype[np.floating], 
         Naming the field, the rule and the value.
     """
     if not isinstance(state, State):
-        raise TypeError(f"state must be a leamvd.State, got {state!r:.100}")
+        raise TypeError(f"state must be a leamvd.State, got {checks.shown(state)}")
     (size, n), values = shape, state._asdict()
 
     def array(name: str, *want: int) -> Array:
@@ -134,7 +134,7 @@ def checked(state: State, shape: tuple[int, int], dtype: np.dtype[np.floating], 
 def _fitness(given: Array, size: int) -> Array:
     fitness = checks.numbers("state.fitness", given, shape=(size,), dtype=np.float64).copy()
     if not np.all(fitness[:-1] <= fitness[1:]) or not fitness[0] > -math.inf:
-        raise ValueError(f"state.fitness must be values above -inf, best first, got {given!r:.200}")
+        raise ValueError(f"state.fitness must be values above -inf, best first, got {checks.shown(given)}")
     return fitness
 
 

@@ -1,0 +1,460 @@
+"""The paper's claims C1-C15 with their parts, and the answer to each by rules that were written before the runs.
+
+A claim has parts, and each part two views: *as printed*, on each method's own inputs by the mean-field error, and
+*conclusion*, whether it supports what the paper concludes, on shared inputs by the ratio to the constant image's error
+(items E2, E7). A part is one test; it is met where its p, corrected by Holm over all tests of all claims, is below the
+level. A claim is reproduced in a view where all of its parts are met, partly where some are, not reproduced where none
+is, and not testable where a part has too few runs.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from leamvd.analysis import rules
+from leamvd.analysis.comparison import number, quote
+from leamvd.analysis.costs import COSTS, LARGE
+from leamvd.analysis.rules import REGISTERED, VIEWS, Margins
+from leamvd.analysis.statistics import Effect, holm
+from leamvd.campaign import archive
+from leamvd.experiments import records, studies
+from leamvd.experiments.studies import Classification, Study
+
+RECORDED = {
+    "linear_cost": "optimizers",
+    "mnist_7x7": "runs",
+    "mnist_28x28": "runs",
+    "readings": "runs",
+    "classification": "runs",
+}
+"""Names of recorded runs that settle claims, see `leamvd.campaign.archive.read`, and the table of each."""
+
+LOOKED_AT = (0, 1)
+"""Seeds that had been looked at before the rules were written; every answer is also given without them."""
+
+Answer = Literal["reproduced", "partly", "not reproduced", "not testable", "not yet run", "not measured"]
+
+OTHERS = {
+    "level": (0.025, 0.1),
+    "unchanged": (0.5, 2.0),
+    "little": (5.0, 20.0),
+    "factor": (1.41, 4.0),
+    "behind": (5.0, 20.0),
+    "linear": ((0.975, 1.025), (0.9, 1.1)),
+    "quadratic": ((1.9, 2.1), (1.6, 2.4)),
+}
+"""Half and twice of each of the registered margins; of the factor, its root and its square."""
+
+ERRORS = {"sampled": "the sampled error", "test_mean_field": "the error on test images"}
+"""Other errors that answers are compared by; the registered one is the mean-field error on training images."""
+
+ABLATED = {"without P": "path=off", "without C_ani": "descent=off", "not made orthogonal": "descent=free"}
+"""Parts of C11, and the setting of LEA-MVD that each compares with the default."""
+
+TUNED = {
+    "exponent 1.5": tuple(f"exponent={value}" for value in (0, 0.5, 1, 2, 3)),
+    "n_elite 4": tuple(f"n_elite={value}" for value in (1, 2, 8, 12)),
+    "no tuning": (
+        *("population_size=12+n_gen=125", "population_size=48+n_gen=23"),  # 1,004 and 1,016 evaluations; default 1,004
+        *("sigma0=0.01", "sigma0=0.03", "sigma0=0.3", "reset=0.1", "reset=initial", "reset=off"),
+    ),
+}
+"""Parts of C12, and the settings of LEA-MVD that each compares with the default."""
+
+
+class Part(NamedTuple):
+    """A part of a claim."""
+
+    view: str  # of `VIEWS`, or "both"
+    studies: tuple[str, ...]  # of `RECORDED`
+    rule: Callable[..., rules.Parts]
+    compared: tuple[Any, ...]  # by the rule
+    margin: str = ""  # a field of `Margins`
+
+
+class Claim(NamedTuple):
+    """A claim of the paper, and what decides it."""
+
+    claim: str  # "C3"
+    words: str  # the paper's
+    place: str  # where the paper says it
+    parts: tuple[Part, ...] = ()  # none where nothing measures it
+
+
+A, D = ("mnist_7x7",), ("mnist_28x28",)
+
+
+def _lower(study: tuple[str, ...], layers: Sequence[int], pairs: Sequence[tuple[str, str]]) -> tuple[Part, ...]:
+    """Return that methods end below their baselines, in each view."""
+    return tuple(
+        Part(view, study, rules.ends_lower, (*inputs_and_measure, layer, *pair))
+        for view, inputs_and_measure in VIEWS.items()
+        for layer in layers
+        for pair in pairs
+    )
+
+
+def _superior(layer: int) -> tuple[Part, ...]:
+    """Return that LEA-MVD ends below contrastive divergence and the constant image, which a conclusion rests on."""
+    view, (inputs, measure) = "conclusion", VIEWS["conclusion"]
+    return (
+        Part(view, D, rules.ends_lower, (inputs, measure, layer, "lea-mvd", "cd")),
+        Part(view, D, rules.ends_below_the_constant_image, (inputs, layer, "lea-mvd")),
+    )
+
+
+CLAIMS = (
+    Claim(
+        "C1",
+        "requires O(n) operations and memory",
+        "abstract",
+        tuple(Part("both", ("linear_cost",), rules.grows, ("leamvd", cost, LARGE), "linear") for cost in COSTS),
+    ),
+    Claim(
+        "C2",
+        "the enormous disadvantage of requiring O(n^2) memory and operations",
+        "abstract",
+        # time decides nothing: pycma seldom decomposes its matrix
+        (Part("both", ("linear_cost",), rules.grows, ("pycma full", "memory", 1_000), "quadratic"),),
+    ),
+    Claim(
+        "C3",
+        "this seed solution could not be improved for the first RBM",
+        "first experiment",
+        tuple(Part("both", A, rules.stays, (1, method, 0), "unchanged") for method in ("cma-es", "lea-mvd")),
+    ),
+    Claim(
+        "C4",
+        "the CMA-ES and LEA-MVD achieved significantly smaller reconstruction errors than the widely-used CD",
+        "first experiment",
+        _lower(A, (2, 3), [("cma-es", "cd"), ("lea-mvd", "cd")]),
+    ),
+    Claim(
+        "C5",
+        "with LEA-MVD being the best of the three",
+        "first experiment",
+        _lower(A, (2, 3), [("lea-mvd", "cma-es"), ("lea-mvd", "cd")]),
+    ),
+    Claim(
+        "C6",
+        "neither of the algorithms managed to find a significantly better solution for the first RBM",
+        "second experiment",
+        tuple(Part("both", D, rules.stays, (1, method, 1), "little") for method in ("cd", "lea-mvd")),
+    ),
+    Claim(
+        "C7",
+        "about 50,000; approximately 5,000",
+        "second experiment",
+        (
+            Part("as printed", D, rules.ends_as_printed, (2, "cd"), "factor"),
+            Part("as printed", D, rules.ends_as_printed, (2, "lea-mvd"), "factor"),
+            *_superior(2),
+        ),
+    ),
+    Claim(
+        "C8",
+        "only small improvements; approximately 900",
+        "second experiment",
+        (
+            Part("as printed", D, rules.ends_as_printed, (3, "lea-mvd"), "factor"),
+            Part("as printed", D, rules.stays, (3, "cd", 1), "little"),
+            *_superior(3),
+        ),
+    ),
+    Claim(
+        "C9",
+        "generally larger than that in the first experiment; due to the larger size of the images",
+        "second experiment",
+        tuple(
+            Part(view, A + D, rule, (layer, method), margin)
+            for layer in (1, 2, 3)
+            for method in ("cd", "lea-mvd")
+            for view, rule, margin in (
+                ("as printed", rules.is_larger_per_image, ""),
+                ("conclusion", rules.is_alike_per_unit, "factor"),
+            )
+        ),
+    ),
+    Claim(
+        "C10",
+        "converges within 50 iterations",
+        "experimental setup",
+        tuple(Part("both", A, rules.has_converged, (layer, "cd"), "unchanged") for layer in (1, 2, 3)),
+    ),
+    Claim(
+        "C11",
+        "not desirable nor necessary to perform two translations in the same direction",
+        "second and third components",
+        tuple(
+            Part("both", ("readings",), rules.no_setting_ends_lower, (name, (setting,)))
+            for name, setting in ABLATED.items()
+        ),
+    ),
+    Claim(
+        "C12",
+        "adequately modulates the selection pressure; suggested for any problem; avoid the problem of hyper-parameter "
+        "tuning",
+        "first component; input parameters; conclusions",
+        tuple(Part("both", ("readings",), rules.no_setting_ends_lower, own, "behind") for own in TUNED.items()),
+    ),
+    Claim("C13", "can escape from local minima", "introduction"),
+    Claim("C14", "a complete decoupling from the DNN architecture", "introduction"),
+    Claim(
+        "C15",
+        "significantly superior than CD for the task of pre-training of a DBN",
+        "second experiment",
+        tuple(
+            Part("both", ("classification",), rules.classifies_better, (study, "lea-mvd", "cd"))
+            for study in ("mnist-7x7", "mnist-28x28")
+        ),
+    ),
+)
+
+TESTS = len({part for claim in CLAIMS for part in claim.parts if part.rule != rules.grows})
+"""Different tests of all claims together, whether or not they have been run: Holm's family."""
+
+COLUMNS = ["claim", "study", "view", "part", *Effect._fields]
+"""Of evidence, with `met`; "both" views where they are the same."""
+
+_SAME = ["study", "view", "part", "test"]  # of one test that is a part of two claims
+
+
+# ---- answers
+
+
+def recorded() -> dict[str, pd.DataFrame]:
+    """Return what is recorded of `RECORDED`, by its name; of "classification" the runs of both sizes of images."""
+    tables = {name: archive.read(name, table) for name, table in RECORDED.items() if archive.exists(name)}
+    measured = [archive.read(name) for name in studies.ARCHIVED["classification"].values() if archive.exists(name)]
+    return tables | ({"classification": pd.concat(measured, ignore_index=True)} if measured else {})
+
+
+def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
+    """Return the tables by which the claims are judged: what is `recorded`, or the same studies run with "paper".
+
+    Costs, and with them C1 and C2, are judged by what is recorded alone. With any other profile there is nothing: the
+    rules are about these studies.
+    """
+    if profile == "recorded":
+        return recorded()
+    if profile != "paper":
+        return {}
+    sections = [name for name in RECORDED if name.replace("_", "-") in studies.ARCHIVED and name != "classification"]
+    tables = {name: records.run(studies.study(name.replace("_", "-"), "paper"), output) for name in sections}
+    own = [studies.study("classification", one) for one in studies.ARCHIVED["classification"]]
+    measured = [records.measure(study, output).runs for study in own if isinstance(study, Classification)]
+    return tables | {"classification": pd.concat(measured, ignore_index=True)}
+
+
+def settling(study: Study, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the tables by which a page may judge claims, given its study and this study's rows.
+
+    They are all that is recorded where the study is; the rows alone where it is a registered one with any seeds; and
+    none where it is another, which settles nothing.
+    """
+    if study.archived:
+        return recorded()
+    registered = dataclasses.replace(studies.recorded(study.section)["paper"], archived="", seeds=study.seeds)
+    return {studies.ARCHIVED[study.section]["paper"]: table} if study == registered else {}
+
+
+def evidence(
+    tables: Mapping[str, pd.DataFrame], *, without: Sequence[int] = (), margins: Margins = REGISTERED
+) -> pd.DataFrame:
+    """Return every test of the claims whose studies are there, with what it decides.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Of `RECORDED`, what there is, by its name.
+    without : sequence of int
+        Seeds that are left out.
+    margins : Margins
+        Level and margins.
+
+    Returns
+    -------
+    DataFrame
+        `COLUMNS`; `p` corrected by Holm over all `TESTS`, those that have not been run counted as not met; and whether
+        the part is `met`, missing where its runs are too few to tell.
+    """
+    kept = {name: table[~table["seed"].isin(without)] if "seed" in table else table for name, table in tables.items()}
+    indexed = {name: rules.by_cell(table) for name, table in kept.items()}
+    found = [
+        (claim.claim, ", ".join(part.studies), part.view, name, *effect)
+        for claim in CLAIMS
+        for part in claim.parts
+        if set(part.studies) <= set(indexed)
+        for name, effect in part.rule(
+            [indexed[study] for study in part.studies], getattr(margins, part.margin, None), *part.compared
+        )
+    ]
+    rows = pd.DataFrame(found, columns=COLUMNS)
+    slope = rows["unit"] == "slope"
+    different = rows[~slope].drop_duplicates(_SAME).set_index(_SAME)["p"]
+    family = np.ones(TESTS)
+    family[: len(different)] = different
+    corrected = pd.Series(holm(family)[: len(different)], different.index, name="p")
+    rows["p"] = rows[_SAME].join(corrected, on=_SAME)["p"]
+    met = rows["effect"].between(rows["lower"], rows["upper"]).where(slope, rows["p"] < margins.level)
+    untold = rows["effect"].isna().where(slope, 0.5 ** rows["runs"] * TESTS >= margins.level)
+    return rows.assign(met=met.astype("boolean").mask(untold))
+
+
+def answers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the answer to every claim in each view, from `evidence`: a row for each claim, a column for each view."""
+    found = {claim.claim: [_answer(claim, _of(rows, claim.claim, view)) for view in VIEWS] for claim in CLAIMS}
+    return pd.DataFrame.from_dict(found, orient="index", columns=list(VIEWS)).rename_axis("claim")
+
+
+def answered(names: Sequence[str], tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the answers to some claims, and the tests that they rest on, see `table`."""
+    rows = evidence(tables)
+    return answers(rows).loc[list(names)], table(rows[rows["claim"].isin(names)])
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `evidence` as pages show them: by claim, view and part, and `met` in words."""
+    met = rows["met"].map({True: "yes", False: "no"}).mask(still_open(rows), "open").fillna("too few runs")
+    return rows.assign(met=met).drop(columns="study").set_index(["claim", "view", "part"])
+
+
+def close(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the parts, from `evidence`, whose interval contains one of the bounds that the effect is to meet."""
+    return rows[_contains_bound(rows)]
+
+
+def still_open(rows: pd.DataFrame) -> pd.Series:
+    """Return which parts, from `evidence`, are not met but close: more runs might show that they are."""
+    return _contains_bound(rows) & ~rows["met"].fillna(True).astype(bool)
+
+
+def _contains_bound(rows: pd.DataFrame) -> pd.Series:
+    lower, upper = (rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper"))
+    return lower | upper
+
+
+def against_cd(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the tests, from `evidence`, of LEA-MVD against contrastive divergence that were run; each once."""
+    chosen = rows["part"].str.endswith(", lea-mvd / cd") & (rows["runs"] > 0)
+    return rows[chosen].drop_duplicates(_SAME)
+
+
+def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
+    """Return what prose and cards may quote of `evidence`.
+
+    Returns
+    -------
+    dict of str to float or str
+        For every claim and view "c4-as-printed", the answer, "c4-as-printed-met", how many of its parts are met and
+        how many are `still_open`, and "c4-as-printed-furthest", the part whose effect is furthest from where the claim
+        has it: the effect, its 95 % interval and the part; dashes where nothing has been run. Of `against_cd`,
+        "as-printed-mnist_7x7-rbm-2" and so on, and the ends of the interval, "as-printed-mnist_7x7-rbm-2-low" and
+        "-high".
+    """
+    cards = {}
+    for (claim, view), answer in answers(rows).stack().items():  # type: ignore[misc]
+        own = _of(rows, claim, view)
+        run = len(own) and own["runs"].all()
+        furthest = _shown(own.iloc[int(_missed(own).fillna(np.inf).argmax())]) if run else "–"
+        cards[claim, view] = {"": answer, "met": _counted(own) if run else "–", "furthest": furthest}
+    ratios = against_cd(rows)
+    ratios = ratios.assign(part=ratios["part"].str.removesuffix(", lea-mvd / cd"))
+    ratios = ratios.set_index(["view", "study", "part"])[["effect", "low", "high"]].rename(columns={"effect": ""})
+    return quote("", pd.DataFrame.from_dict(cards, orient="index")) | quote("", ratios)
+
+
+def _of(rows: pd.DataFrame, claim: str, view: str) -> pd.DataFrame:
+    """Return the rows of a claim in one view."""
+    return rows[(rows["claim"] == claim) & rows["view"].isin([view, "both"])]
+
+
+def _counted(rows: pd.DataFrame) -> str:
+    met, more = f"{rows['met'].sum()} of {len(rows)}", still_open(rows).sum()
+    return f"{met}, {more} open" if more else met
+
+
+def _missed(rows: pd.DataFrame) -> pd.Series:
+    """Return by which factor effects lie beyond their bounds, or by which part of 1 where they are no ratios."""
+    effect, lower, upper, ratio = rows["effect"], rows["lower"], rows["upper"], rows["unit"] == "ratio"
+    above = (effect / upper).where(ratio, 1 + (effect - upper) / 100)
+    under = (lower / effect).where(ratio, 1 + (lower - effect) / 100)
+    return above.where(above > under, under)
+
+
+def _shown(row: pd.Series) -> str:
+    unit = " %" if row["unit"] == "%" else ""
+    ends = f" ({number(row['low'])} to {number(row['high'])})" if np.isfinite(row["low"]) else ""
+    return f"{number(row['effect'])}{unit}{ends}, {row['part']}"
+
+
+def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
+    """Return the answers that would be others by one of `OTHERS` in the place of a margin.
+
+    Returns
+    -------
+    DataFrame
+        A row for each: claim, view, the answer, the margin and its value, the other answer.
+    """
+    changed = {f"{name}={value}": {name: value} for name, values in OTHERS.items() for value in values}
+    others = {
+        name: evidence(tables, margins=dataclasses.replace(margins, **new))  # type: ignore[arg-type]
+        for name, new in changed.items()
+    }
+    return _compared(evidence(tables, margins=margins), others, "margin")
+
+
+def other_measurements(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
+    """Return the answers that would be others by another reading of LEA-MVD in study A, or by one of `ERRORS`.
+
+    They were not registered, and are no answers: they show what an answer depends on.
+
+    Returns
+    -------
+    DataFrame
+        A row for each: claim, view, the answer, what takes its place, the other answer.
+    """
+    runs = tables.get("mnist_7x7", pd.DataFrame(columns=["method"], dtype=str))
+    kept, readings = runs[runs["method"] != "lea-mvd"], runs["method"].str.startswith("lea-mvd:")
+    changed = {
+        f"{method} in study A": {**tables, "mnist_7x7": kept.replace({"method": {method: "lea-mvd"}})}
+        for method in runs.loc[readings, "method"].unique()
+    }
+    for measure, name in ERRORS.items():
+        changed[name] = {key: _scored_by(measure, table) for key, table in tables.items()}
+    others = {name: evidence(new, margins=margins) for name, new in changed.items()}
+    return _compared(evidence(tables, margins=margins), others, "instead")
+
+
+def _scored_by(measure: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of pre-training with another error in the place of the mean-field error; others as they are."""
+    if measure not in table:
+        return table
+    images = "n_test_images" if measure.startswith("test_") else "n_images"
+    return table.assign(mean_field=table[measure], mean_field_ratio=table[f"{measure}_ratio"], n_images=table[images])
+
+
+def _compared(rows: pd.DataFrame, others: Mapping[str, pd.DataFrame], what: str) -> pd.DataFrame:
+    usual, found = answers(rows).stack(), {name: answers(other).stack() for name, other in others.items()}
+    changes = [
+        (*at, usual[at], name, other[at])
+        for name, other in found.items()
+        for at in usual.index
+        if usual[at] != other[at]
+    ]
+    return pd.DataFrame(changes, columns=["claim", "view", "answer", what, "other answer"])
+
+
+def _answer(claim: Claim, rows: pd.DataFrame) -> Answer:
+    if not claim.parts:
+        return "not measured"
+    if rows.empty or not rows["runs"].all():
+        return "not yet run"
+    met = rows["met"]
+    if met.isna().any():
+        return "not testable"
+    return "reproduced" if met.all() else "partly" if met.any() else "not reproduced"

@@ -1,0 +1,232 @@
+"""Tables of a study: its settings, its errors, methods at equal work; and numbers as pages show and paste them."""
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from leamvd.experiments import memory, studies
+from leamvd.networks.torch_backend import Computation
+
+MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}
+"""The errors of item E2, and what they are called."""
+
+BUDGETS = ("iteration", "passes", "seconds")
+"""Columns that count work (item E10)."""
+
+GROUP = ["inputs", "layer", "method"]
+"""Columns that tell one group of seeds from another."""
+
+_RUN = ("study", "problem", *GROUP, "seed")
+
+
+_QUOTED = {
+    "error": "mean_field", "test": "test_mean_field", "sampled": "sampled", "ratio": "mean_field_ratio",
+    "sampled-ratio": "sampled_ratio", "std": "input_std",
+}  # fmt: skip
+"""Of what prose quotes, and the columns."""
+
+# ---- what was run
+
+
+PAPER = ("cd", "lea-mvd", "cma-es")
+"""Methods of the paper's first experiment."""
+
+TOLD_APART = 4
+"""Methods whose curves one figure can show."""
+
+
+def label(study: studies.Study, name: str, table: pd.DataFrame) -> str:
+    """Return the line that stands above every figure: the data set's name, its size, and the number of runs."""
+    n, side = len(study.seeds), study.side
+    return f"{name}, {table['n_images'].iloc[0]:,} images of {side} x {side}, {n} run{'s'[: n > 1]}"
+
+
+def setting(study: studies.Study, name: str, table: pd.DataFrame, computation: Computation) -> pd.DataFrame:
+    """Return what the study compares on what, in one column, "value": a row for each setting and for each method."""
+    training, reading = study.training, study.reading
+    backend, device, precision = computation
+    values = {
+        "data set": name,
+        "training images": f"{table['n_images'].iloc[0]:,}",
+        "test images": f"{table['n_test_images'].iloc[0]:,}",
+        "pixels": f"{study.side} x {study.side}",
+        "binarize": study.binarize,
+        "layers": "-".join(map(str, [study.side**2, *study.layers])),
+        "variables": ", ".join(f"{n:,}" for n in memory.variables(study)),
+        "methods": study.methods,
+        "n_gen": reading.n_gen,
+        "population_size": reading.population_size,
+        "n_elite": training.n_elite,
+        "sigma0": training.sigma0,
+        "exponent": reading.exponent,
+        "x0": training.x0,
+        "x0_epochs": training.x0_epochs,
+        "initial_weights": training.initial_weights,
+        "features": study.features,
+        "dtype": training.dtype,
+        "backend": f"{backend} on {device} in {precision}",
+        "seeds": ", ".join(map(str, study.seeds)),
+    }
+    return pd.Series(values, name="value", dtype=object).explode().to_frame()
+
+
+# ---- tables
+
+
+def drawn(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of all methods, or of the paper's where they are more than one figure can tell apart."""
+    few: pd.DataFrame = table[table["method"].isin(PAPER)] if table["method"].nunique() > TOLD_APART else table
+    return few
+
+
+def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
+    """Return a column for reading: an error per 10,000 images, everything else as it is."""
+    if measure.removeprefix("test_") not in MEASURES:
+        return table[measure]
+    return 1e4 * table[measure] / table["n_test_images" if measure.startswith("test_") else "n_images"]
+
+
+def runs(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return a measure over every run, see `scaled`: inputs, layer, method, seed, iteration, and the value."""
+    return table[[*GROUP, "seed", "iteration"]].assign(value=scaled(table, measure))
+
+
+def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
+    """Return the last row of every run, by a column that counts; runs may differ in how far they went."""
+    run = [name for name in _RUN if name in table]
+    ends: pd.DataFrame = table[table[step] == table.groupby(run)[step].transform("max")]
+    return ends
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Return means over runs, at the last iteration of each method, layer and kind of inputs.
+
+    The columns: the mean standard deviation of the layer's inputs; per 10,000 images, the error of the constant image
+    (their mean) and both measures of the error, on training and on test images; and both measures on training images
+    as ratios to the constant image's. A ratio above 1 is worse than having learned nothing but the mean.
+    """
+    ends = last(table)
+    columns = {
+        "input std": ends["input_std"],
+        "constant": scaled(ends, "mean_field") / ends["mean_field_ratio"],
+        "mean-field": scaled(ends, "mean_field"),
+        "test mean-field": scaled(ends, "test_mean_field"),
+        "sampled": scaled(ends, "sampled"),
+        "test sampled": scaled(ends, "test_sampled"),
+        "mean-field ratio": ends["mean_field_ratio"],
+        "sampled ratio": ends["sampled_ratio"],
+    }
+    return ends[GROUP].assign(**columns).groupby(GROUP, sort=False).mean()
+
+
+def at_equal(table: pd.DataFrame, budget: str) -> pd.DataFrame:
+    """Return the last iteration of every run within what all methods of its layer and inputs have spent.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of a study.
+    budget : {"iteration", "passes", "seconds"}
+        What is spent.
+    """
+    spent = table.groupby(GROUP)[budget].transform("max")
+    least = spent.groupby([table["inputs"], table["layer"]]).transform("min")
+    return last(table[table[budget] <= least])
+
+
+def equal(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
+    """Return what was reached after equal iterations, passes and seconds, means over runs.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of a study.
+    measure : str
+        Column that is compared, see `scaled`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each kind of inputs, layer and budget, a column for each method.
+    """
+    ends = {budget: at_equal(table, budget) for budget in BUDGETS}
+    both = pd.concat([end.assign(equal=budget, value=scaled(end, measure)) for budget, end in ends.items()])
+    means = both.groupby(["inputs", "layer", "equal", "method"], sort=False)["value"].mean()
+    return means.unstack(sort=False).rename_axis(columns=None)[list(table["method"].unique())]
+
+
+# ---- numbers for pages
+
+
+def quoted(table: pd.DataFrame) -> dict[str, float | str]:
+    """Return the means over runs, at their last iterations, that prose may quote.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-3-error" is the mean-field error per 10,000 training images of contrastive divergence in RBM 3 on the first
+        kind of inputs, "cd-3-test" that on test images, "cd-3-sampled" the sampled error, "cd-3-ratio" and
+        "cd-3-sampled-ratio" the ratios to the constant image, "cd-3-std" the standard deviation of its inputs; likewise
+        other methods and layers, "shared-cd-3-error" and so on, on shared inputs, and "start-cd-3-error" and so on, at
+        iteration 0. "passes-cd-2" and "seconds-cd-2" are mean-field errors per 10,000 images on the last kind of inputs
+        at equal passes and seconds. "searches" are those of LEA-MVD in all layers on all inputs, and "improved" is how
+        many of them ended below their start solution.
+    """
+    kinds = table["inputs"].unique()
+    work = equal(table).loc[kinds[-1]].stack().reorder_levels([1, 2, 0])
+    found, first = quote("", work.to_frame("")), kinds[0]
+    for prefix, rows in {"": last(table), "start": table[table["iteration"] == 0]}.items():
+        columns = {name: scaled(rows, column) for name, column in _QUOTED.items()}
+        named = rows[["method", "layer"]].assign(inputs=rows["inputs"].replace(first, ""), **columns)
+        found |= quote(prefix, named.groupby(["inputs", "method", "layer"], sort=False).mean())
+    once = (table["inputs"] == first) | (table["layer"] > 1)  # RBM 1 has one kind of inputs
+    runs = table[once & (table["method"] == "lea-mvd")].groupby(["inputs", "layer", "seed"])["mean_field"]
+    return found | {"searches": len(runs), "improved": int((runs.last() < runs.first()).sum())}
+
+
+def quote(prefix: str, table: pd.DataFrame) -> dict[str, float | str]:
+    """Return what a table holds as pages paste it.
+
+    Parameters
+    ----------
+    prefix : str
+        Begins every key.
+    table : DataFrame
+        Its index tells rows apart.
+
+    Returns
+    -------
+    dict of str to float or str
+        The key of a number consists of the prefix, the words of its index and its column, in small letters with hyphens
+        between them, "longer-rbm-1-cma-es-ratio" say. Real numbers have six significant digits; what is missing (NaN)
+        has no key.
+    """
+    return {
+        "-".join(word for name in (prefix, *row, column) if (word := _word(name))): value
+        for row, values in zip(table.index.to_frame().itertuples(index=False), table.to_dict("records"), strict=True)
+        for column, number in values.items()
+        if not pd.isna(value := six_digits(number) if isinstance(number, float) else number)
+    }
+
+
+def _word(name: object) -> str:
+    return re.sub(r"[^\w.]+", "-", str(name)).strip("-").lower()
+
+
+def format_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table to be shown: numbers as text of three significant digits, rows without a name unnumbered."""
+    real = {str(name): table[name].map(number) for name in table.select_dtypes("float")}
+    whole = {str(name): table[name].map("{:,}".format) for name in table.select_dtypes("integer")}
+    shown = table.assign(**real, **whole)
+    return shown.set_axis([""] * len(shown)) if isinstance(shown.index, pd.RangeIndex) else shown
+
+
+def six_digits(value: float) -> float:
+    """Return a number rounded to six significant digits: what processors agree on, so what a page may paste."""
+    return float(f"{value:.6g}")
+
+
+def number(value: float) -> str:
+    """Return three significant digits, with separators between thousands; a dash for NaN."""
+    return f"{float(f'{value:.3g}'):,.12g}" if np.isfinite(value) else "–"

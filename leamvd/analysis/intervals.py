@@ -1,0 +1,174 @@
+"""Errors with 95 % intervals: over a run, at its end, and of two runs, paired over the seeds that they share."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from leamvd.analysis.comparison import GROUP, MEASURES, last, number, quote, scaled, six_digits
+from leamvd.analysis.statistics import compared, paired, summarize, unpaired
+
+
+def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return the mean of a measure over runs, with its 95 % interval, by inputs, layer, method and iteration.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of a study.
+    measure : str
+        One of their columns; errors are per 10,000 images.
+
+    Returns
+    -------
+    DataFrame
+        Columns inputs, layer, method, iteration, passes, seconds (means), and mean, low and high; where there is one
+        run both ends are its value.
+    """
+    by = [*GROUP, "iteration"]
+    found = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(columns="runs")
+    work = table.groupby(by, sort=False)[["passes", "seconds"]].mean().reset_index()
+    means: pd.DataFrame = work.merge(found, on=by)
+    return means.assign(**{end: means[end].fillna(means["mean"]) for end in ("low", "high")})
+
+
+def errors(table: pd.DataFrame, measures: Sequence[str] = tuple(MEASURES)) -> pd.DataFrame:
+    """Return measures at the last iteration, errors per 10,000 images: means over seeds and their 95 % intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows of a study.
+    measures : sequence of str
+        Which of their columns.
+
+    Returns
+    -------
+    DataFrame
+        A row for each measure, kind of inputs, layer and method: measure, inputs, layer, method, runs, mean, low, high.
+    """
+    ends = last(table)
+    each = [ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures]
+    return summarize(pd.concat(each), "value", ["measure", *GROUP])
+
+
+def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Compare the last errors of two runs, of as many images each.
+
+    Parameters
+    ----------
+    a, b : DataFrame
+        Rows of both.
+
+    Returns
+    -------
+    DataFrame
+        A row for each measure, kind of inputs, layer and method that both have: `paired`, the number of seeds that they
+        share; the geometric mean of `b`'s errors over `a`'s, `ratio`, and its 95 % interval, `low` and `high`. That is
+        of the pairs where two seeds or more are shared, else of two samples, NaN where there are too few.
+    """
+    rows = []
+    for measure in MEASURES:
+        ours, theirs = (
+            {cell: own.set_index("seed")[measure] / own.set_index("seed")["n_images"] for cell, own in ends}
+            for ends in (last(table).groupby(GROUP, sort=False) for table in (a, b))
+        )
+        for cell, x in ours.items():
+            if cell in theirs:
+                y = theirs[cell]
+                shared = len(x.index.intersection(y.index))
+                found = (paired if shared >= min(2, len(x), len(y)) else unpaired)(y, x)
+                rows.append((measure, *cell, shared, found.low, found.effect, found.high))
+    return pd.DataFrame(rows, columns=["measure", *GROUP, "paired", "low", "ratio", "high"])
+
+
+def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
+    """Return a mean with its interval for reading; the mean alone where there is no interval."""
+    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
+
+
+def texts(table: pd.DataFrame, show: Callable[[float], str] = number) -> pd.Series:
+    """Return the `text` of each row with mean, low and high."""
+    rows = zip(table["mean"], table["low"], table["high"], strict=True)
+    return pd.Series([text(*row, show) for row in rows], table.index, dtype=str)
+
+
+def side_by_side(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:
+    """Return `errors` of several runs for reading: a row for each cell, a column of texts for each run.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        Of `errors`, by what the run is called.
+    measure : str
+        Which of the errors.
+    """
+    columns = {name: texts(table[table["measure"] == measure].set_index(GROUP)) for name, table in tables.items()}
+    order = dict.fromkeys(cell for column in columns.values() for cell in column.index)
+    return pd.DataFrame(columns).reindex(pd.MultiIndex.from_tuples(list(order), names=GROUP)).fillna("–")
+
+
+def by_images(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return test errors with their intervals, a column for each study's number of training images (item E11)."""
+    named = {f"{table['n_images'].iloc[0]:,} training images": table for table in tables}
+    found = {name: errors(table, ["test_mean_field"]) for name, table in named.items()}
+    return side_by_side(found, "test_mean_field")
+
+
+def improvements(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return what searches make of their start solutions, on each method's own inputs.
+
+    Parameters
+    ----------
+    tables : sequence of DataFrame
+        Of studies of the same images, of which the seeds that all have are taken.
+
+    Returns
+    -------
+    DataFrame
+        A row for each layer and method except contrastive divergence, which has no start solution: the mean-field error
+        per 10,000 images of the start solution and at the end, and by how many percent it has fallen; means over runs,
+        the last with its 95 % interval, `low` and `high`.
+    """
+    seeds = set.intersection(*(set(table["seed"]) for table in tables))
+    both = pd.concat(tables)
+    both = both[(both["inputs"] == "own") & (both["method"] != "cd") & both["seed"].isin(seeds)]
+    both = both.assign(error=scaled(both, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
+    errors = both.groupby(["layer", "method", "seed"], sort=False)["error"]
+    runs = pd.DataFrame({"start": errors.first(), "end": errors.last()}).reset_index()
+    runs["fallen"] = 100 * (1 - runs["end"] / runs["start"])
+    by = ["layer", "method"]
+    fallen = summarize(runs, "fallen", by).set_index(by).rename(columns={"mean": "fallen, %"})
+    return runs.groupby(by, sort=False)[["start", "end"]].mean().join(fallen.drop(columns="runs"))
+
+
+def quoted(improvements: pd.DataFrame) -> dict[str, float | str]:
+    """Return what prose quotes of `improvements`.
+
+    Returns
+    -------
+    dict of str to float or str
+        "fallen-lea-mvd-sigma0-0.01-3", the percentage in RBM 3, "risen-lea-mvd-sigma0-0.01-3", the same with the other
+        sign, and so on.
+    """
+    fallen = improvements[["fallen, %"]].set_axis([""], axis=1).swaplevel()
+    return quote("fallen", fallen) | quote("risen", -fallen)
+
+
+def at_equal_evaluations(table: pd.DataFrame) -> dict[str, float | str]:
+    """Return errors over LEA-MVD's, on shared inputs, once as many candidates have been evaluated as LEA-MVD's.
+
+    Returns
+    -------
+    dict of str to float
+        "cd-error-3" is the geometric mean over runs in RBM 3, likewise other methods and RBMs; "evaluations" how many
+        LEA-MVD has made, and "errors-interval" how far the widest of all 95 % intervals reaches, in percent.
+    """
+    shared = table[table["inputs"] == "shared"]
+    evaluations = shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()
+    ends = last(shared[shared["evaluations"] <= evaluations])
+    pairs = [(method, "lea-mvd") for method in ends["method"].unique()]
+    found = compared(ends, "mean_field", pairs, by=["layer"])
+    widest = pd.concat([found["ratio"] / found["low"], found["high"] / found["ratio"]]).max() - 1
+    ratio = found.assign(error="error").set_index(["method", "error", "layer"])[["ratio"]].set_axis([""], axis=1)
+    return quote("", ratio) | {"evaluations": float(evaluations), "errors-interval": six_digits(100 * widest)}

@@ -1,0 +1,200 @@
+"""The rules that decide the parts of claims, one for each kind of part, and the margins registered before the runs.
+
+The book's table of rules says the same in words. All methods of a claim are scored by the same measure, at the last of
+as many iterations. A part whose runs are missing has a test of no runs.
+
+A rule takes the tables of its studies, each indexed by `by_cell`, a margin (None where it has none), and what it
+compares; it yields the name of what is compared and its effect.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from leamvd._support import checks
+from leamvd.analysis.costs import growth
+from leamvd.analysis.statistics import Effect, hardest, paired, unpaired
+
+LAST = 10
+"""Epochs over which contrastive divergence should have stopped changing (C10)."""
+
+PRINTED = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0, ("lea-mvd", 3): 900.0}
+"""Errors that the paper gives in figures or words, by method and layer of 28 x 28; taken to be of 10,000 images."""
+
+VIEWS = {"as printed": ("own", "mean_field"), "conclusion": ("shared", "mean_field_ratio")}
+"""Inputs and measure of each view."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Margins:
+    """Level and margins; the defaults were registered before the runs.
+
+    Attributes
+    ----------
+    level : float
+        Of significance, for all tests together.
+    unchanged : float
+        Percent: a mean change of an error that is shown to be smaller than this is none (C3, C10).
+    little : float
+        Percent: a mean change that is shown to be smaller is no significant one (C6, C8).
+    factor : float
+        Of a printed number, or of an error per visible unit, within which another one is the same (C7, C8, C9).
+    behind : float
+        Percent by which another setting's error over the default's may be better (C12).
+    linear, quadratic : tuple of float
+        Slopes in double logarithmic scale that count as O(n) and as O(n^2) (C1, C2).
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is out of range.
+    """
+
+    level: float = 0.05
+    unchanged: float = 1.0
+    little: float = 10.0
+    factor: float = 2.0
+    behind: float = 10.0
+    linear: tuple[float, float] = (0.95, 1.05)
+    quadratic: tuple[float, float] = (1.8, 2.2)
+
+    def __post_init__(self) -> None:
+        checks.real("level", self.level, above=0, below=1)
+        checks.real("factor", self.factor, above=1)
+        for name in ("unchanged", "little", "behind"):
+            checks.real(name, getattr(self, name), above=0)
+        for name in ("linear", "quadratic"):
+            bounds = tuple(getattr(self, name))
+            if len(bounds) != 2 or not bounds[0] < bounds[1]:
+                raise ValueError(f"{name} must be two numbers, the smaller one first, got {bounds!r}")
+            object.__setattr__(self, name, bounds)
+
+    @classmethod
+    def of(cls, namespace: Mapping[str, Any]) -> Self:
+        """Return the margins that a notebook's ``globals()`` hold: variables named as a field."""
+        return cls(**{field.name: namespace[field.name] for field in dataclasses.fields(cls)})
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The margins that are not the registered ones."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value != getattr(REGISTERED, name)}
+
+
+REGISTERED = Margins()
+
+Tables = Sequence[pd.DataFrame]
+Parts = Iterator[tuple[str, Effect]]
+
+
+def by_cell(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table indexed by what tells its runs apart, so that groups of runs are found at once."""
+    names = [name for name in ("study", "inputs", "layer", "method", "seed") if name in table]
+    return table.set_index(names).sort_index(kind="stable")
+
+
+def _runs(table: pd.DataFrame, *cell: str | int) -> pd.DataFrame:
+    """Return the rows of one group of runs, by seed; none where they are missing."""
+    return table.loc[cell:cell].droplevel(list(range(len(cell))))
+
+
+def _ends(table: pd.DataFrame, *cell: str | int, step: str = "iteration") -> pd.DataFrame:
+    """Return the last row of each run of a group."""
+    runs = _runs(table, *cell)
+    return runs[runs[step] == runs.groupby(level="seed")[step].transform("max")]
+
+
+def grows(tables: Tables, bounds: tuple[float, float], method: str, cost: str, at_least: int) -> Parts:
+    """Test whether a cost grows by a power of the number of variables within bounds, over the last decade.
+
+    Each dtype has a part. No runs are behind a slope that could scatter, so it has neither an interval nor a p.
+    """
+    (optimizers,) = tables
+    own = optimizers[(optimizers.index == method) & (optimizers["status"] == "ok")].reset_index()
+    last = own[10 * own["n"] >= own.groupby("dtype")["n"].transform("max")]
+    fits = growth(last, at_least).query("cost == @cost")
+    found = list(zip(cost + ", " + fits["dtype"], fits["slope"], fits["sizes"], strict=True))
+    for name, slope, sizes in found or [(cost, np.nan, 0)]:
+        yield name, Effect(slope, np.nan, np.nan, *bounds, "slope", sizes, "least squares", np.nan)
+
+
+def ends_lower(tables: Tables, _: None, inputs: str, measure: str, layer: int, method: str, baseline: str) -> Parts:
+    """Test whether a method ends below another one of the same seed."""
+    (table,) = tables
+    a, b = (_ends(table, inputs, layer, name)[measure] for name in (method, baseline))
+    yield f"RBM {layer}, {method} / {baseline}", paired(a, b, upper=1)
+
+
+def ends_below_the_constant_image(tables: Tables, _: None, inputs: str, layer: int, method: str) -> Parts:
+    """Test whether a method ends below the error of the constant image."""
+    (table,) = tables
+    ratio = _ends(table, inputs, layer, method)["mean_field_ratio"]
+    yield f"RBM {layer}, {method} / constant image", paired(ratio, 1.0, upper=1)
+
+
+def stays(tables: Tables, percent: float, layer: int, method: str, since: int) -> Parts:
+    """Test whether the error at the end is that of an iteration, within a margin."""
+    (table,) = tables
+    runs = _runs(table, "own", layer, method)
+    first, end = runs[runs["iteration"] == since], _ends(table, "own", layer, method)
+    fallen = 100 * (1 - end["mean_field"] / first["mean_field"])
+    yield f"RBM {layer}, {method}", paired(fallen, 0.0, "%", lower=-percent, upper=percent)
+
+
+def has_converged(tables: Tables, percent: float, layer: int, method: str) -> Parts:
+    """Test whether the error's logarithm has stopped falling over the last epochs, by a line fitted to each run."""
+    (table,) = tables
+    runs = _runs(table, "own", layer, method)
+    last = runs[runs["iteration"] > runs["iteration"].max() - LAST]
+    slopes = {seed: np.polyfit(run["iteration"], np.log(run["mean_field"]), 1)[0] for seed, run in last.groupby("seed")}
+    fallen = -100 * LAST * pd.Series(slopes, dtype=float)
+    yield f"RBM {layer}, {method}", paired(fallen, 0.0, "%", lower=-percent, upper=percent)
+
+
+def ends_as_printed(tables: Tables, factor: float, layer: int, method: str) -> Parts:
+    """Test whether the error of 10,000 images is the printed number within a factor."""
+    (table,) = tables
+    end, number = _ends(table, "own", layer, method), PRINTED[method, layer]
+    effect = paired(1e4 * end["mean_field"] / end["n_images"], number, lower=1 / factor, upper=factor)
+    yield f"RBM {layer}, {method} / {number:,.0f}", effect
+
+
+def is_larger_per_image(tables: Tables, _: None, layer: int, method: str) -> Parts:
+    """Test whether the error per image is larger in the second study than in the first."""
+    small, large = (_per_image(table, layer, method)["error"] for table in tables)
+    yield f"RBM {layer}, {method}", unpaired(large, small, lower=1)
+
+
+def is_alike_per_unit(tables: Tables, factor: float, layer: int, method: str) -> Parts:
+    """Test whether the error per visible unit is the same in both studies within a factor."""
+    ends = [_per_image(table, layer, method) for table in tables]
+    small, large = (end["error"] / end["n_visible"] for end in ends)
+    yield f"RBM {layer}, {method}", unpaired(large, small, lower=1 / factor, upper=factor)
+
+
+def _per_image(table: pd.DataFrame, layer: int, method: str) -> pd.DataFrame:
+    ends = _ends(table, "own", layer, method)
+    return ends.assign(error=ends["mean_field"] / ends["n_images"])
+
+
+def no_setting_ends_lower(tables: Tables, percent: float | None, name: str, settings: Sequence[str]) -> Parts:
+    """Test whether LEA-MVD ends below itself with other settings, or above within a margin, in all layers."""
+    (table,) = tables
+    found = [
+        (f"RBM {layer}, {setting.replace('+', ' + ')}", paired(default, other, upper=1 + (percent or 0) / 100))
+        for layer in (1, 2, 3)
+        for default in [_ends(table, "shared", layer, "lea-mvd")["mean_field"]]
+        for setting in settings
+        for other in [_ends(table, "shared", layer, f"lea-mvd:{setting}")["mean_field"]]
+    ]
+    worst, effect = hardest(found)
+    yield f"{name}: {worst}", effect
+
+
+def classifies_better(tables: Tables, _: None, study: str, method: str, baseline: str) -> Parts:
+    """Test whether a classifier that was fine-tuned from a method's stack errs less than from another method's."""
+    (table,) = tables
+    a, b = (_ends(table, study, name, step="epoch")["test_error"] for name in (method, baseline))
+    yield f"{study}, {method} / {baseline}", paired(a, b, upper=1)

@@ -1,0 +1,183 @@
+"""The statistics of all tables: runs summarized with an interval, and two groups of runs compared.
+
+Intervals are Student's t or Welch's t, of 95 %. Ratios are compared by their logarithms. p is of Wilcoxon's signed-rank
+test where runs are paired by their seeds, else of Mann and Whitney's. "Between" two bounds is two one-sided tests, and
+counts the larger p: it is met where an effect is shown to be small, not where nothing could be shown.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+LEVEL = 0.05
+"""Of significance, for all tests of one table together."""
+
+
+class Effect(NamedTuple):
+    """An effect with its 95 % interval, the bounds that are asked about, and the p-value of the answer yes."""
+
+    effect: float
+    low: float
+    high: float
+    lower: float  # what the effect is to be above; -inf for no bound
+    upper: float  # what it is to be below; inf for no bound
+    unit: str  # "ratio", or that of a difference
+    runs: int
+    test: str
+    p: float
+
+
+def interval(runs: Any) -> tuple[Any, Any, Any]:
+    """Return the mean of a Series, and the ends of its 95 % interval (Student's t), NaN where there are too few runs.
+
+    Of a grouped Series, see `pandas.Series.groupby`, each of the three is a Series with a value for each group.
+    """
+    n, mean = runs.count(), runs.mean()
+    half = stats.t.ppf(0.975, n - 1) * runs.std() / np.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: bool = False) -> pd.DataFrame:
+    """Summarize a column over runs.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A row for each run.
+    value : str
+        Column that is summarized.
+    by : sequence of str
+        Columns that tell one group of runs from another.
+    geometric : bool
+        Take the geometric mean.
+
+    Returns
+    -------
+    DataFrame
+        A row for each group in order of appearance: `by`, runs, mean, low, high; no interval (NaN) for one run.
+    """
+    groups = (np.log(table[value]) if geometric else table[value]).groupby([table[name] for name in by], sort=False)
+    ends = pd.DataFrame(dict(zip(("mean", "low", "high"), interval(groups), strict=True)))
+    ends = ends.apply(np.exp) if geometric else ends
+    ends.insert(0, "runs", groups.count())
+    return ends.reset_index()
+
+
+def paired(
+    a: pd.Series, b: pd.Series | float, unit: str = "ratio", *, lower: float = -np.inf, upper: float = np.inf
+) -> Effect:
+    """Compare runs with others of the same seed.
+
+    Parameters
+    ----------
+    a, b : Series, indexed by seed
+        A number for each run; seeds that only one of them has are left out. `b` may be one number for all.
+    unit : str
+        "ratio" compares a / b, of which the effect is the geometric mean; any other is that of the differences a - b.
+    lower, upper : float
+        Bounds of which p tells whether the effect is above, below or, where both are given, between them. Without any,
+        p tells whether there is an effect.
+
+    Returns
+    -------
+    Effect
+        Its p is 1 where there are no pairs, or where no pair differs from what is asked about.
+    """
+    pairs: pd.Series = ((a / b).apply(np.log) if unit == "ratio" else a - b).dropna()
+    asked, ends = _asked(unit, lower, upper), interval(pairs)
+    p = max(_signed_rank(pairs - bound, side) for side, bound in asked)
+    test = "Wilcoxon, TOST" if len(asked) > 1 else "Wilcoxon, paired"
+    effect, low, high = map(float, np.exp(ends) if unit == "ratio" else ends)
+    return Effect(effect, low, high, lower, upper, unit, len(pairs), test, p)
+
+
+def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float = np.inf) -> Effect:
+    """Compare runs with others that share no seed, by the ratio of their geometric means; otherwise as `paired`.
+
+    Of the two numbers of runs, `runs` is the smaller one.
+    """
+    x, y = np.log(a), np.log(b)
+    asked, runs = _asked("ratio", lower, upper), min(len(x), len(y))
+    ends = stats.ttest_ind(x, y, equal_var=False).confidence_interval(0.95) if runs > 1 else (np.nan, np.nan)
+    sides = (stats.mannwhitneyu(x - bound, y, alternative=side).pvalue for side, bound in asked if runs)
+    test = "Mann-Whitney, TOST" if len(asked) > 1 else "Mann-Whitney"
+    effect, low, high = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends))
+    return Effect(effect, low, high, lower, upper, "ratio", runs, test, float(max(sides, default=1.0)))
+
+
+def compared(
+    table: pd.DataFrame,
+    value: str,
+    pairs: Iterable[tuple[str, str]],
+    *,
+    by: Sequence[str],
+    names: str = "method",
+    unit: str = "ratio",
+    lower: float = -np.inf,
+    upper: float = np.inf,
+) -> pd.DataFrame:
+    """Compare groups of runs two by two, see `paired`.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A row for each run, with a column "seed".
+    value : str
+        Column that is compared.
+    pairs : iterable of (str, str)
+        Names of what is compared and of its baseline; those that are not both there are left out.
+    by : sequence of str
+        Columns within whose groups pairs are compared.
+    names : str
+        Column of the names.
+    unit : str
+        "ratio", or what differences are called.
+    lower, upper : float
+        What p tells, see `paired`.
+
+    Returns
+    -------
+    DataFrame
+        A row for each group and pair: `by`, `names` and baseline; runs, and how many of them are `equal` to the last
+        bit; the effect, called as its `unit`, low and high; and p, corrected by Holm over the whole table, NaN where
+        all runs are equal or there is one.
+    """
+    rows, pairs = [], list(pairs)
+    for cell, group in table.groupby(list(by), sort=False):
+        runs = {name: own.set_index("seed")[value] for name, own in group.groupby(names, sort=False)}
+        for name, baseline in pairs:
+            if name in runs and baseline in runs:
+                a, b = runs[name], runs[baseline]
+                found = paired(a, b, unit, lower=lower, upper=upper)
+                rows.append((*cell, name, baseline, found.runs, (a == b.reindex(a.index)).sum(), *found[:3], found.p))
+    result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", unit, "low", "high", "p"])
+    tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
+    return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is no test and stays."""
+    adjusted = np.full(len(p), np.nan)
+    order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # NaN sorts last
+    scaled = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+def hardest(tests: Iterable[tuple[str, Effect]]) -> tuple[str, Effect]:
+    """Return, of tests with names, the one with the largest p: where it is met, all are (intersection-union)."""
+    return max(tests, key=lambda named: (named[1].p, -named[1].runs))
+
+
+def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:
+    """Return the alternative hypotheses, in SciPy's words, with the numbers that they are about."""
+    bounds = [(side, bound) for side, bound in (("greater", lower), ("less", upper)) if np.isfinite(bound)]
+    return [(side, np.log(bound) if unit == "ratio" else bound) for side, bound in bounds] or [("two-sided", 0.0)]
+
+
+def _signed_rank(x: pd.Series, side: Any) -> float:
+    return float(stats.wilcoxon(x, alternative=side).pvalue) if x.any() else 1.0

@@ -1,0 +1,5 @@
+"""Images and test functions."""
+
+from leamvd._support import checks
+
+checks.needs("leamvd.data", "paper", "pooch", "requests", "sklearn")

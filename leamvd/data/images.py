@@ -1,0 +1,320 @@
+"""Handwritten digits: MNIST, scikit-learn's embedded digits or a folder of IDX files, resized and binarized."""
+
+import dataclasses
+import gzip
+import hashlib
+import math
+import re
+import zlib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leamvd._support import checks
+from leamvd.data.mnist import DataError, content, fetch_mnist
+
+POOLING = ("mean", "center")
+
+_BLOCK = 4096  # images resized at once: bounds the memory of the float64 copies
+
+
+class Dataset(NamedTuple):
+    """Square images as rows, with their labels.
+
+    Attributes
+    ----------
+    name : str
+        What pages and figures print: "MNIST", "scikit-learn digits", or the folder's name, with hyphens for special
+        signs.
+    train, test : NDArray, shape (n_train, side * side) and (n_test, side * side)
+        Pixels in [0, 1], row by row from the top left.
+    train_labels, test_labels : NDArray[np.int64], shape (n_train,) and (n_test,)
+        The class of each image.
+    checksum : str
+        SHA-256 of the source. For files: of the list that ``sha256sum`` prints for the four of them, sorted by name;
+        for the embedded digits: of all gray levels, then all labels, one byte each.
+    side : int
+        Pixels along one side of an image.
+    description : str
+        One line: source, subset, size and binarization.
+    """
+
+    name: str
+    train: NDArray[Any]
+    train_labels: NDArray[np.int64]
+    test: NDArray[Any]
+    test_labels: NDArray[np.int64]
+    checksum: str
+    side: int
+    description: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Images:
+    """Images that a job is given: the checksum of their source, and how they were made of it."""
+
+    checksum: str
+    description: str
+
+    @classmethod
+    def of(cls, data: Dataset) -> "Images":
+        """Return what a data set's images are, whatever it is called."""
+        return cls(data.checksum, data.description.removeprefix(f"{data.name}: "))
+
+
+class _Source(NamedTuple):
+    name: str
+    images: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # train, test; (n, side * side), gray levels 0 to `white`
+    labels: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    white: int
+    checksum: str
+
+
+def load(
+    source: str | Path = "digits",
+    *,
+    side: int = 28,
+    pooling: str = "mean",
+    binarize: str = "gray",
+    n_train: int | None = None,
+    n_test: int | None = None,
+    seed: int = 0,
+    dtype: str = "float32",
+) -> Dataset:
+    """Load a data set at the size asked for.
+
+    Parameters
+    ----------
+    source : str or Path
+        "digits": scikit-learn's 1,797 embedded digits (8 x 8), needs no network. Every fifth image of the stable sort
+        by class is a test image: 1,437 for training and 360 for testing, whatever the seed.
+        "mnist": the folder that `fetch_mnist` finds or fills.
+        Anything else: a folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
+    side : int
+        Side of the images, made by `resize`: 28 and 7 in the paper.
+    pooling : {"mean", "center"}
+        Item E4: what stands for a block of pixels in a smaller image, their mean or the one at the center.
+    binarize : {"gray", "threshold", "bernoulli"}
+        Item E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
+    n_train, n_test : int or None
+        Size of a subset drawn without replacement and kept in the source's order; None takes all. With one seed a
+        smaller subset is part of a larger one.
+    seed : int
+        Seed of the subsets and of the Bernoulli samples; training and test images have streams of their own.
+    dtype : {"float32", "float64"}
+        Type of the pixels.
+
+    Returns
+    -------
+    Dataset
+        The images, their labels and what records of experiments need to name them.
+
+    Raises
+    ------
+    DataError
+        A file is missing or damaged, or could not be downloaded.
+    TypeError, ValueError
+        An argument is of the wrong type or out of range; a subset is larger than its source.
+    """
+    side = checks.integer("side", side, at_least=1)
+    checks.choice("pooling", pooling, POOLING)
+    checks.choice("binarize", binarize, ("gray", "threshold", "bernoulli"))
+    checks.choice("dtype", dtype, ("float32", "float64"))
+    rng = np.random.default_rng(checks.integer("seed", seed, at_least=0))
+    sizes = {"n_train": n_train, "n_test": n_test}
+    for argument, n in sizes.items():
+        if n is not None:
+            checks.integer(argument, n, at_least=1)
+
+    if source == "digits":
+        data = _digits()
+    elif source == "mnist":
+        data = _read_folder(fetch_mnist(), "MNIST")
+    else:
+        data = _read_folder(Path(source))
+
+    parts = []
+    for (argument, n), images, labels in zip(sizes.items(), data.images, data.labels, strict=True):
+        subset_rng, bits_rng = rng.spawn(2)
+        if n is not None:
+            if n > len(images):
+                raise ValueError(f"{argument} must be at most the {len(images)} images of {data.name}, got {n}")
+            chosen = np.sort(subset_rng.permutation(len(images))[:n])
+            images, labels = images[chosen], labels[chosen]
+        levels = images if images.shape[1] == side**2 else _in_blocks(images, side, pooling)
+        parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
+
+    (train, train_labels), (test, test_labels) = parts
+    description = _described(data, (len(train), len(test)), side, pooling, binarize, seed)
+    return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
+
+
+def _described(data: _Source, counts: tuple[int, int], side: int, pooling: str, binarize: str, seed: int) -> str:
+    """Return one line about so many training and test images of a source."""
+    every = tuple(len(images) for images in data.images)
+    kept = f"{counts[0]} of {every[0]} training and {counts[1]} of {every[1]} test images"
+    old = math.isqrt(data.images[0].shape[1])
+    size = f"{side} x {side} pixels"
+    if side != old:
+        smaller = {"mean": "averaged", "center": "the center of each block"}[pooling]
+        size += f", {smaller if side < old else 'interpolated'} from {old} x {old}"
+    pixels = {"gray": "gray levels", "threshold": "binarized at 0.5", "bernoulli": "bits sampled from the gray levels"}
+    seeded = f", seed {seed}" if binarize == "bernoulli" or counts != every else ""
+    return f"{data.name}: {kept}, {size}, {pixels[binarize]}{seeded}"
+
+
+def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.float64]:
+    r"""Resize square images: by exact area averaging to fewer pixels, by linear interpolation to more.
+
+    An image of n x n pixels is a function x on the unit square that is constant on each pixel. A new pixel of a smaller
+    image is the mean of x over the new pixel's square,
+
+    .. math:: y_{ij} = s^2 \sum_{k, l} L_{ik} \, x_{kl} \, L_{jl},
+
+    where s is the new side and :math:`L_{ik}` the length that the intervals [i/s, (i+1)/s] and [k/n, (k+1)/n] share.
+    Where s divides n this is the mean of blocks (item E4: 28 to 7 by blocks of 4 x 4), and for any s it keeps
+    the mean of the image. The lengths are taken in units of 1/(n s), so that whole gray levels are summed exactly and
+    the result is the same bits on any machine.
+
+    With ``pooling="center"`` the new pixel is the value of x at the center of the new pixel's square; of a block with
+    an even number of pixels that is the one below and right of the center.
+
+    A larger image is interpolated linearly along both axes between the centers of the old pixels and constant beyond
+    the outermost centers.
+
+    Parameters
+    ----------
+    images : array_like, shape (m, n * n)
+        One image a row.
+    side : int
+        The new side s.
+    pooling : {"mean", "center"}
+        What a pixel of a smaller image is.
+
+    Returns
+    -------
+    NDArray[np.float64], shape (m, side * side)
+        New pixels, within the range of the old ones.
+
+    Raises
+    ------
+    ValueError
+        There are no rows, they are not square images, or a pixel is not finite; or there is no such pooling.
+    """
+    side = checks.integer("side", side, at_least=1)
+    checks.choice("pooling", pooling, POOLING)
+    rows = checks.array("images", images, shape=(None, None), dtype=np.float64)
+    old = math.isqrt(rows.shape[1])
+    if rows.size == 0 or old**2 != rows.shape[1]:
+        raise ValueError(f"images must be rows with a square number of pixels, got shape {rows.shape}")
+    if side == old:
+        return rows.copy()
+    pictures = rows.reshape(-1, old, old)
+    if side < old and pooling == "center":
+        centers = (2 * np.arange(side) + 1) * old // (2 * side)
+        resized: NDArray[np.float64] = pictures[:, centers[:, None], centers]
+    elif side < old:
+        shared = _shared_lengths(old, side)
+        resized = shared @ pictures @ shared.T / old**2
+    else:
+        from scipy import ndimage
+
+        resized = ndimage.zoom(pictures, (1, side / old, side / old), order=1, mode="nearest", grid_mode=True)
+    # a mean may leave the range of its terms by a rounding
+    return resized.reshape(-1, side**2).clip(rows.min(), rows.max())
+
+
+def _read_folder(folder: Path, name: str | None = None) -> _Source:
+    folder = folder.expanduser().resolve()
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder}: name 'digits', 'mnist' or a folder with four IDX files")
+    digests = {}
+    arrays = {}
+    for part in ("train", "t10k"):
+        for kind, axes in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1)):
+            stem = f"{part}-{kind}"
+            path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
+            if path is None:
+                raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
+            found = content(path)
+            digests[path.name] = hashlib.sha256(found).hexdigest()
+            arrays[part, axes] = _parse_idx(found, axes, path)
+        if len(arrays[part, 3]) != len(arrays[part, 1]):
+            counts = f"{len(arrays[part, 3])} images but {len(arrays[part, 1])} labels"
+            raise DataError(f"{folder} has {counts} in its {part}-* files: they do not belong together")
+    _, *shape = arrays["train", 3].shape
+    if shape[0] != shape[1] or list(arrays["t10k", 3].shape[1:]) != shape:
+        sizes = " and ".join("{} x {}".format(*arrays[part, 3].shape[1:]) for part in ("train", "t10k"))
+        raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
+    listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+    return _Source(
+        name or _printable(folder.name),
+        (arrays["train", 3].reshape(-1, shape[0] ** 2), arrays["t10k", 3].reshape(-1, shape[0] ** 2)),
+        (arrays["train", 1], arrays["t10k", 1]),
+        255,
+        hashlib.sha256(listing.encode()).hexdigest(),
+    )
+
+
+def _printable(name: str) -> str:
+    """Return a folder's name with hyphens for what HTML, Markdown or TeX would take as theirs."""
+    return re.sub(r"(?:[^\w. -]|_)+", "-", name).strip(" .-") or "images"
+
+
+def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
+    """Parse an IDX file: two zero bytes, 8 (unsigned bytes), the number of axes, their lengths, the values."""
+    again = "copy or download the file again"
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise DataError(f"{path} is a damaged gzip file ({error}): {again}") from error
+    header = 4 + 4 * axes
+    if content[:4] != bytes((0, 0, 8, axes)) or len(content) < header:
+        raise DataError(f"{path} is not an IDX file of unsigned bytes with {axes} axes: {again}")
+    shape = tuple(int(n) for n in np.frombuffer(content, ">u4", count=axes, offset=4))
+    if 0 in shape or len(content) != header + math.prod(shape):
+        have = f"{len(content) - header} values where its header announces {' x '.join(map(str, shape))}"
+        raise DataError(f"{path} holds {have}: {again}")
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+
+
+def _digits() -> _Source:
+    from sklearn.datasets import load_digits
+
+    images, labels = (a.astype(np.uint8) for a in load_digits(return_X_y=True))
+    test = np.zeros(len(labels), bool)
+    test[np.argsort(labels, kind="stable")[::5]] = True
+    return _Source(
+        "scikit-learn digits",
+        (images[~test], images[test]),
+        (labels[~test], labels[test]),
+        16,
+        hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest(),
+    )
+
+
+def _in_blocks(images: NDArray[np.uint8], side: int, pooling: str) -> NDArray[np.float64]:
+    starts = range(0, len(images), _BLOCK)
+    return np.concatenate([resize(images[start : start + _BLOCK], side, pooling) for start in starts])
+
+
+def _shared_lengths(old: int, new: int) -> NDArray[np.float64]:
+    """Return what each of `new` intervals shares with each of `old` ones, in units of 1 / (old * new)."""
+    a, b = np.arange(new + 1.0) * old, np.arange(old + 1.0) * new
+    shared: NDArray[np.float64] = np.minimum(a[1:, None], b[1:]) - np.maximum(a[:-1, None], b[:-1])
+    return shared.clip(min=0)
+
+
+def _binarize(levels: NDArray[Any], white: int, how: str, rng: np.random.Generator, dtype: str) -> NDArray[Any]:
+    ones: NDArray[np.bool]
+    if how == "threshold":
+        ones = levels >= white / 2
+    elif how == "bernoulli":  # in float32 whatever the dtype: the same bits for both
+        ones = rng.random(levels.shape, np.float32) < np.divide(levels, white, dtype=np.float32)
+    else:
+        gray: NDArray[Any] = np.divide(levels, white, dtype=dtype)
+        return gray
+    return ones.astype(dtype)

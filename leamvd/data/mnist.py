@@ -1,0 +1,125 @@
+"""MNIST's four original files: found in a folder or downloaded, each checked by its SHA-256."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "https://raw.githubusercontent.com/fgnt/mnist/master/",
+)
+MNIST_SHA256 = {
+    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+}
+TIMEOUT = 15.0  # seconds without a byte after which a server counts as stalled
+
+
+class DataError(RuntimeError):
+    """A data set is missing, damaged or could not be downloaded; the message says which file and what to do."""
+
+
+def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> Path:
+    """Find or download the four original files of MNIST, each checked by its SHA-256.
+
+    Parameters
+    ----------
+    source : str, Path or None
+        A folder that holds the files, which is never written to; or an http(s) address to download them from instead
+        of the mirrors. None: the folder that the environment variable ``LEAMVD_DATA_DIR`` names, if it is set.
+    progress : bool
+        Show a progress bar for each download.
+
+    Returns
+    -------
+    Path
+        The folder with the verified files. Downloads go to the user's cache folder, where only missing or damaged
+        files are fetched; a file appears there under its name only once it is complete and verified.
+
+    Raises
+    ------
+    DataError
+        Files of a given folder are missing or damaged, or every mirror failed.
+    """
+    address = isinstance(source, str) and source.startswith(("http://", "https://"))
+    folder = os.environ.get("LEAMVD_DATA_DIR") if source is None else source
+    if folder and not address:
+        return _verified(Path(folder).expanduser(), "source" if source else "LEAMVD_DATA_DIR")
+
+    import pooch
+
+    cache = Path(pooch.os_cache("leamvd")) / "mnist"
+    for name in MNIST_SHA256:
+        _download(name, cache, (str(source).rstrip("/") + "/",) if address else MIRRORS, progress)
+    return cache
+
+
+def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) -> None:
+    import pooch
+    from requests import exceptions
+
+    failures = []
+    for mirror in mirrors:
+        try:
+            # checks what is there, downloads to a temporary file, checks that, moves it to its name
+            pooch.retrieve(
+                mirror + name,
+                known_hash=f"sha256:{MNIST_SHA256[name]}",
+                fname=name,
+                path=cache,
+                downloader=pooch.HTTPDownloader(progressbar=progress, timeout=TIMEOUT),
+            )
+            return
+        except exceptions.HTTPError as error:
+            reason = "HTTP error " + str(error).partition(" for url")[0]
+        except exceptions.ChunkedEncodingError:
+            reason = "the file arrived truncated"
+        except exceptions.Timeout:
+            reason = f"no answer within {TIMEOUT:g} s"
+        except exceptions.ConnectionError as error:
+            stalled = "timed out" in str(error)  # how requests reports a server that stalls after its headers
+            reason = f"nothing more came for {TIMEOUT:g} s" if stalled else "no connection"
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # of the cache folder; no mirror can mend it
+                raise DataError(
+                    f"{name} of MNIST could not be downloaded to {cache} ({error.strerror}): make room there or let it "
+                    "be written to, or name a folder with the four original files by LEAMVD_DATA_DIR"
+                ) from None
+            altered = "does not match the known hash" in str(error)
+            reason = "the file arrived altered: its SHA-256 is not the original's" if altered else str(error)
+        failures.append(f"  {mirror}: {reason}")
+    raise DataError(
+        f"{name} of MNIST could not be downloaded to {cache}:\n" + "\n".join(failures) + "\n"
+        "Check the network and try again (what has arrived is kept), download from another address with --from URL, "
+        "or name a folder with the four original files by LEAMVD_DATA_DIR or --from DIR. "
+        "The data set 'digits' needs no network."
+    )
+
+
+def _verified(folder: Path, named_by: str) -> Path:
+    problems = []
+    for name, expected in MNIST_SHA256.items():
+        path = folder / name
+        if not path.is_file():
+            problems.append(f"  {name}: missing")
+        elif hashlib.sha256(content(path)).hexdigest() != expected:
+            problems.append(f"  {name}: truncated or altered: its SHA-256 is not the original's")
+    if problems:
+        raise DataError(
+            f"{folder} (named by {named_by}) does not hold MNIST's original files:\n" + "\n".join(problems) + "\n"
+            "Replace these files, or name another folder by LEAMVD_DATA_DIR or --from DIR; "
+            "with neither, they are downloaded."
+        )
+    return folder
+
+
+def content(path: Path) -> bytes:
+    """Return the content of a file of a data set."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error

@@ -1,0 +1,104 @@
+"""Weights that win by the reconstruction error for nothing: RBM 2 knows the mean of features that hardly vary."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from leamvd.data.images import Dataset
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import reconstruct
+from leamvd.networks.objective import reconstruction_errors
+from leamvd.networks.rbm import RBM
+
+
+def collapsed(first: RBM, scale: float, V: NDArray[np.float64], n_hidden: int) -> list[RBM]:
+    """Return RBM 1 with its weights times `scale`, and an RBM 2 that knows the mean of what this makes of `V`.
+
+    Parameters
+    ----------
+    first : RBM
+        Any RBM, in float64.
+    scale : float
+        Factor of its weights.
+    V : ndarray, shape (m, n_visible)
+        Images.
+    n_hidden : int
+        Hidden units of RBM 2: its weights are zero, its visible biases the logits of the mean.
+    """
+    lower = RBM(scale * first.W, first.b, first.c)
+    mean = lower.hidden_given_visible(V).mean(axis=0)
+    return [lower, RBM(np.zeros((len(mean), n_hidden)), logit(mean), np.zeros(n_hidden))]
+
+
+def bound(first: RBM, scale: float, V: NDArray[np.float64]) -> float:
+    """Return what the error of the collapsed RBM 2 cannot exceed, per image: scale^2 / 16 trace(W^T Cov(v) W)."""
+    return float(scale**2 / 16 * (V @ first.W).var(axis=0).sum())
+
+
+def collapse(data: Dataset, first: RBM, scales: Sequence[float], n_hidden: int, *, epochs: int) -> pd.DataFrame:
+    """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
+
+    Parameters
+    ----------
+    data : Dataset
+        Images in float64.
+    first : RBM
+        What has been learned of them.
+    scales : sequence of float
+        Factors of its weights.
+    n_hidden : int
+        Hidden units of RBM 2.
+    epochs : int
+        Of contrastive divergence, which trains another RBM 2 on the same features.
+
+    Returns
+    -------
+    DataFrame
+        A row for each scale. Per image: `error` and `sampled` of the collapsed RBM 2 and their `bound`, and `cd error`
+        of the trained one. Over the constant image's: `ratio` and `cd ratio`. Accuracy on test images of a linear
+        classifier on standardized features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`.
+    """
+    rows = []
+    for scale in scales:
+        lower, upper = collapsed(first, scale, data.train, n_hidden)
+        H, T = map(lower.hidden_given_visible, (data.train, data.test))
+        cd = ContrastiveDivergence(H, n_hidden, seed=0)
+        for _ in range(epochs):
+            cd.epoch()
+        own, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
+        above = [upper.hidden_given_visible(features) for features in (H, T)]
+        rows.append(
+            {
+                "scale": scale,
+                "error": own.mean_field / len(H),
+                "sampled": own.sampled / len(H),
+                "bound": bound(first, scale, data.train),
+                "cd error": trained.mean_field / len(H),
+                "ratio": own.mean_field_ratio,
+                "cd ratio": trained.mean_field_ratio,
+                "accuracy": accuracy(H, T, data),
+                "accuracy above": accuracy(above[0], above[1], data),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def accuracy(train: NDArray[np.float64], test: NDArray[np.float64], data: Dataset) -> float:
+    """Return the part of the test images that a ridge classifier on standardized features, (m, k), gets right."""
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    classifier = make_pipeline(StandardScaler(), RidgeClassifier()).fit(train, data.train_labels)
+    return float(classifier.score(test, data.test_labels))
+
+
+def reconstructions(data: Dataset, stacks: Mapping[str, Sequence[RBM]]) -> dict[str, NDArray[np.float64]]:
+    """Return test images, one of each class, and what stacks leave of them: (1, classes, side, side), in 0 to 255."""
+    chosen = np.unique(data.test_labels, return_index=True)[1]
+    rows = {"original": data.test[chosen]}
+    rows |= {name: reconstruct(stack, rows["original"]) for name, stack in stacks.items()}
+    return {name: 255 * V.reshape(1, -1, data.side, data.side) for name, V in rows.items()}

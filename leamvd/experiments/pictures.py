@@ -1,0 +1,86 @@
+"""What stacks make of images, and what their first layers respond to, as arrays of gray levels."""
+
+import functools
+from collections.abc import Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leamvd._support.compile import Array
+from leamvd.campaign.store import Store, place
+from leamvd.data.images import Dataset, Images
+from leamvd.experiments.layers import rbm
+from leamvd.experiments.studies import Study, images
+from leamvd.networks import dbn
+from leamvd.networks.rbm import RBM
+
+SEEDS = 3
+"""Runs whose reconstructions are shown: the first ones."""
+
+ORIGINAL = "original"
+"""What the images that are reconstructed are called."""
+
+
+def pictures(study: Study, output: str | Path, data: Dataset) -> dict[str, NDArray[np.uint8]]:
+    """Return all pictures of a study that has been run: "reconstructions/NAME" and "filters/METHOD", in 0 to 255."""
+    rows = {f"reconstructions/{name}": V for name, V in reconstructions(study, output, data).items()}
+    signed = {f"filters/{method}": (W + 1) / 2 for method, W in filters(study, output, data).items()}
+    return {name: np.rint(255 * V).astype(np.uint8) for name, V in (rows | signed).items()}
+
+
+def joined(first: Mapping[str, Array], more: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the `pictures` of a study, given those of two of its runs, with its first seeds and with the next ones."""
+    rows = {name for name in first if name.startswith("reconstructions/") and name != f"reconstructions/{ORIGINAL}"}
+    return {name: np.concatenate([V, more[name]])[:SEEDS] if name in rows else V for name, V in first.items()}
+
+
+def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:
+    """Return test images, one of each class, and what the first `SEEDS` runs, on own inputs, leave of them.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (runs, classes, side, side)
+        The originals, shape (1, classes, side, side); then for each method what comes back from the first layer, and
+        from the whole stack.
+    """
+    chosen = np.unique(data.test_labels, return_index=True)[1][:10]
+    V, shape = data.test[chosen], (-1, len(chosen), data.side, data.side)
+    rows = {ORIGINAL: V.reshape(shape)}
+    depths = sorted({1, len(study.layers)} if "own" in study.inputs else {1})
+    for method, depth in product(study.methods, depths):
+        stacks = [stack(study, output, method, seed, depth) for seed in study.seeds[:SEEDS]]
+        rows[_name(method, depth)] = np.stack([dbn.reconstruct(stack, V) for stack in stacks]).reshape(shape)
+    return rows
+
+
+def _name(method: str, depth: int) -> str:
+    return f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
+
+
+def filters(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:
+    """Return the weights of the first ten hidden units of the first layer of the first run.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (1, units, side, side)
+        For each method, divided by the largest absolute weight among them.
+    """
+    rows = {}
+    for method in study.methods:
+        (rbm,) = stack(study, output, method, study.seeds[0], 1)
+        W = rbm.W[:, :10].T
+        rows[method] = (W / np.abs(W).max()).reshape(1, -1, data.side, data.side)
+    return rows
+
+
+def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) -> list[RBM]:
+    """Return the first `depth` layers that a method has trained on its own inputs, in a study that has been run."""
+    there = Store(place(output))
+    return [rbm(there.read(job)) for job in study.stack(method, seed, _images(study))[:depth]]
+
+
+@functools.lru_cache(maxsize=4)
+def _images(study: Study) -> Images:
+    return Images.of(images(study))

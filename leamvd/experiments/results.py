@@ -1,0 +1,73 @@
+"""Results of a study, the same whether it is computed here or read from the archive."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from leamvd.campaign import archive
+from leamvd.campaign.archive import PICTURES
+from leamvd.experiments import pictures, records
+from leamvd.experiments.studies import Study, images, section_study
+from leamvd.networks.torch_backend import Computation
+
+
+class Results(NamedTuple):
+    """What a study has found, as pages draw and test it."""
+
+    study: Study
+    images: str  # name of the data set
+    computation: Computation  # what its searches saw their errors by
+    table: pd.DataFrame  # rows of `leamvd.experiments.records.COLUMNS`
+    pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.experiments.pictures.pictures`
+
+    def rows(self, kind: str, methods: Iterable[str]) -> dict[str, NDArray[np.uint8]]:
+        """Return the pictures of a kind, "reconstructions" or "filters", of some methods and the originals, by name."""
+        shown = {pictures.ORIGINAL, *methods}
+        named = {name.partition("/")[2]: V for name, V in self.pictures.items() if name.startswith(f"{kind}/")}
+        return {name: V for name, V in named.items() if name.partition(",")[0] in shown}
+
+
+def run(study: Study, output: str | Path) -> Results:
+    """Return the results of a study: what of it is not stored is computed; one that is recorded is read.
+
+    Parameters
+    ----------
+    study : Study
+        See `leamvd.experiments.studies.study`.
+    output : path
+        Folder of what is computed, see `leamvd.experiments.records.run`; nothing is written for a recorded study.
+
+    Raises
+    ------
+    ValueError, MemoryError, leamvd.data.datasets.DataError
+        If the study cannot be run.
+    """
+    if study.archived:
+        return _read(study)
+    table, data = records.run(study, output), images(study)
+    return Results(study, data.name, study.training.computation, table, pictures.pictures(study, output, data))
+
+
+def dataset(study: Study) -> str:
+    """Return the name of the data set that a study is about."""
+    return str(archive.provenance(study.archived)["study"]["dataset"]) if study.archived else images(study).name
+
+
+def _read(wanted: Study) -> Results:
+    """Return what is recorded of a study, on machines too that cannot compute it: without PyTorch, say.
+
+    The archive may hold a larger study, with other inputs too.
+    """
+    name, known = wanted.archived, archive.provenance(wanted.archived)
+    computation = Computation(*(known["study"]["training"][field] for field in Computation._fields))
+    here = {"parameters": known["parameters"] | dict.fromkeys(Computation._fields)}
+    study = dataclasses.replace(section_study(known | here), archived=name)
+    table = archive.read(name)
+    with np.load(archive.folder(name) / PICTURES, allow_pickle=False) as file:
+        rows = table[table["inputs"].isin(wanted.inputs)]
+        return Results(study, known["study"]["dataset"], computation, rows, dict(file))

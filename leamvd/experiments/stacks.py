@@ -1,0 +1,315 @@
+"""What a stack of layers is worth: how well a linear probe and a fine-tuned network classify; how likely images are.
+
+The stack was trained, or has random weights. A measurement runs in numbered iterations, stops where it is told to, and
+goes on from there to the same numbers.
+"""
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leamvd._support import checks
+from leamvd._support.compile import Array
+from leamvd._support.threads import one_blas_thread
+from leamvd.campaign.jobs import Job, Result, Step, unpacked
+from leamvd.data.images import Dataset, Images
+from leamvd.networks import likelihood
+from leamvd.networks.dbn import Training, layer_input, layer_seed
+from leamvd.networks.rbm import RBM, sample_bits
+
+GLOROT = "glorot"
+"""Scale of random weights whose standard deviation is sqrt(2 / (n_in + n_out)) in each layer (Glorot and Bengio)."""
+
+MOMENTUM, BATCH_SIZE = 0.9, 100
+"""Of fine-tuning."""
+
+PENALTY, STEPS = 0.01, 100
+"""Of the probe: the inverse strength of its penalty (scikit-learn's C), and the solver's steps, at most."""
+
+BATCHES = 5
+"""In which the chains of a log-likelihood are run; each one can be gone on from."""
+
+_SHUFFLES, _CHAINS, _BITS = 1, 2, 3  # what random numbers are drawn for
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomWeights:
+    """A stack of layers with weights N(0, scale) and zero biases, in the place of a trained one."""
+
+    sizes: tuple[int, ...]  # units, from the images up
+    scale: str  # a number, or `GLOROT`
+    dtype: str
+
+    def stack(self, seed: int) -> list[RBM]:
+        """Return the layers that contrastive divergence of the same seed would start from at this scale."""
+        layers = []
+        for number, (n_in, n_out) in enumerate(pairwise(self.sizes), start=1):
+            scale = np.sqrt(2 / (n_in + n_out)) if self.scale == GLOROT else float(self.scale)
+            training = Training(dtype=self.dtype, weight_scale=float(scale))
+            nothing = np.zeros((1, n_in), self.dtype)
+            layers.append(training.contrastive_divergence(nothing, n_out, seed=layer_seed(seed, number)).rbm)
+        return layers
+
+
+# ---- fine-tuning
+
+
+class Network(NamedTuple):
+    """A stack with a softmax layer on top: weights and biases of each layer."""
+
+    weights: list[Array]
+    biases: list[Array]
+
+
+def on_top(stack: Sequence[RBM], n_classes: int) -> Network:
+    """Return the network of a stack, whose output layer is zero: it begins with equal probabilities for all classes.
+
+    Raises
+    ------
+    ValueError
+        For fewer than three classes, which scikit-learn gives one output unit.
+    """
+    checks.integer("n_classes", n_classes, at_least=3)
+    dtype, n_features = stack[-1].W.dtype, len(stack[-1].c)
+    weights = [*(rbm.W for rbm in stack), np.zeros((n_features, n_classes), dtype)]
+    return Network(weights, [*(rbm.c for rbm in stack), np.zeros(n_classes, dtype)])
+
+
+def fine_tune(
+    network: Network, V: Array, labels: Array, *, epochs: int, learning_rate: float, seed: int, done: int = 0
+) -> Iterator[tuple[Any, float]]:
+    """Train all layers of a network by backpropagation, and yield it after each epoch with the epoch's mean loss.
+
+    It is stochastic gradient descent of the cross-entropy. The learning rate falls linearly, epoch by epoch, to
+    ``learning_rate / epochs``. Momentum starts anew with each epoch, so that the next one needs the network alone.
+
+    Parameters
+    ----------
+    network : Network
+        Sigmoid units in all layers but the last one; it is left as it is.
+    V : ndarray, shape (m, n_visible)
+        Images, in the network's dtype.
+    labels : ndarray, shape (m,)
+        Their classes.
+    epochs : int
+        Passes over the images.
+    learning_rate : float
+        Of the first epoch.
+    seed : int
+        Of the order of the images.
+    done : int
+        Epochs that the network has behind it.
+
+    Yields
+    ------
+    classifier : sklearn.neural_network.MLPClassifier
+        The same object each time.
+    loss : float
+        Cross-entropy, in natural units, of each mini-batch before its update.
+    """
+    from sklearn.neural_network import MLPClassifier  # as late as this, since it takes a while to import
+
+    classifier = MLPClassifier(
+        [len(biases) for biases in network.biases[:-1]], activation="logistic", solver="sgd", alpha=0,
+        momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1, warm_start=True, random_state=0,
+    )  # fmt: skip
+    first = np.unique(labels, return_index=True)[1]
+    _epoch(classifier, V[first], labels[first])  # tells it its sizes
+    classifier.coefs_ = [weights.copy() for weights in network.weights]
+    classifier.intercepts_ = [biases.copy() for biases in network.biases]
+    classifier.set_params(batch_size=min(BATCH_SIZE, len(V)))
+    for epoch in range(done + 1, epochs + 1):
+        rate = learning_rate * (1 - (epoch - 1) / epochs)
+        order = int(_rng(seed, _SHUFFLES, epoch).integers(2**32))
+        _epoch(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
+        yield classifier, float(classifier.loss_)
+
+
+def _epoch(classifier: Any, V: Array, labels: Array) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is wanted
+        classifier.fit(V, labels)
+
+
+# ---- linear probe
+
+
+class Probed(NamedTuple):
+    """How a linear classifier of features did."""
+
+    train_error: float  # share of wrong images
+    test_error: float
+    steps: int  # of the solver
+
+
+def probe(features: Array, labels: Array, test_features: Array, test_labels: Array) -> Probed:
+    """Return how well logistic regression classifies by features, shape (m, n).
+
+    Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
+    and how fast the solver converges.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(features)
+    X, T = scaler.transform(features), scaler.transform(test_features)
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the recipe is so many steps at most
+        found = LogisticRegression(C=PENALTY, max_iter=STEPS).fit(X, labels)
+        train_error, test_error = (np.mean(found.predict(A) != b) for A, b in ((X, labels), (T, test_labels)))
+    return Probed(float(train_error), float(test_error), int(found.n_iter_[0]))
+
+
+# ---- jobs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StackJob(Job):
+    """A measurement of a stack.
+
+    Attributes
+    ----------
+    images : Images
+        Those that it is measured on.
+    seed : int
+        Of the stack, and of all that the measurement draws.
+    stack : tuple of leamvd.experiments.layers.TrainLayer
+        The trained layers, the first one first.
+    random : RandomWeights, optional
+        A stack in the place of a trained one.
+    """
+
+    images: Images
+    seed: int
+    stack: tuple[Job, ...] = ()
+    random: RandomWeights | None = None
+
+    @property
+    def name(self) -> str:
+        """For a reader."""
+        stack = f"random-{self.random.scale}" if self.random else self.stack[-1].name.rpartition("-seed")[0]
+        return f"{type(self).__name__}-{stack}-seed{self.seed}"
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """The trained layers."""
+        return self.stack
+
+    def _layers(self, needs: Sequence[Result]) -> list[RBM]:
+        return self.random.stack(self.seed) if self.random else [RBM(**unpacked(layer.arrays)) for layer in needs]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FineTune(StackJob):
+    """The test error of the fine-tuned network: an iteration is an epoch."""
+
+    epochs: int
+    learning_rate: float
+
+    @property
+    def iterations(self) -> int:
+        """Epochs."""
+        return self.epochs
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """scikit-learn, whose network it is."""
+        return ("scikit-learn",)
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield the epochs."""
+        start, stack, done = time.perf_counter(), self._layers(needs), 0
+        network = on_top(stack, len(np.unique(data.train_labels)))
+        if arrays is not None:
+            done, start = arrays["done"].item(), start - arrays["seconds"].item()
+            network = Network(*([arrays[f"{kind}{i}"] for i in range(len(stack) + 1)] for kind in Network._fields))
+        for classifier, loss in fine_tune(
+            network, data.train, data.train_labels, epochs=self.epochs, learning_rate=self.learning_rate,
+            seed=self.seed, done=done,
+        ):  # fmt: skip
+            done += 1
+            with one_blas_thread():
+                error = float(np.mean(classifier.predict(data.test) != data.test_labels))
+            seconds = time.perf_counter() - start
+            kinds = zip(Network._fields, (classifier.coefs_, classifier.intercepts_), strict=True)
+            known = {f"{kind}{i}": array for kind, found in kinds for i, array in enumerate(found)}
+            known |= {"done": np.array(done), "seconds": np.array(seconds)}
+            row = {"iteration": done, "test_error": error, "loss": loss, "seconds": seconds}
+            yield Step(done, [row], {} if done == self.epochs else known, done == self.epochs)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Probe(StackJob):
+    """The errors of a linear probe on the images, as layer 0, and on each layer's features: an iteration is a layer."""
+
+    @property
+    def iterations(self) -> int:
+        """The images, and each layer."""
+        return len(self.random.sizes) if self.random else 1 + len(self.stack)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """scikit-learn, whose logistic regression it is."""
+        return ("scikit-learn",)
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield the layers."""
+        start, stack, first = time.perf_counter(), self._layers(needs), 0
+        if arrays is not None:
+            first, start = arrays["done"].item(), start - arrays["seconds"].item()
+        for layer in range(first, self.iterations):
+            features, test_features = (layer_input(stack[:layer], V) for V in (data.train, data.test))
+            found = probe(features, data.train_labels, test_features, data.test_labels)
+            std = float(features.std(axis=0, dtype=np.float64).mean())
+            done, seconds = layer + 1, time.perf_counter() - start
+            row = {"iteration": done, "layer": layer, **found._asdict(), "features_std": std, "seconds": seconds}
+            known = {"done": np.array(done), "seconds": np.array(seconds)}
+            yield Step(done, [row], {} if done == self.iterations else known, done == self.iterations)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AnnealedImportanceSampling(StackJob):
+    """The log-likelihood of test images by the first layer: an iteration adds chains to those before.
+
+    Images are binarized, each pixel being on with the probability of its gray level, by the same random numbers for
+    every stack. A column holds what independent pixels find that are on as often as in training images.
+    """
+
+    n_chains: int  # of all `BATCHES`
+    n_temperatures: int
+
+    @property
+    def iterations(self) -> int:
+        """Batches of chains."""
+        return BATCHES
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield the batches."""
+        start, (layer, *_), log_w = time.perf_counter(), self._layers(needs), np.empty(0)
+        if arrays is not None:
+            log_w, start = arrays["log_w"], start - arrays["seconds"].item()
+        base, n_chains = likelihood.base_rates(data.train), self.n_chains // BATCHES
+        bits = sample_bits(data.test.astype(np.float64), _rng(0, _BITS, 1))
+        independent = likelihood.independent(base).log_likelihood(bits)
+        for number in range(len(log_w) // n_chains + 1, BATCHES + 1):
+            found = likelihood.log_weights(
+                layer, base, n_chains=n_chains, n_temperatures=self.n_temperatures, rng=_rng(self.seed, _CHAINS, number)
+            )
+            log_w = np.concatenate([log_w, found])
+            known, seconds = likelihood.estimate(layer, bits, log_w)._asdict(), time.perf_counter() - start
+            row = {"iteration": number, "chains": len(log_w), **known, "independent": independent, "seconds": seconds}
+            state = {"log_w": log_w, "seconds": np.array(seconds)}
+            yield Step(number, [row], {} if number == BATCHES else state, number == BATCHES)
+
+
+def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:
+    """Return random numbers of their own for each seed, purpose and number, the last one positive."""
+    return np.random.default_rng([seed, purpose, number])

@@ -1,0 +1,462 @@
+"""Studies: which methods are compared on which data, with which settings, over which seeds."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from leamvd._support import checks
+from leamvd.data.images import Dataset, Images, load
+from leamvd.experiments import alternatives
+from leamvd.experiments.layers import COLUMNS as LAYER_COLUMNS
+from leamvd.experiments.layers import TrainLayer
+from leamvd.experiments.methods import Method
+from leamvd.experiments.stacks import (
+    BATCHES,
+    GLOROT,
+    AnnealedImportanceSampling,
+    FineTune,
+    Probe,
+    RandomWeights,
+    StackJob,
+)
+from leamvd.networks.dbn import EXPERIMENT, FEATURES, Training
+from leamvd.optimizers.reading import Reading
+
+INPUTS = ("own", "shared")
+"""Whether a method's layers see its own features or those of contrastive divergence (item E7)."""
+
+RANDOM = "random-"
+"""How methods are named that are random weights; "random" alone is random search."""
+
+
+COLUMNS = ("section", "reading", "method", "inputs", "layer", "seed", *LAYER_COLUMNS)
+"""Of a study's table: what names the layer, and `leamvd.experiments.layers.COLUMNS`."""
+
+
+class Layer(NamedTuple):
+    """What the rows of a layer are labeled with."""
+
+    method: str
+    inputs: str
+    layer: int
+    seed: int
+
+
+class Measurement(NamedTuple):
+    """What the rows of a stack that is measured are labeled with."""
+
+    method: str  # that has trained the stack on its own inputs; `RANDOM` and a scale: random weights
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """A comparison of methods on one data set, architecture and budget.
+
+    Attributes
+    ----------
+    section : str
+        Of the paper, as `leamvd list` names it.
+    dataset, side, pooling, binarize, n_images : str, int, str, str, int or None
+        What is trained on, see `leamvd.data.images.load`; `n_images` training images, all by default.
+    layers : tuple of int
+        Hidden units of each layer.
+    methods : tuple of str
+        Of `leamvd.networks.dbn.METHODS`; behind a colon what is the method's own: settings of `Training` or `Reading`,
+        joined by plus signs, "lea-mvd:sigma0=0.01+reset=off"; or, for an optimizer, a reading's preset,
+        "lea-mvd:printed". See `leamvd.experiments.methods.Method`.
+    inputs : tuple of str
+        Of `INPUTS`.
+    seeds : tuple of int
+        One run each, of every method on the same subset of images.
+    features : {"probabilities", "bits"}
+        What a layer hands on.
+    training : Training
+        Settings, the same for all methods that have none of their own.
+    reading : Reading
+        Of LEA-MVD; the other optimizers take population size, generations and ``x0_in_population`` from it, contrastive
+        divergence its epochs, ``n_gen``.
+    archived : str
+        Of a study that is recorded, the name in the archive that its results are read from; else empty: it is run.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a value is out of range, or two of them clash.
+    """
+
+    section: str = "mnist-7x7"
+    dataset: str = "digits"
+    side: int = 7
+    pooling: Literal["mean", "center"] = "mean"
+    binarize: str = "gray"
+    n_images: int | None = None
+    layers: tuple[int, ...] = (30, 30, 120)
+    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")
+    inputs: tuple[str, ...] = INPUTS
+    seeds: tuple[int, ...] = (0,)
+    features: Literal["probabilities", "bits"] = "probabilities"
+    training: Training = dataclasses.field(default_factory=Training)
+    reading: Reading = EXPERIMENT
+    archived: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "methods", "inputs", "seeds"):
+            value = tuple(getattr(self, name))
+            if not value or (len(set(value)) < len(value) and name != "layers"):
+                different = "" if name == "layers" else ", all different"
+                raise ValueError(f"{name} must be one or more values{different}, got {value!r}")
+            object.__setattr__(self, name, value)
+        for units in self.layers:
+            checks.integer("layers", units, at_least=1)
+        for seed in self.seeds:
+            checks.integer("seeds", seed, at_least=0)
+        for inputs in self.inputs:
+            checks.choice("inputs", inputs, INPUTS)
+        object.__setattr__(self, "methods", tuple(str(Method.parse(method)) for method in self.methods))
+        for method in self.methods:
+            own, training, reading = self.settings_of(method)
+            if own.trainer == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
+                training.optimizer("lea-mvd", np.zeros(1), reading=reading, seed=0)
+        checks.choice("features", self.features, FEATURES)
+
+    def settings_of(self, method: str) -> tuple[Method, Training, Reading]:
+        """Return one of the methods, and what it runs."""
+        own = Method.parse(method)
+        return own, own.training(self.training), own.reading(self.reading)
+
+    def training_of(self, method: str) -> Training:
+        """Return the settings that one of the methods runs with."""
+        return self.settings_of(method)[1]
+
+    def reading_of(self, method: str) -> Reading:
+        """Return the reading that one of the methods runs."""
+        return self.settings_of(method)[2]
+
+    def stack(self, method: str, seed: int, images: Images) -> tuple[TrainLayer, ...]:
+        """Return the layers that a method trains on its own inputs, the first one first."""
+        return self._stack(self.settings_of(method), seed, images)
+
+    def jobs(self, images: Images) -> dict[Layer, TrainLayer]:
+        """Return the job that stands behind each label of the study's rows, one seed after the other.
+
+        Shared inputs are the features of contrastive divergence. The first layer sees the images either way, and the
+        layers of contrastive divergence its own features: there both labels have the same job.
+        """
+        settings = {method: self.settings_of(method) for method in ("cd", *self.methods)}
+        found = {}
+        for seed in self.seeds:
+            cd = self._stack(settings["cd"], seed, images)
+            for method in self.methods:
+                own = self._stack(settings[method], seed, images)
+                for inputs in self.inputs:
+                    for number, layer in enumerate(own, start=1):
+                        below = cd[: number - 1]
+                        job = layer if inputs == "own" else self._layer(settings[method], seed, images, below)
+                        found[Layer(method, inputs, number, seed)] = job
+        return found
+
+    def _stack(self, settings: tuple[Method, Training, Reading], seed: int, images: Images) -> tuple[TrainLayer, ...]:
+        """Return the layers that a method trains, each on the features of those below."""
+        stack: tuple[TrainLayer, ...] = ()
+        for _ in self.layers:
+            stack += (self._layer(settings, seed, images, stack),)
+        return stack
+
+    def _layer(
+        self, settings: tuple[Method, Training, Reading], seed: int, images: Images, below: tuple[TrainLayer, ...]
+    ) -> TrainLayer:
+        own, training, reading = settings
+        return TrainLayer(
+            images=images,
+            trainer=own.trainer,
+            layer=len(below) + 1,
+            n_hidden=self.layers[len(below)],
+            seed=seed,
+            training=training,
+            reading=reading,
+            features=self.features if below else "probabilities",
+            below=below,
+        )
+
+
+def _names(fields: type[Study | Training | Reading]) -> set[str]:
+    return {field.name for field in dataclasses.fields(fields)}
+
+
+_READINGS = Study(
+    section="readings",
+    dataset="mnist",
+    n_images=10_000,
+    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:path=off", "lea-mvd:descent=off"),
+    inputs=("shared",),
+    seeds=tuple(range(30)),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Classification(Study):
+    """A comparison of what methods' stacks, trained on their own inputs, and random weights are worth.
+
+    Attributes
+    ----------
+    scales : tuple of str
+        Standard deviations of random weights, see `leamvd.experiments.stacks.RandomWeights`.
+    epochs : int
+        Of fine-tuning.
+    tuning_rate : float
+        Its first learning rate.
+    n_chains, n_temperatures : int
+        Of the estimate of a log-likelihood, see `leamvd.networks.likelihood.log_weights`; chains run in five parts.
+    """
+
+    section: str = "classification"
+    methods: tuple[str, ...] = ("cd", "lea-mvd")
+    inputs: tuple[str, ...] = ("own",)
+    scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)
+    epochs: int = 50
+    tuning_rate: float = 0.2
+    n_chains: int = 100
+    n_temperatures: int = 5000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inputs != ("own",):
+            raise ValueError(f"inputs must be own in a study of what stacks are worth, got {self.inputs!r}")
+        object.__setattr__(self, "scales", tuple(self.scales))
+        for scale in self.scales:
+            if scale != GLOROT:
+                try:
+                    checks.real("scales", float(scale), at_least=0)
+                except ValueError:
+                    raise ValueError(f"scales must be numbers >= 0 or {GLOROT!r}, got {scale!r}") from None
+        checks.integer("epochs", self.epochs, at_least=1)
+        checks.real("tuning_rate", self.tuning_rate, above=0)
+        if checks.integer("n_chains", self.n_chains, at_least=2 * BATCHES) % BATCHES:
+            raise ValueError(f"n_chains must be a multiple of {BATCHES}, got {self.n_chains}")
+        checks.integer("n_temperatures", self.n_temperatures, at_least=1)
+
+    def measurements(self, images: Images) -> dict[str, dict[Measurement, StackJob]]:
+        """Return what is measured of each stack, and of random weights of each seed: jobs by table and label.
+
+        The tables are "runs", fine-tuning, "probes" and "likelihoods".
+        """
+        found: dict[str, dict[Measurement, StackJob]] = {"runs": {}, "probes": {}, "likelihoods": {}}
+        chains: dict[str, Any] = {"n_chains": self.n_chains, "n_temperatures": self.n_temperatures}
+        for seed in self.seeds:
+            for method in (*self.methods, *(f"{RANDOM}{scale}" for scale in self.scales)):
+                label, whole = Measurement(method, seed), self._measured(method, seed, images, len(self.layers))
+                first = self._measured(method, seed, images, 1)
+                found["runs"][label] = FineTune(**whole, epochs=self.epochs, learning_rate=self.tuning_rate)
+                found["probes"][label] = Probe(**whole)
+                found["likelihoods"][label] = AnnealedImportanceSampling(**first, **chains)
+        return found
+
+    def _measured(self, method: str, seed: int, images: Images, depth: int) -> dict[str, Any]:
+        """Return the first layers of a stack, as jobs that measure them take it."""
+        if method.startswith(RANDOM):
+            sizes = (self.side**2, *self.layers[:depth])
+            weights = RandomWeights(sizes, method.removeprefix(RANDOM), self.training.dtype)
+            return {"images": images, "seed": seed, "random": weights}
+        return {"images": images, "seed": seed, "stack": self.stack(method, seed, images)[:depth]}
+
+
+_LARGE = Study(section="mnist-28x28", dataset="mnist", side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"))
+_FEWER = dataclasses.replace(_LARGE, n_images=10_000)
+
+STUDIES = {
+    ("mnist-7x7", "quick"): Study(
+        methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
+        seeds=(0, 1, 2),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=20),
+    ),
+    ("mnist-7x7", "paper"): Study(
+        dataset="mnist",
+        methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random"),
+        seeds=tuple(range(30)),
+    ),
+    ("mnist-28x28", "quick"): dataclasses.replace(
+        _LARGE,
+        dataset="digits",
+        n_images=300,
+        seeds=(0, 1),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=16),
+    ),
+    ("mnist-28x28", "paper"): dataclasses.replace(_LARGE, seeds=tuple(range(12))),
+    ("mnist-28x28", "fewer"): dataclasses.replace(_FEWER, seeds=tuple(range(10))),
+    ("mnist-28x28", "variants"): dataclasses.replace(
+        _FEWER,
+        methods=(
+            *("lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:sigma0=0.01"),
+            *("sep-cma-es", "sep-cma-es:sigma0=0.01", "random"),
+        ),
+        inputs=("own",),
+        seeds=tuple(range(5)),
+    ),
+    ("readings", "quick"): Study(
+        section="readings",
+        n_images=100,
+        layers=(30, 30),
+        methods=("cd", *alternatives.methods(("R1", "R5", "R13", "R16", "C11"))),
+        inputs=("shared",),
+        seeds=(0, 1, 2),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=20),
+    ),
+    ("readings", "paper"): dataclasses.replace(_READINGS, methods=alternatives.methods()),
+    ("readings", "threshold"): dataclasses.replace(_READINGS, binarize="threshold"),
+    ("readings", "bernoulli"): dataclasses.replace(_READINGS, binarize="bernoulli"),
+    ("readings", "center"): dataclasses.replace(_READINGS, pooling="center"),
+    ("readings", "bits"): dataclasses.replace(_READINGS, features="bits"),
+    ("readings", "own"): dataclasses.replace(_READINGS, inputs=("own",)),
+    ("readings", "all"): dataclasses.replace(_READINGS, n_images=None),
+    ("classification", "quick"): Classification(
+        seeds=(0, 1, 2),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=20),
+        epochs=40,
+        n_chains=20,
+        n_temperatures=100,
+    ),
+    ("classification", "paper"): Classification(dataset="mnist", seeds=tuple(range(30))),
+    ("classification", "paper-28x28"): Classification(
+        dataset="mnist",
+        side=28,
+        layers=(500, 500, 2000),
+        seeds=tuple(range(12)),
+    ),
+    ("error-measures", "quick"): Study(
+        section="error-measures",
+        n_images=300,
+        methods=(*(m for m in alternatives.CROSSED if "sigma0" not in m and "batch" not in m), "lea-mvd:x0-excluded"),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=12),
+    ),
+    ("error-measures", "paper"): dataclasses.replace(
+        _LARGE, section="error-measures", n_images=2_000, methods=alternatives.CROSSED
+    ),
+    ("error-measures", "confirm"): dataclasses.replace(_FEWER, section="error-measures", seeds=(0, 1, 2)),
+}
+"""By section and profile: the paper's experiments at its own settings, studies A and D of the book's rules; a scale of
+a minute; 28 x 28 pixels on fewer images, also for variants, studies B and C; the search for what the paper may have
+run, and for more runs of what comes nearest, whose methods are given when it is known; every alternative of an item,
+and a few of them on other data: items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own) and E11 (all); and
+what stacks like those of A and D are worth to a classifier."""
+
+ARCHIVED = {
+    "mnist-7x7": {"paper": "mnist_7x7"},
+    "mnist-28x28": {"paper": "mnist_28x28", "fewer": "mnist_28x28_fewer", "variants": "mnist_28x28_variants"},
+    "readings": {
+        "paper": "readings",
+        **{data: f"readings_{data}" for data in ("threshold", "bernoulli", "center", "bits", "own")},
+        "all": "mnist_7x7",  # the same layers, which study A has trained on all images
+    },
+    "classification": {"paper": "classification", "paper-28x28": "classification_28x28"},
+    "error-measures": {"paper": "forensics", "confirm": "forensics_confirmed"},
+}
+"""Of each section the profiles that are recorded, the one that leads its page first, and their names in the archive."""
+
+
+def recorded(section: str) -> dict[str, Study]:
+    """Return the studies of a section that are recorded, by profile; the one that leads its page comes first."""
+    names = ARCHIVED[section].items()
+    return {profile: dataclasses.replace(STUDIES[section, profile], archived=name) for profile, name in names}
+
+
+def study(section: str, profile: str, **changes: Any) -> Study:
+    """Return one of `STUDIES` with fields of `Study`, `Training` or `Reading` changed; a change to None is none.
+
+    The profile "recorded" is the paper's, whose results are in the archive: nothing of it can be changed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is no such study or field, or a value is out of range.
+    """
+    checks.choice("section", section, sorted({section for section, _ in STUDIES}))
+    profiles = [own for name, own in STUDIES if name == section]
+    checks.choice("profile", profile, ["recorded", *profiles])
+    given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    if profile == "recorded":
+        fixed(**given)
+        return next(iter(recorded(section).values()))
+    base = STUDIES[section, profile]
+    parts = {"training": given.pop("training", base.training), "reading": given.pop("reading", base.reading)}
+    for part, value in parts.items():
+        own = {name: given.pop(name) for name in _names(type(value)) & set(given)}
+        parts[part] = dataclasses.replace(value, **own)
+    return dataclasses.replace(base, **parts, **given)
+
+
+def fixed(**given: Any) -> None:
+    """Refuse what is given of the parameters that are fixed where results are read.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not None.
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"profile='recorded' has fixed parameters; {name}={value!r} needs profile quick or paper")
+
+
+def page(section: str, profile: str, **changes: Any) -> dict[str, Study]:
+    """Return the studies that a section's page shows, by profile: `study`, and with "recorded" all that are recorded.
+
+    The one that leads the page comes first.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `study` does.
+    """
+    lead = study(section, profile, **changes)
+    return recorded(section) if lead.archived else {profile: lead}
+
+
+def parameters(namespace: Mapping[str, object]) -> dict[str, Any]:
+    """Return the changes that a notebook's ``globals()`` hold for `study`.
+
+    They are the values, other than None, of variables named as a field of `Study`, `Training` or `Reading`; section and
+    archive are not among them.
+    """
+    names = _names(Classification) | _names(Training) | _names(Reading)
+    names -= {"section", "training", "reading", "archived"}
+    return {name: namespace[name] for name in sorted(names & set(namespace)) if namespace[name] is not None}
+
+
+def reading(method: str) -> str:
+    """Return what the column "reading" has: what a method has of its own, "none" where there is no reading at all."""
+    trainer, _, own = method.partition(":")
+    return own or ("none" if trainer == "cd" else "default")
+
+
+def section_study(about: Mapping[str, Any]) -> Study:
+    """Return the study of a section's run, given what its ``run.json``, or the provenance that is recorded, says."""
+    given = about["parameters"]
+    return study(about["section"], given["profile"], **parameters(given))
+
+
+def has_study(about: Mapping[str, Any]) -> bool:
+    """Return whether a run is one of a section with a study."""
+    return (about["section"], about["parameters"].get("profile")) in STUDIES
+
+
+def images(study: Study) -> Dataset:
+    """Return what a study is trained on, and the test images at the same size."""
+    data = load(
+        study.dataset,
+        side=study.side,
+        pooling=study.pooling,
+        binarize=study.binarize,
+        n_train=study.n_images,
+        dtype=study.training.dtype,
+    )
+    if isinstance(study, Classification) and (n_classes := len(np.unique(data.train_labels))) < 3:
+        raise ValueError(f"dataset must have three classes or more to be classified, got {n_classes}")
+    return data

@@ -1,1 +1,0 @@
-"""Records to matplotlib figures; nothing is computed here."""

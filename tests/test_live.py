@@ -1,0 +1,39 @@
+"""Every section run at the small scale, through papermill: arrays, tables and pasted numbers are those accepted."""
+
+import json
+from pathlib import Path
+
+import accepted
+import pytest
+
+from leamvd.book import runs, sections
+
+SECTIONS = sections.load()
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
+def test_a_section_comes_out_as_accepted(section: sections.Section, tmp_path: Path) -> None:
+    run = runs.read(sections.run(section, {"profile": "quick"}, tmp_path))
+    if not accepted.compared(run.about):
+        return  # seconds differ every time; that it ran is what can be said
+    entry, made = accepted.entries()[accepted.key(run.about)], accepted.figures(run.folder)
+    assert sorted(made) == entry["figures"]
+    for name, path in made.items():
+        assert accepted.moved(accepted.place("quick") / f"{name}.json", path) == [], name
+    told = accepted.told(json.loads((run.folder / section.path.name).read_text(encoding="utf-8")))
+    assert accepted.differences(entry, told) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, []),
+        ({"pasted": {"a": "2", "b": "1"}}, ["a: 1 became 2", "b: 2 became 1"]),
+        ({"pasted": {"a": "1"}}, ["b: 2 became None"]),
+        ({"texts": ["x", "z"]}, ["y\nbecame\nz"]),
+        ({"texts": ["x"]}, ["1 texts, were 2"]),
+    ],
+)
+def test_what_differs_is_told(change: dict[str, object], said: list[str]) -> None:
+    before = {"pasted": {"a": "1", "b": "2"}, "texts": ["x", "y"]}
+    assert accepted.differences(before, before | change) == said

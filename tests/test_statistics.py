@@ -1,0 +1,209 @@
+"""The statistics against known answers, at their margins, and by their error rates."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from leamvd.analysis.statistics import compared, hardest, holm, interval, paired, summarize, unpaired
+
+
+def noisy(mean, n=30, scatter=0.01):
+    return pd.Series(mean * np.exp(scatter * np.random.default_rng(int(mean * 7) % 1000).standard_normal(n)))
+
+
+# ---- runs summarized
+
+
+def test_an_interval_is_students() -> None:
+    values = pd.Series([1.0, 1.5, 4.0])
+    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert interval(values) == pytest.approx((values.mean(), low, high))
+    assert interval(pd.Series([2.0, 2.0])) == (2, 2, 2)
+    assert np.isnan(interval(pd.Series([2.0]))[1:]).all(), "one run says nothing of others"
+
+
+def test_an_interval_covers_the_mean_nineteen_times_in_twenty() -> None:
+    runs = pd.Series(np.random.default_rng(0).normal(5, 2, 16_000)).groupby(np.arange(16_000) // 4)
+    _, low, high = interval(runs)
+    assert ((low < 5) & (high > 5)).mean() == pytest.approx(0.95, abs=0.012)
+
+
+@pytest.mark.parametrize(("geometric", "mean"), [(False, 5.0), (True, 4.0)])
+def test_groups_are_summarized_in_their_order(geometric: bool, mean: float) -> None:
+    table = pd.DataFrame({"method": ["b", "a", "b"], "value": [2.0, 7.0, 8.0]})
+    found = summarize(table, "value", ["method"], geometric=geometric)
+    assert found[["method", "runs"]].values.tolist() == [["b", 2], ["a", 1]]
+    assert found["mean"].tolist() == pytest.approx([mean, 7])
+    log, exp = (np.log, np.exp) if geometric else (np.array, np.array)
+    ends = exp(interval(pd.Series(log([2.0, 8.0])))[1:])
+    assert found.loc[0, ["low", "high"]].tolist() == pytest.approx(ends.tolist())
+    assert found.loc[1, ["low", "high"]].isna().all()
+
+
+# ---- runs of the same seed
+
+
+def test_pairs_by_hand() -> None:
+    """Of five pairs the second smallest difference is the wrong way round: W+ = 2, as in 3 of the 32 sign patterns."""
+    ratio = np.array([0.5, 1.2, 0.9, 0.6, 0.7])
+    found = paired(pd.Series(ratio), pd.Series(np.ones(5)), upper=1)
+    assert found.p == pytest.approx(3 / 32)  # rank sums of 0, 1 and 2
+    half = 2.776445 * np.std(np.log(ratio), ddof=1) / np.sqrt(5)  # Student's t of four degrees of freedom
+    ends = np.exp(np.log(ratio).mean() + np.array([-half, 0, half]))
+    assert (found.low, found.effect, found.high) == pytest.approx(tuple(ends), rel=1e-6)
+    assert found.effect == pytest.approx((0.5 * 1.2 * 0.9 * 0.6 * 0.7) ** 0.2)
+    assert (found.lower, found.upper, found.unit, found.runs) == (-np.inf, 1, "ratio", 5)
+    assert paired(pd.Series(ratio), 1.0).p == pytest.approx(6 / 32), "without a bound both sides count"
+
+
+def test_one_bound_is_one_sided() -> None:
+    a, b = noisy(90), noisy(100)
+    assert paired(a, b, upper=1).p == stats.wilcoxon(np.log(a / b), alternative="less").pvalue < 1e-8
+    assert paired(b, a, upper=1).p > 0.99
+    assert paired(b, a, lower=1).p < 1e-8
+    assert paired(a, a, upper=1).p == 1
+    assert paired(b, a, upper=1.1).p > 0.99  # 100 / 90 is 1.11
+    assert paired(b, a, upper=1.12).p < 0.01
+    assert paired(b, a, upper=1.12)[:3] == paired(b, a)[:3], "the effect is the same, whatever is asked about it"
+
+
+def test_pairs_are_of_the_same_seed() -> None:
+    a = pd.Series([1.0, 2.0, 3.0], [0, 1, 2])
+    b = pd.Series([4.0, 2.0, 3.0], [2, 0, 5])
+    assert paired(a, b).runs == paired(a, b, "difference").runs == 2
+    assert paired(a, b).effect == pytest.approx(np.sqrt((3 / 4) * (1 / 2)))
+    assert paired(a, b, "difference").effect == -1
+
+
+def test_two_bounds_must_both_be_met() -> None:
+    x = pd.Series(np.random.default_rng(1).normal(0.5, 0.2, 30))
+    sides = stats.wilcoxon(x + 1, alternative="greater").pvalue, stats.wilcoxon(x - 1, alternative="less").pvalue
+    assert paired(x, 0.0, "%", lower=-1, upper=1).p == max(sides) < 1e-6
+    assert paired(x, 0.0, "%", lower=-1, upper=0.5).p > 0.05
+    assert paired(x, 0.0, "%", lower=0.5, upper=1).p > 0.05
+    unmoved = paired(pd.Series(np.zeros(30)), 0.0, "%", lower=-1, upper=1)
+    assert unmoved[:3] == (0, 0, 0)
+    assert unmoved.p < 1e-6
+    assert paired(pd.Series(np.full(30, 1.0)), 0.0, "%", lower=-1, upper=1).p == 1, "on the bound is not within"
+
+
+@pytest.mark.parametrize(("mean", "factor", "met"), [(180, 2, True), (220, 2, False), (45, 2, False), (220, 3, True)])
+def test_a_number_within_a_factor(mean: float, factor: float, met: bool) -> None:
+    found = paired(noisy(mean), 100.0, lower=1 / factor, upper=factor)
+    assert found.p < 1e-6 if met else found.p > 0.99
+    assert found.effect == pytest.approx(mean / 100, rel=0.01)
+    assert found.low < found.effect < found.high
+
+
+# ---- runs of other seeds
+
+
+def test_larger_by_hand() -> None:
+    """All three of one network exceed all four of the other: one in 35 ways to deal seven ranks."""
+    found = unpaired(pd.Series([5.0, 6, 7]), pd.Series([1.0, 2, 3, 4]), lower=1)
+    assert found.p == pytest.approx(1 / 35)
+    assert (found.runs, found.lower, found.upper) == (3, 1, np.inf)
+    assert found.effect == pytest.approx(210 ** (1 / 3) / 24 ** (1 / 4))
+
+
+def test_two_networks_are_compared_unpaired() -> None:
+    a, b = noisy(300, 12), noisy(100, 30)
+    assert unpaired(a, b, lower=1).p < 1e-6
+    assert unpaired(b, a, lower=1).p > 0.99
+    ends = np.exp(stats.ttest_ind(np.log(a), np.log(b), equal_var=False).confidence_interval())
+    assert unpaired(a, b)[1:3] == pytest.approx(tuple(ends))
+    for mean, factor, met in ((300, 2, False), (300, 4, True), (190, 2, True), (53, 2, True), (45, 2, False)):
+        p = unpaired(noisy(mean, 12), b, lower=1 / factor, upper=factor).p
+        assert p < 1e-5 if met else p > 0.99
+
+
+# ---- both
+
+
+BETWEEN = {"lower": 0.5, "upper": 2}
+
+
+@pytest.mark.parametrize("test", [paired, unpaired])
+@pytest.mark.parametrize("bounds", [{}, {"upper": 1}, BETWEEN])
+def test_without_runs_nothing_is_shown(test, bounds) -> None:
+    nothing = pd.Series(dtype=float)
+    for a, b in ((nothing, nothing), (nothing, noisy(3))):
+        found = test(a, b, **bounds)
+        assert (found.runs, found.p) == (0, 1)
+        assert np.isnan(found[:3]).all()
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda a, b: paired(a, b, upper=1).p,
+        lambda a, b: paired(1.1 * a, b, upper=1.1).p,
+        lambda a, b: paired(np.log(a / b) + 0.06, 0.0, "%", lower=-0.06, upper=0.06).p,
+        lambda a, b: unpaired(a, b, lower=1).p,
+        lambda a, b: unpaired(a, 2 * b, **BETWEEN).p,
+        lambda a, b: hardest([("edge", paired(a, b, upper=1)), ("clear", paired(0.5 * a, b, upper=1))])[1].p,
+    ],
+)
+def test_the_error_rate_at_the_edge_of_each_null_hypothesis_is_the_level(test) -> None:
+    """Where the other margin is far: 5 % up to the steps of p with 12 runs, and four standard errors of 500 tries."""
+    rng = np.random.default_rng(2)
+    tries = [test(*map(pd.Series, np.exp(0.02 * rng.standard_normal((2, 12))))) for _ in range(500)]
+    error = 4 * np.sqrt(0.05 * 0.95 / 500)
+    assert 0.045 - error < np.mean(np.array(tries) < 0.05) < 0.05 + error
+
+
+def test_the_hardest_of_several_counts_and_what_was_not_run_is_harder_than_what_failed() -> None:
+    means = {"a": (90, 100), "b": (99.9, 100), "c": (9, 9)}
+    tests = [(name, paired(noisy(a), noisy(b), upper=1)) for name, (a, b) in means.items()]
+    assert hardest(tests[:2]) == tests[1]
+    nothing = pd.Series(dtype=float)
+    assert hardest([*tests, ("missing", paired(nothing, nothing, upper=1))])[0] == "missing"
+
+
+# ---- tables
+
+
+def slow_holm(p):
+    """Step down through the sorted p-values; nothing may be smaller than what came before it."""
+    tested = sorted((x, i) for i, x in enumerate(p) if not np.isnan(x))
+    result, largest = [np.nan] * len(p), 0.0
+    for rank, (x, i) in enumerate(tested):
+        largest = max(largest, min(1.0, x * (len(tested) - rank)))
+        result[i] = largest
+    return result
+
+
+def test_holm() -> None:
+    assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
+    rng = np.random.default_rng(3)
+    for size in range(8):
+        p = rng.random(size) ** 3
+        p[rng.random(size) < 0.2] = np.nan
+        assert holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
+
+
+@pytest.mark.parametrize("unit", ["ratio", "difference"])
+def test_a_table_compares_pairs_within_groups(unit: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        [(layer, method, seed) for layer in (2, 1) for method in ("cd", "b", "same", "lone") for seed in range(12)],
+        columns=["layer", "method", "seed"],
+    )
+    rows["error"] = np.exp(rng.normal(0, 0.1, len(rows))) * rows["method"].map({"b": 1.5}).fillna(1.0)
+    rows.loc[rows["method"] == "same", "error"] = rows.loc[rows["method"] == "cd", "error"].to_numpy()
+    rows = rows[(rows["method"] != "lone") | (rows["seed"] == 0)].sample(frac=1, random_state=0)
+    rows = rows.sort_values(["layer"], ascending=False, kind="stable")
+    pairs = [(name, "cd") for name in ("b", "same", "lone", "missing")]
+    found = compared(rows, "error", pairs, by=["layer"], unit=unit)
+    assert found[["layer", "method"]].values.tolist() == [[n, m] for n in (2, 1) for m in ("b", "same", "lone")]
+    assert found["runs"].tolist() == [12, 12, 1] * 2
+    assert found["equal"].tolist() == [0, 12, 0] * 2
+    assert found["p"].isna().tolist() == [False, True, True] * 2, "nothing differs, or there is one pair"
+    raw = []
+    for i, layer in ((0, 2), (3, 1)):
+        own = rows[rows["layer"] == layer].pivot(index="seed", columns="method", values="error")
+        one = paired(own["b"], own["cd"], unit)
+        assert found.loc[i, [unit, "low", "high"]].tolist() == pytest.approx(list(one[:3]))
+        raw.append(one.p)
+    assert found["p"].dropna().tolist() == pytest.approx(slow_holm(raw))

@@ -1,0 +1,76 @@
+"""What the notebooks that ship hold, where nbval does not look: names, pictures, times."""
+
+import base64
+import json
+import re
+import subprocess
+from typing import Any
+
+import accepted
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd.book import pasted, sections
+
+SECTIONS = sections.load()
+
+
+def read(section: sections.Section) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(section.path.read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
+def test_what_is_pasted_is_what_was_accepted_by_its_name(section: sections.Section) -> None:
+    assert pasted.read(read(section)) == accepted.entries()[f"recorded {section.name}"]["pasted"]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
+def test_pictures_are_those_of_the_accepted_figures(section: sections.Section) -> None:
+    shown = accepted.shown(read(section))
+    assert sorted(shown) == accepted.entries()[f"recorded {section.name}"]["figures"]
+    for name, cell in shown.items():
+        (picture,) = [output["data"]["image/png"] for output in cell["outputs"]]
+        assert base64.b64decode("".join(picture)) == (accepted.FIGURES / f"{name}.png").read_bytes(), name
+
+
+def ignored(stem: str) -> str:
+    """Return what the cells of a notebook have printed or returned that nbval does not compare."""
+    (section,) = sections.choose(SECTIONS, [stem])
+    cells = [cell for cell in read(section)["cells"] if "nbval-ignore-output" in cell["metadata"].get("tags", [])]
+    (cell,) = cells
+    return "".join("".join(o.get("text", o.get("data", {}).get("text/plain", ""))) for o in cell["outputs"])
+
+
+def test_every_output_that_nbval_ignores_is_tested_here() -> None:
+    stems = [one.stem for one in SECTIONS if "nbval-ignore-output" in one.path.read_text(encoding="utf-8")]
+    assert stems == ["04_mnist_28x28", "05_linear_cost"]
+
+
+def test_a_generation_takes_the_order_of_time_that_it_can() -> None:
+    """A nanosecond to a microsecond for each of its 24 individuals' numbers."""
+    lines = re.findall(r"^n = ([\d,]+): a generation takes ([\d.]+) ms$", ignored("05_linear_cost"), re.MULTILINE)
+    assert [n for n, _ in lines] == ["100,000", "1,000,000"]
+    for n, milliseconds in lines:
+        assert 1e-9 < float(milliseconds) / 1e3 / (24 * int(n.replace(",", ""))) < 1e-7, (n, milliseconds)
+
+
+def test_memory_and_time_of_a_generation_at_28_pixels() -> None:
+    text = ignored("04_mnist_28x28").replace(",", "")
+    rows = [line.split() for line in text.splitlines()[1:]]
+    table = pd.DataFrame(rows, columns=["layer", "method", "n", "MB", "populations", "ms"]).astype(
+        {"n": float, "MB": float, "populations": float, "ms": float}
+    )
+    assert table["n"].tolist() == [784 * 500 + 1284, 500 * 500 + 1000, 500 * 2000 + 2500]
+    assert np.allclose(table["MB"], table["populations"] * 8 * 24 * table["n"] / 1e6, rtol=0.02)
+    assert table["populations"].between(0.5, 2).all()
+    assert (table["ms"] / 1e3 / (24 * table["n"])).between(1e-10, 1e-7).all()
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
+def test_run_in_place_a_notebook_leaves_nothing_that_git_sees(section: sections.Section) -> None:
+    assert "injected-parameters" not in section.path.read_text(encoding="utf-8"), "which would name another folder"
+    output = section.path.parent / str(section.parameters["output"].default)
+    command = ["git", "check-ignore", "--quiet", str(output / "figures")]
+    assert subprocess.run(command, cwd=accepted.ROOT, check=False).returncode == 0

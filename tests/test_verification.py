@@ -1,0 +1,249 @@
+"""A sample of what is recorded computed again: it comes out, and a number that was altered is found."""
+
+import json
+import lzma
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from recorded_runs import Run, edit, rewrite
+
+from leamvd.campaign import archive, versions
+from leamvd.campaign import run as campaign
+from leamvd.campaign.store import DamageError
+from leamvd.campaign.verify import COLUMNS
+from leamvd.experiments import backend_agreement, functions, longer_searches, records, verification
+from leamvd.experiments.studies import Study, images
+from leamvd.experiments.verification import NotVerifiedError, verify
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
+
+PROBLEMS = {"sphere, n = 3": [10, 20], "rastrigin, n = 4": [10, 20]}
+AGREEMENT = Study(
+    n_images=40, layers=(6,), methods=("random",), inputs=("own",), seeds=(3, 5), training=Training(n_elite=2),
+    reading=Reading(n_gen=2, population_size=8),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of all that is recorded: studies, and longer searches."""
+    folder, output = tmp_path_factory.mktemp("recorded"), tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "folder", lambda name: folder / name)
+        Run.of(output, "mnist-7x7").record("mnist_7x7")
+        Run.of(output, "classification").record("classification")
+    chosen: dict[str, Any] = {"problems": PROBLEMS, "methods": ["lea-mvd", "random"], "seeds": [0, 1]}
+    write(folder / "longer_searches", longer_searches.run(output, progress=False, **chosen), **chosen)
+    return folder
+
+
+def write(folder: Path, table: pd.DataFrame, known: Any = None, **more: Any) -> None:
+    folder.mkdir()
+    table.to_csv(folder / "runs.csv", index=False)
+    known = known if known is not None else verification._here() | more
+    (folder / "provenance.json").write_text(json.dumps(known))
+
+
+@pytest.fixture
+def recorded(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of it, which takes its place."""
+    folder = shutil.copytree(made, tmp_path / "recorded")
+    monkeypatch.setattr(archive, "folder", lambda name: folder / name)
+    monkeypatch.setattr(longer_searches, "images", lambda: None)
+    return folder
+
+
+# ---- every kind of table
+
+
+TABLES = [
+    ("mnist_7x7", "runs", "mean_field", 1),
+    ("mnist_7x7", "runs", "test_sampled_ratio", 1),
+    ("mnist_7x7", "runs", "products", 1),
+    ("classification", "runs", "loss", 1),
+    ("classification", "probes", "features_std", 1),
+    ("classification", "likelihoods", "log_z", 1),
+    ("longer_searches", "runs", "best", 4),
+]
+
+
+@pytest.mark.parametrize(("name", "table", "column", "jobs"), TABLES)
+def test_a_number_that_was_altered_is_found(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, name: str, table: str, column: str, jobs: int
+) -> None:
+    read = archive.read
+    changed, found = verify(name, jobs=jobs)
+    assert changed == []
+    assert (found["digits"] == 16).all(), "the same machine gives the same bits"
+    assert not found["drifts"].any()
+
+    def altered(factor: float) -> Callable[..., pd.DataFrame]:
+        def changed(name: str, which: str = "runs") -> pd.DataFrame:
+            rows = read(name, which)
+            return rows.assign(**{column: rows[column] * factor}) if which == table else rows
+
+        return changed
+
+    monkeypatch.setattr(archive, "read", altered(1 + 1e-5))
+    found = verify(name, jobs=jobs).jobs
+    assert found["drifts"].sum() == jobs
+    (number,) = set(found[found["drifts"]]["number"].str.partition(",")[0])
+    assert number == column
+    monkeypatch.setattr(archive, "read", altered(1 + 5e-7))
+    assert not verify(name, jobs=jobs).jobs["drifts"].any(), "the seventh digit"
+
+
+def test_a_row_that_is_missing_is_found(recorded: Path) -> None:
+    table = archive.read("mnist_7x7")
+    rewrite("mnist_7x7", table[table["iteration"] != 1])
+    assert verify("mnist_7x7", jobs=1).jobs["drifts"].all()
+
+
+def test_labels_of_two_methods_that_were_exchanged_are_found(recorded: Path) -> None:
+    table = archive.read("mnist_7x7")
+    exchanged = table["method"].replace({"cd": "lea-mvd", "lea-mvd": "cd"})
+    rewrite("mnist_7x7", table.assign(method=exchanged))
+    found = verify("mnist_7x7", jobs=12).jobs
+    assert found[found["job"].str.startswith(("cd ", "lea-mvd "))]["drifts"].all()
+
+
+def test_functions_and_their_directions(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"n_images": 40, "layers": (6, 5), "n_gen": 8, "n_elite": 2, "population_size": 8, "seeds": (0, 1)}
+    run = Run.of(tmp_path, "mnist-7x7", **given)
+    monkeypatch.setitem(verification.STUDIES, ("readings", "paper"), run.study)
+    plan: dict[str, Any] = {"sizes": [3, 5], "budget": 40}
+    table = functions.run(run.study, tmp_path, progress=False, **plan)
+    write(recorded / "readings_functions", table, **plan)
+    directions = verification.functions.follow(run.study, tmp_path, n_var=3, budget=40, progress=False)
+    directions.to_csv(recorded / "readings_functions" / "directions.csv", index=False)
+    found = verify("readings_functions", jobs=2).jobs
+    assert len(found) == 4
+    assert not found["drifts"].any()
+    (recorded / "readings_functions" / "runs.csv").unlink()
+    table.assign(best=table["best"] * (1 + 1e-5)).to_csv(recorded / "readings_functions" / "runs.csv", index=False)
+    assert verify("readings_functions", jobs=2).jobs["drifts"].tolist() == [True, True, False, False]
+
+
+def test_agreement_of_backends(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(backend_agreement, "STUDIES", (AGREEMENT,))
+    table = backend_agreement.run(AGREEMENT, tmp_path)
+    data = images(AGREEMENT)
+    searches = backend_agreement.searches(AGREEMENT).items()
+    provenance = {search: records.provenance(own, data) for search, own in searches}
+    write(recorded / "backend_agreement", table, [provenance])
+    assert not verify("backend_agreement", jobs=3).jobs["drifts"].any()
+    rewritten = table.assign(mean_field=table["mean_field"] * (1 + 1e-5))
+    rewritten.to_csv(recorded / "backend_agreement" / "runs.csv", index=False)
+    assert verify("backend_agreement", jobs=3).jobs["drifts"].all()
+
+
+# ---- what is sampled
+
+
+def test_a_sample_is_one_job_of_each_kind_first_and_those_that_cost_least_first(recorded: Path) -> None:
+    found = verify("mnist_7x7", jobs=12).jobs
+    assert list(found.columns) == COLUMNS
+    assert found["job"].is_unique
+    kinds = found["job"].str.rpartition(" ")[0].value_counts()
+    methods = ("cd", "lea-mvd", "lea-mvd:x0-excluded")
+    every = {f"{method} own {layer}" for method in methods for layer in (1, 2)}
+    every |= {f"{method} shared 2" for method in methods[1:]}
+    assert set(kinds.index) == every, "own and shared inputs that are the same are computed once"
+    twice = {*(f"{method} own 1" for method in methods), "cd own 2"}  # another seed; layers below count
+    assert set(kinds[kinds == 2].index) == twice
+    assert verify("mnist_7x7", jobs=1).jobs["job"].item().startswith("cd own 1 ")
+
+
+def test_of_large_studies_the_iterations_that_are_recorded_are_verified(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "EVERY", {"mnist-7x7": 2})
+    table = archive.read("mnist_7x7")
+    rewrite("mnist_7x7", table[table["iteration"] != 1])
+    assert not verify("mnist_7x7", jobs=2).jobs["drifts"].any()
+
+
+# ---- elsewhere
+
+
+def test_elsewhere_the_scatter_of_other_seeds_decides_where_digits_do_not(recorded: Path) -> None:
+    known = edit_versions("mnist_7x7", numpy="0.1")
+    changed, found = verify("mnist_7x7", jobs=3)
+    assert changed == [f"numpy was 0.1 and is {known['versions']['numpy']}"]
+    assert set(found["judged by"]) == {"digits"}
+    table = archive.read("mnist_7x7")
+    rewrite("mnist_7x7", table.assign(mean_field=table["mean_field"] * (1 + 1e-5)))
+    found = verify("mnist_7x7", jobs=1).jobs
+    assert (found["judged by"].item(), found["drifts"].item()) == ("other seeds", False)
+    cd = (table["method"] == "cd") & (table["layer"] == 1)
+    rewrite("mnist_7x7", table.assign(sampled=table["sampled"].where(~cd, 1e6 * table["sampled"])))
+    found = verify("mnist_7x7", jobs=1).jobs
+    assert (found["judged by"].item(), found["drifts"].item()) == ("other seeds", True)
+    assert found["number"].item().startswith("sampled, ")
+
+
+def edit_versions(name: str, **changes: str) -> dict[str, Any]:
+    place = archive.folder(name) / "provenance.json"
+    before: dict[str, Any] = json.loads(place.read_text())
+    edit(place, versions=changes)
+    return before
+
+
+def test_what_rounding_depends_on_is_named_and_this_package_is_not(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit_versions("mnist_7x7", leamvd="0.0", torch="9")
+    assert verify("mnist_7x7", jobs=1).changed == []
+    training = {"backend": "torch", "device": "cuda:0", "precision": "float64"}
+    known = json.loads((recorded / "mnist_7x7" / "provenance.json").read_text())
+    edit(recorded / "mnist_7x7" / "provenance.json", study={"training": known["study"]["training"] | training})
+    changed = ["backend was torch and is numpy", "device was cuda:0 and is cpu"]
+    assert verify("mnist_7x7", jobs=1).changed == changed
+    monkeypatch.setattr(versions, "get_host_cpu_name", lambda: "abacus")
+    assert any(line.startswith("machine was ") for line in verify("mnist_7x7", jobs=1).changed)
+
+
+# ---- what is refused
+
+
+def test_what_is_not_what_was_recorded_is_named_before_anything_runs(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign, "run", lambda *_, **__: pytest.fail("ran"))
+    folder = recorded / "mnist_7x7"
+    content = (folder / "runs.csv.xz").read_bytes()
+    table = lzma.decompress(content).replace(b"cd,own,1,0,1,", b"cd,own,1,0,1,9", 1)
+    for changed in (lzma.compress(table), content[:-9], b""):
+        (folder / "runs.csv.xz").write_bytes(changed)
+        with pytest.raises(DamageError, match=r"^mnist_7x7: runs\.csv\.xz is not what was recorded$"):
+            verify("mnist_7x7")
+    (folder / "runs.csv.xz").unlink()
+    for text in (None, "[]", "[" * 100_000):
+        if text is not None:
+            (folder / "provenance.json").write_text(text)
+        with pytest.raises(DamageError, match=r"provenance\.json or a file that it names is missing"):
+            verify("mnist_7x7")
+
+
+def test_what_cannot_be_verified_says_why(recorded: Path) -> None:
+    for name in ("linear_cost", ".hidden"):
+        (recorded / name).mkdir()
+    assert verification.names() == ["classification", "linear_cost", "longer_searches", "mnist_7x7"]
+    with pytest.raises(NotVerifiedError, match="linear_cost: what it costs depends on the machine; `leamvd bench`"):
+        verify("linear_cost")
+    with pytest.raises(ValueError, match="name must be one of 'classification', 'linear_cost'"):
+        verify("mnist")
+    with pytest.raises(NotVerifiedError, match="mnist_7x7: jobs must be an integer >= 1, got 0"):
+        verify("mnist_7x7", jobs=0)
+    place = recorded / "mnist_7x7" / "provenance.json"
+    edit(place, parameters={"n_images": 5000})
+    with pytest.raises(NotVerifiedError, match=r"mnist_7x7: .* must be at most the 1437 images"):
+        verify("mnist_7x7")
+    edit(place, parameters={"n_images": 40}, checksum="other")
+    with pytest.raises(NotVerifiedError, match=r"mnist_7x7: it rests on scikit-learn digits: .* is another"):
+        verify("mnist_7x7")
