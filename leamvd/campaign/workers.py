@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import psutil
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
-from leamvd._support import checks
+from leamvd._support import checks, executors
 from leamvd._support.threads import limited_to, thread_count
 from leamvd.campaign.jobs import Job, Result, key
 
@@ -109,7 +109,7 @@ class _Processes:
     """New processes, each with an executor of its own, so that one that dies takes nothing with it but its job."""
 
     def __init__(self, count: int, data: Any) -> None:
-        self._given = data, max(1, thread_count(None) // count), os.getpid()
+        self._given = data, max(1, thread_count(None) // count)
         self._executors: list[ProcessPoolExecutor | None] = [None] * count
         self._futures: list[Future[Result] | None] = [None] * count
 
@@ -122,12 +122,14 @@ class _Processes:
         with contextlib.suppress(BrokenProcessPool):  # its process has died
             if executor is not None:
                 return self._sent(place, executor, go)
-        executor = ProcessPoolExecutor(1, initializer=_begin, initargs=self._given)
+        if executor is not None:
+            executors.forget_unread(executor)
+        executor = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),))
         self._executors[place] = executor
         return self._sent(place, executor, go)
 
     def _sent(self, place: int, executor: ProcessPoolExecutor, go: Go) -> "Future[Result]":
-        future: Future[Result] = executor.submit(_advance, go)
+        future: Future[Result] = executor.submit(_advance, go, *self._given)
         self._futures[place] = future
         return future
 
@@ -137,17 +139,14 @@ class _Processes:
     def close(self) -> None:
         """End the processes at once."""
         for executor in filter(None, self._executors):
+            executors.forget_unread(executor)
             executor.shutdown(kill_workers=True)
 
 
-_kept: list[tuple[Any, int]] = []  # by a process that `_Processes` has started: the data, and its threads
-
-
-def _begin(data: Any, n_threads: int, parent: int) -> None:
+def _begin(parent: int) -> None:
     """Prepare a new process: Ctrl-C is left to the process that has started it, and it ends with that one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _kept.append((data, n_threads))
 
 
 def _end_with(parent: int) -> None:
@@ -157,9 +156,8 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _advance(go: Go) -> Result:
+def _advance(go: Go, data: Any, n_threads: int) -> Result:
     """Let a job go on in a new process."""
-    data, n_threads = _kept[0]
     with limited_to(n_threads):
         return _checked(go, data)
 
