@@ -69,8 +69,8 @@ bench: $(INSTALLED)  ## Measure time and memory here, baselines too where instal
 # of the live runs, which begin first: see tests/conftest.py.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --nbval --nbval-current-env --ignore tests/test_figures.py \
-		tests _build/nbval; status=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --nbval --nbval-current-env \
+		--ignore tests/test_figures.py tests _build/nbval; status=$$?; \
 	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest tests/test_figures.py && exit $$status
 
 test-library: $(INSTALLED)  ## Run the tests of the optimizers, the networks and what they stand on

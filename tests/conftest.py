@@ -31,6 +31,11 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 LONGEST = ("04_mnist_28x28", "05_linear_cost", "03_mnist_7x7", "07_readings", "08_classification")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Say what one process runs, where there are several: a file, or a live run."""
+    item.add_marker(pytest.mark.xdist_group(item.nodeid if item.path.name == "test_live.py" else item.path.name))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run what takes longest first, figures after the notebooks that make them; skip what needs a compiler."""
 
@@ -43,9 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return 6 if item.path.suffix == ".ipynb" else later.get(item.path.name, 7)
 
     items.sort(key=order)
-    for item in items:  # what one process runs, where there are several: a file, or a live run
-        alone = item.nodeid if item.path.name == "test_live.py" else item.path.name
-        item.add_marker(pytest.mark.xdist_group(alone))
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for item in items:
             if item.get_closest_marker("compiled"):
