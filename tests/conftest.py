@@ -27,13 +27,8 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
-# Live runs of the sections that take longest, which begin first; the others take turns with the rest.
+# Live runs of the sections that take longest, which begin first.
 LONGEST = ("04_mnist_28x28", "05_linear_cost", "03_mnist_7x7", "07_readings", "08_classification")
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Say what one process runs, where there are several: a file, or a live run."""
-    item.add_marker(pytest.mark.xdist_group(item.nodeid if item.path.name == "test_live.py" else item.path.name))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -44,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if (name := item.nodeid.rpartition("/")[2]) in live:
             return live.index(name)
         # interrupts come last: they trace the interpreter, after which a measurement of coverage sees nothing more
-        later = {"test_live.py": 5, "test_figures.py": 8, "test_interrupts.py": 9}
+        later = {"test_figures.py": 8, "test_interrupts.py": 9}
         return 6 if item.path.suffix == ".ipynb" else later.get(item.path.name, 7)
 
     items.sort(key=order)
