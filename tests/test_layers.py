@@ -81,12 +81,12 @@ def test_the_same_images_are_the_same_whatever_they_are_called() -> None:
 
 
 SEARCH: dict[str, Any] = {"training": Training(), "reading": Reading(), "seed": 3, "marks": (30, 100, 150)}
-MEASUREMENTS = MEASURED.measurements(Images.of(images(MEASURED)))
+MEASUREMENTS = MEASURED.tables(Images.of(images(MEASURED)))
 GOING_ON = [
     *(pytest.param(JOBS[method, "own", 2, 3], id=method) for method in METHODS),
     *(
-        pytest.param(labeled[method, 3], id=f"{name}-{method}")
-        for name, labeled in MEASUREMENTS.items()
+        pytest.param(table.jobs[method, 3], id=f"{name}-{method}")
+        for name, table in MEASUREMENTS.items()
         for method in ("lea-mvd", "random-0.1")
     ),
     *(

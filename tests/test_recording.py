@@ -58,7 +58,7 @@ def test_what_is_recorded_is_the_study_and_what_it_takes_to_read_it(
     known = archive.checked(name)
     provenance, tables = records.read(runs[name].folder)
     for table, rows in tables.items():
-        pd.testing.assert_frame_equal(archive.read(name, table or "runs"), rows, check_exact=True)
+        pd.testing.assert_frame_equal(archive.read(name, table), rows, check_exact=True)
     assert {**known, "sha256": None} == {**runs[name].about, **provenance, "sha256": None}
     for file, checksum in known["sha256"].items():
         assert hashlib.sha256((recorded / name / file).read_bytes()).hexdigest() == checksum

@@ -16,10 +16,10 @@ from small_studies import MEASURED, SMALL, TINY, same
 
 from leamvd.campaign import versions
 from leamvd.campaign.store import STORE, DamageError
-from leamvd.data.images import Images, load
+from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import pictures, records
-from leamvd.experiments.records import COLUMNS, Measured, measure, run
-from leamvd.experiments.studies import Classification, Study, images
+from leamvd.experiments.records import Measured, measure, run
+from leamvd.experiments.studies import COLUMNS, Classification, Study, images
 from leamvd.networks.dbn import Training, pretrain
 from leamvd.optimizers.reading import Reading
 
@@ -137,7 +137,7 @@ def test_threads_do_not_change_a_bit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_provenance_says_what_a_table_must_be_read_with(output: Path, table: pd.DataFrame) -> None:
     known, tables = records.read(output)
-    pd.testing.assert_frame_equal(tables[""], table, check_exact=True)
+    pd.testing.assert_frame_equal(tables["runs"], table, check_exact=True)
     assert known["checksum"] == load("digits").checksum
     assert known["data"].startswith("scikit-learn digits: 40 of 1437")
     assert known["study"]["dataset"] == "scikit-learn digits"
@@ -161,7 +161,7 @@ def test_provenance_says_what_a_table_must_be_read_with(output: Path, table: pd.
 def test_a_table_is_named_after_everything_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     data = images(TINY)
 
-    def name(study: Study = TINY, data: records.Dataset = data) -> str:
+    def name(study: Study = TINY, data: Dataset = data) -> str:
         return records.fingerprint(records.provenance(study, data))
 
     names = [
@@ -191,7 +191,7 @@ def altered(path: Path) -> None:
 
 
 def edited(path: Path) -> None:
-    about = path.parent / f"{path.name.removesuffix('.csv.gz').removesuffix('-probes')}.json"
+    (about,) = path.parent.glob("study-*.json")
     known = json.loads(about.read_text())
     known["study"]["training"]["sigma0"] = 0.5
     about.write_text(json.dumps(known))
@@ -233,8 +233,8 @@ def test_what_is_not_what_was_written_is_refused(
     for path in (whole[0] if measured else output).glob("study-*"):
         shutil.copy(path, tmp_path)
     _, tables = records.read(tmp_path)
-    assert list(tables) == (list(Measured._fields) if measured else [""])
-    damage(next(tmp_path.glob("study-*-probes.csv.gz" if measured else "study-*.csv.gz")))
+    assert list(tables) == (list(Measured._fields) if measured else ["runs"])
+    damage(next(tmp_path.glob("study-*-probes.csv.gz" if measured else "study-*-runs.csv.gz")))
     with pytest.raises(DamageError, match=message):
         records.read(tmp_path)
 

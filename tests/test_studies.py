@@ -13,8 +13,8 @@ from leamvd.book.reproduction import STUDIED
 from leamvd.campaign.jobs import with_needs
 from leamvd.data.images import Images
 from leamvd.experiments import records, studies
-from leamvd.experiments.stacks import FineTune, StackJob
-from leamvd.experiments.studies import STUDIES, Classification, Layer, Measurement, Study
+from leamvd.experiments.stacks import FineTune
+from leamvd.experiments.studies import STUDIES, Classification, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 
@@ -133,7 +133,7 @@ def test_every_label_has_its_job_whose_inputs_are_its_own_or_those_of_contrastiv
     )
     jobs = study.jobs(IMAGES)
     numbers = range(1, len(layers) + 1)
-    assert set(jobs) == {Layer(m, i, n, s) for m in methods for i in inputs for n in numbers for s in (3, 5)}
+    assert set(jobs) == {(m, i, n, s) for m in methods for i in inputs for n in numbers for s in (3, 5)}
     for (method, kind, number, seed), job in jobs.items():
         own, training, reading = study.settings_of(method)
         assert (job.trainer, job.layer, job.seed, job.n_hidden) == (own.trainer, number, seed, layers[number - 1])
@@ -141,7 +141,7 @@ def test_every_label_has_its_job_whose_inputs_are_its_own_or_those_of_contrastiv
         below = study.stack(method if kind == "own" else "cd", seed, IMAGES)[: number - 1]
         assert job.below == job.needs == below
         assert job.features == (features if number > 1 else "probabilities"), "a first layer sees images either way"
-    assert [label.seed for label in jobs] == sorted(label.seed for label in jobs), "one seed after the other"
+    assert [seed for *_, seed in jobs] == sorted(seed for *_, seed in jobs), "one seed after the other"
     every = with_needs(jobs.values())
     assert all(set(job.needs) <= set(every[:i]) for i, job in enumerate(every))
 
@@ -198,16 +198,16 @@ def test_stacks_that_are_measured_are_those_of_the_experiments() -> None:
         assert measured.seeds == tuple(range(seeds))
         for method in ("cd", "lea-mvd"):
             assert measured.stack(method, 3, IMAGES) == base.stack(method, 3, IMAGES)
-        assert sum(map(len, measured.measurements(IMAGES).values())) == 3 * 5 * seeds
+        assert len(jobs_of(measured)) == 3 * 5 * seeds
 
 
-def jobs_of(study: Classification) -> dict[tuple[str, Measurement], StackJob]:
-    found = study.measurements(IMAGES)
-    return {(table, label): job for table, labeled in found.items() for label, job in labeled.items()}
+def jobs_of(study: Study) -> dict[tuple[str, str, int], Any]:
+    found = study.tables(IMAGES).items()
+    return {(name, *label): job for name, table in found for label, job in table.jobs.items()}
 
 
 def test_each_stack_is_measured_whole_and_likelihoods_by_its_first_layer() -> None:
-    for (table, (method, seed)), job in jobs_of(MEASURED).items():
+    for (table, method, seed), job in jobs_of(MEASURED).items():
         depth = 1 if table == "likelihoods" else 2
         if method.startswith("random"):
             assert (job.needs, job.random and job.random.sizes) == ((), (49, 6, 5)[: depth + 1])
@@ -216,14 +216,14 @@ def test_each_stack_is_measured_whole_and_likelihoods_by_its_first_layer() -> No
         if isinstance(job, FineTune):
             assert (job.epochs, job.learning_rate) == (MEASURED.epochs, MEASURED.tuning_rate)
     search = dataclasses.replace(MEASURED, methods=("random",))
-    assert all(bool(job.needs) == (method == "random") for (_, (method, _)), job in jobs_of(search).items())
+    assert all(bool(job.needs) == (method == "random") for (_, method, _), job in jobs_of(search).items())
 
 
 @pytest.mark.parametrize(
     ("changes", "tables", "methods"),
     [
         ({"epochs": 3}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
-        ({"tuning_rate": 0.3}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
+        ({"tuning_rate": 0.4}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
         ({"n_temperatures": 6}, {"likelihoods"}, {"cd", "lea-mvd", "random-0.1"}),
         ({"n_chains": 20}, {"likelihoods"}, {"cd", "lea-mvd", "random-0.1"}),
         ({"scales": ("0.1", "glorot")}, set(), set()),
@@ -235,5 +235,5 @@ def test_a_measurement_depends_on_its_stack_and_its_own_settings(
 ) -> None:
     before, after = jobs_of(MEASURED), jobs_of(changed(MEASURED, **changes))
     differ = {key for key, job in before.items() if after[key] != job}
-    assert {table for table, _ in differ} == tables
-    assert {label.method for _, label in differ} == methods
+    assert {table for table, *_ in differ} == tables
+    assert {method for _, method, _ in differ} == methods

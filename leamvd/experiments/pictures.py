@@ -39,11 +39,8 @@ def joined(first: Mapping[str, Array], more: Mapping[str, Array]) -> dict[str, A
 def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:
     """Return test images, one of each class, and what the first `SEEDS` runs, on own inputs, leave of them.
 
-    Returns
-    -------
-    dict of str to ndarray, shape (runs, classes, side, side)
-        The originals, shape (1, classes, side, side); then for each method what comes back from the first layer, and
-        from the whole stack.
+    These are arrays of shape (runs, classes, side, side): the originals, as one run; then for each method what comes
+    back from the first layer, and from the whole stack.
     """
     chosen = np.unique(data.test_labels, return_index=True)[1][:10]
     V, shape = data.test[chosen], (-1, len(chosen), data.side, data.side)
@@ -51,21 +48,15 @@ def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str
     depths = sorted({1, len(study.layers)} if "own" in study.inputs else {1})
     for method, depth in product(study.methods, depths):
         stacks = [stack(study, output, method, seed, depth) for seed in study.seeds[:SEEDS]]
-        rows[_name(method, depth)] = np.stack([dbn.reconstruct(stack, V) for stack in stacks]).reshape(shape)
+        name = f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
+        rows[name] = np.stack([dbn.reconstruct(stack, V) for stack in stacks]).reshape(shape)
     return rows
 
 
-def _name(method: str, depth: int) -> str:
-    return f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
-
-
 def filters(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:
-    """Return the weights of the first ten hidden units of the first layer of the first run.
+    """Return by method the weights of the first ten hidden units of the first layer of the first run.
 
-    Returns
-    -------
-    dict of str to ndarray, shape (1, units, side, side)
-        For each method, divided by the largest absolute weight among them.
+    They have shape (1, units, side, side), and are divided by the largest absolute weight among them.
     """
     rows = {}
     for method in study.methods:
