@@ -2,26 +2,18 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from small_studies import SMALL
 
 from leamvd.analysis import agreement
 from leamvd.campaign import archive
 from leamvd.campaign.run import run_tables
 from leamvd.experiments import backend_agreement, pictures, records, studies
 from leamvd.experiments.backend_agreement import SEARCHES
-from leamvd.experiments.studies import COLUMNS, Study
+from leamvd.experiments.studies import COLUMNS
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
-from leamvd.optimizers.reading import Reading
 
-TINY = Study(
-    n_images=40,
-    layers=(6,),
-    methods=("lea-mvd", "random"),
-    inputs=("own",),
-    seeds=(3, 5),
-    training=Training(n_elite=2, dtype="float64"),
-    reading=Reading(n_gen=2, population_size=8),
-)
+TINY = dataclasses.replace(SMALL, layers=(6,), methods=("lea-mvd", "random"), inputs=("own",), seeds=(3, 5))
 
 
 def test_the_same_runs_by_every_search(tmp_path: Path) -> None:

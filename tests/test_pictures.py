@@ -5,20 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_studies import SMALL
 
 from leamvd.experiments import pictures, records, studies
-from leamvd.experiments.studies import Study
-from leamvd.networks.dbn import Training
-from leamvd.optimizers.reading import Reading
 
-STUDY = Study(
-    n_images=60,
-    layers=(6, 5),
-    methods=("cd", "lea-mvd", "cma-es"),
-    seeds=(3, 4, 8, 5),
-    training=Training(n_elite=2, dtype="float64"),
-    reading=Reading(n_gen=2, population_size=8),
-)
+STUDY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), seeds=(3, 4, 8, 5))
 
 
 @pytest.fixture(scope="module")

@@ -61,14 +61,6 @@ def test_a_row_for_each_iteration_of_each_layer_in_the_order_of_the_study(table:
     }  # fmt: skip
 
 
-def test_layers_that_are_the_same_with_own_and_shared_inputs_are_listed_for_both(table: pd.DataFrame) -> None:
-    own, shared = (table[table["inputs"] == inputs].drop(columns="inputs") for inputs in ("own", "shared"))
-    for part in ("layer == 1", "method == 'cd'"):
-        pd.testing.assert_frame_equal(*(one.query(part).reset_index(drop=True) for one in (own, shared)))
-    rest = "layer == 2 and method == 'lea-mvd'"
-    assert not np.array_equal(own.query(rest)["mean_field"], shared.query(rest)["mean_field"])
-
-
 def test_the_last_rows_are_those_of_each_layers_last_iteration(table: pd.DataFrame) -> None:
     ends = records.last(table)
     assert len(ends) == 2 * 2 * 4 * 2

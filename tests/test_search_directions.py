@@ -36,12 +36,6 @@ class Tilted:
         return np.asarray(((X - 1) ** 2).sum(axis=1) - 1e6)
 
 
-def test_functions_by_loops() -> None:
-    X = np.array([[1.0, -2.0, 3.0], [0.0, 0.0, 0.0]])
-    assert list(sphere(X)) == [14.0, 0.0]
-    np.testing.assert_allclose(ellipsoid(X), [1 + 10 * 4 + 100 * 9, 0])
-
-
 def test_plan_takes_changes_and_refuses_nonsense() -> None:
     assert search_directions.plan("quick", seeds=[3]) == dataclasses.replace(Plan(), seeds=(3,))
     assert len(search_directions.plan("paper").seeds) == 30

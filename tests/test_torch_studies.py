@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from small_studies import SMALL
 from test_torch_backend import on_devices, stand_in, torch
 
 from leamvd.analysis import comparison
@@ -18,20 +19,11 @@ from leamvd.campaign.store import Store
 from leamvd.data.images import Images
 from leamvd.experiments import records, studies
 from leamvd.experiments.layers import rbm
-from leamvd.experiments.studies import Study
 from leamvd.networks import torch_backend
 from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.objective import reconstruction_errors
-from leamvd.optimizers.reading import Reading
 
-TINY = Study(
-    n_images=40,
-    layers=(6, 5),
-    methods=("cd", "lea-mvd", "cma-es"),
-    seeds=(3,),
-    training=Training(n_elite=2),
-    reading=Reading(n_gen=2, population_size=8),
-)
+TINY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), training=Training(n_elite=2))
 
 
 @on_devices

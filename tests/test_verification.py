@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from recorded_runs import Run, edit, rewrite
+from small_studies import SMALL
 
 from leamvd.campaign import archive, versions
 from leamvd.campaign import run as campaign
@@ -18,18 +19,12 @@ from leamvd.campaign.store import DamageError
 from leamvd.campaign.verify import COLUMNS
 from leamvd.experiments import backend_agreement, functions, longer_searches, recording, records, studies
 from leamvd.experiments.recording import NotVerifiedError, verify
-from leamvd.experiments.studies import Study
-from leamvd.networks.dbn import Training
-from leamvd.optimizers.reading import Reading
 
 LONGER = {
     "problems": {"sphere, n = 3": [10, 20], "rastrigin, n = 4": [10, 20]}, "methods": ["lea-mvd", "random"],
     "seeds": [0, 1],
 }  # fmt: skip
-AGREEMENT = Study(
-    n_images=40, layers=(6,), methods=("random",), inputs=("own",), seeds=(3, 5), training=Training(n_elite=2),
-    reading=Reading(n_gen=2, population_size=8),
-)  # fmt: skip
+AGREEMENT = dataclasses.replace(SMALL, layers=(6,), methods=("random",), inputs=("own",), seeds=(3, 5))
 
 
 @pytest.fixture(scope="module")
