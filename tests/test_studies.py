@@ -33,23 +33,6 @@ def changed(study: Study, **changes: Any) -> Study:
 # ---- settings
 
 
-def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
-    for (section, profile), study in STUDIES.items():
-        assert study == studies.study(section, profile)
-        if section in ("classification", "readings"):
-            continue
-        assert study.dataset == ("digits" if profile == "quick" else "mnist")
-        assert study.inputs == (("own",) if profile == "variants" else ("own", "shared"))
-        if profile == "paper":
-            assert study.n_images == {"error-measures": 2_000}.get(section)
-            assert len(study.seeds) == {"mnist-7x7": 30, "mnist-28x28": 12, "error-measures": 1}[section]
-            assert study.reading == Reading(n_gen=50)
-            assert (study.reading.population_size, study.training.n_elite, study.training.sigma0) == (24, 4, 0.1)
-        sizes = (study.side**2, *study.layers)
-        small = section == "mnist-7x7" or (section, profile) == ("error-measures", "quick")
-        assert sizes == ((49, 30, 30, 120) if small else (784, 500, 500, 2000))
-
-
 def test_sections_with_studies_are_known_without_importing_them() -> None:
     assert set(STUDIED) == {section for section, _ in STUDIES}
 
@@ -93,6 +76,7 @@ ERRORS = [
     ("mnist-7x7", {"n_images": 10_000}, "n_train must be at most the 1437 images"),
     ("mnist-7x7", {"n_layers": 3}, "n_layers"),
     ("mnist-9x9", {}, "section must be one of"),
+    ("mnist-7x7", {"profile": "slow"}, "profile must be one of 'recorded', 'quick', 'paper'"),
     ("classification", {"scales": ("small",)}, "scales must be numbers >= 0 or 'glorot', got 'small'"),
     ("classification", {"scales": ("-1",)}, "scales must be numbers >= 0 or 'glorot', got '-1'"),
     ("classification", {"inputs": ("own", "shared")}, "inputs must be own"),
@@ -107,13 +91,8 @@ ERRORS = [
 @pytest.mark.parametrize(("section", "changes", "message"), ERRORS)
 def test_errors_come_before_any_work(section: str, changes: dict[str, Any], message: str, tmp_path: Any) -> None:
     with pytest.raises((TypeError, ValueError, RuntimeError), match=message):
-        records.run(studies.study(section, "quick", **changes), tmp_path)
+        records.run(studies.study(section, **{"profile": "quick"} | changes), tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_profile_is_one_of_the_sections() -> None:
-    with pytest.raises(ValueError, match="profile must be one of 'recorded', 'quick', 'paper'"):
-        studies.study("mnist-7x7", "slow")
 
 
 # ---- jobs
@@ -177,15 +156,6 @@ def test_settings_that_a_trainer_does_not_see_and_ways_to_write_them_do_not_chan
 )  # fmt: skip
 def test_settings_that_a_trainer_sees_change_its_jobs(method: str, settings: dict[str, Any]) -> None:
     assert changed(TINY, **settings).stack(method, 3, IMAGES)[-1] != TINY.stack(method, 3, IMAGES)[-1]
-
-
-def test_more_seeds_methods_and_layers_keep_the_jobs_that_are_there() -> None:
-    jobs = set(TINY.jobs(IMAGES).values())
-    for changes in ({"seeds": (3, 4, 5)}, {"methods": (*TINY.methods, "random")}, {"layers": (*TINY.layers, 4)}):
-        assert jobs < set(dataclasses.replace(TINY, **changes).jobs(IMAGES).values())
-    assert {job.layer for job in jobs} == {1, 2}
-    first = [job for (_, _, number, _), job in TINY.jobs(IMAGES).items() if number == 1]
-    assert len(set(first)) == len(first) / 2, "own and shared inputs have their first layers in common"
 
 
 # ---- measurements

@@ -19,12 +19,15 @@ from leamvd.campaign.store import DamageError
 from leamvd.campaign.verify import COLUMNS
 from leamvd.experiments import backend_agreement, functions, longer_searches, recording, records, studies
 from leamvd.experiments.recording import NotVerifiedError, verify
+from leamvd.networks.dbn import Training
 
 LONGER = {
     "problems": {"sphere, n = 3": [10, 20], "rastrigin, n = 4": [10, 20]}, "methods": ["lea-mvd", "random"],
     "seeds": [0, 1],
 }  # fmt: skip
-AGREEMENT = dataclasses.replace(SMALL, layers=(6,), methods=("random",), inputs=("own",), seeds=(3, 5))
+AGREEMENT = dataclasses.replace(
+    SMALL, layers=(6,), methods=("random",), inputs=("own",), seeds=(3, 5), training=Training(n_elite=2)
+)
 
 
 @pytest.fixture(scope="module")
@@ -88,20 +91,6 @@ def test_a_number_that_was_altered_is_found(
     assert number == column
     monkeypatch.setattr(archive, "read", altered(1 + 5e-7))
     assert not verify(name, jobs=jobs).jobs["drifts"].any(), "the seventh digit"
-
-
-def test_a_row_that_is_missing_is_found(recorded: Path) -> None:
-    table = archive.read("mnist_7x7")
-    rewrite("mnist_7x7", table[table["iteration"] != 1])
-    assert verify("mnist_7x7", jobs=1).jobs["drifts"].all()
-
-
-def test_labels_of_two_methods_that_were_exchanged_are_found(recorded: Path) -> None:
-    table = archive.read("mnist_7x7")
-    exchanged = table["method"].replace({"cd": "lea-mvd", "lea-mvd": "cd"})
-    rewrite("mnist_7x7", table.assign(method=exchanged))
-    found = verify("mnist_7x7", jobs=12).jobs
-    assert found[found["job"].str.startswith(("cd ", "lea-mvd "))]["drifts"].all()
 
 
 def larger(name: str, column: str) -> None:

@@ -23,7 +23,7 @@ from counting_jobs import ALONE, JOBS, ONE, TWO, Told
 from test_campaign import WHOLE
 
 from leamvd.campaign import versions, workers
-from leamvd.campaign.jobs import Job, Result, key
+from leamvd.campaign.jobs import Job, key
 from leamvd.campaign.run import run
 from leamvd.campaign.store import Store
 from leamvd.campaign.workers import DEATHS, Go, WorkerError
@@ -95,16 +95,6 @@ def test_the_same_bytes_here_and_in_processes(n_jobs: int, tmp_path: Path, told:
     assert run(JOBS, tmp_path / "store", data=told, n_jobs=n_jobs, progress=False) == WHOLE
     assert sorted(told.noted()) == sorted(job.number for job in JOBS for _ in range(job.iterations))
     assert (psutil.Process().children() == []) or n_jobs == 2
-
-
-def test_the_same_bytes_in_many_goes_of_one_iteration(tmp_path: Path, told: Told) -> None:
-    goes, found = 0, dict[Job, Result]()
-    while len(found) < len(JOBS):
-        found = run(JOBS, tmp_path, data=told, seconds=0.002, checkpoint_seconds=0, progress=False)
-        goes += 1
-    assert found == WHOLE
-    assert goes > 1
-    assert len(told.noted()) == sum(job.iterations for job in JOBS), "each iteration is computed once"
 
 
 def test_an_error_in_a_process_is_the_callers(tmp_path: Path) -> None:
