@@ -35,7 +35,7 @@ def test_the_same_runs_by_every_search(tmp_path: Path) -> None:
         assert known["versions"].get("torch") == (torch.__version__ if "torch" in search else None)
     for row in result.itertuples():
         training = Training(**provenance[row.search]["study"]["training"])
-        (rbm,) = pictures.stack(dataclasses.replace(TINY, training=training), tmp_path, row.method, row.seed, 1)
+        (rbm,) = pictures.stack(dataclasses.replace(TINY, training=training), tmp_path, data, row.method, row.seed, 1)
         assert row.mean_field == reconstruction_errors(rbm, data.train, seed=row.seed).mean_field
 
 

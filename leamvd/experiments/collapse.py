@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from leamvd.data.images import Dataset
+from leamvd.experiments.pictures import reconstructed
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import reconstruct
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBM
 
@@ -74,7 +74,5 @@ def accuracy(train: NDArray[np.float64], test: NDArray[np.float64], data: Datase
 
 def reconstructions(data: Dataset, stacks: Mapping[str, Sequence[RBM]]) -> dict[str, NDArray[np.float64]]:
     """Return test images, one of each class, and what stacks leave of them: (1, classes, side, side), in 0 to 255."""
-    chosen = np.unique(data.test_labels, return_index=True)[1]
-    rows = {"original": data.test[chosen]}
-    rows |= {name: reconstruct(stack, rows["original"]) for name, stack in stacks.items()}
-    return {name: 255 * V.reshape(1, -1, data.side, data.side) for name, V in rows.items()}
+    shown = reconstructed(data, {name: [stack] for name, stack in stacks.items()})
+    return {name: 255 * V for name, V in shown.items()}

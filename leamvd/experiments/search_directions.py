@@ -11,6 +11,7 @@ from scipy import stats
 from leamvd._support import checks
 from leamvd._support.compile import Floats
 from leamvd.data.functions import Objective, ellipsoid, sphere
+from leamvd.experiments.searches import generations
 from leamvd.optimizers.directions import RATE
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
@@ -65,10 +66,7 @@ class Plan:
             dtype=self.dtype,
             reading=Reading(exponent=self.exponent, shift=self.shift, reset=reset),
         )
-        while not opt.stop():
-            X = opt.ask()
-            opt.tell(X, self.objective(X))
-            yield opt
+        yield from generations(opt, self.objective)
 
 
 PLANS = {"recorded": Plan(), "quick": Plan(), "paper": Plan(n_gen=300, seeds=tuple(range(30)), n_populations=2000)}
