@@ -36,11 +36,6 @@ class _Search(Job):
     seed: int  # of the problem and of the search
     marks: tuple[int, ...]  # evaluations after which the best value is noted, ascending; the last ones are the budget
 
-    @property
-    @abstractmethod
-    def problem(self) -> str:
-        """What is searched."""
-
     @abstractmethod
     def start(self, data: Any) -> tuple[Optimizer, Objective]:
         """Return the optimizer before its first generation, and the objective."""
@@ -49,11 +44,6 @@ class _Search(Job):
     def budget(self) -> int:
         """Evaluations at most."""
         return self.marks[-1]
-
-    @property
-    def name(self) -> str:
-        """For a reader."""
-        return f"{self.trainer}-{self.problem}-seed{self.seed}"
 
     @property
     def iterations(self) -> int:
@@ -112,9 +102,9 @@ class FunctionSearch(_Search):
     n_var: int
 
     @property
-    def problem(self) -> str:
-        """The function and its variables."""
-        return f"{self.function}-{self.n_var}"
+    def name(self) -> str:
+        """For a reader."""
+        return f"{self.trainer}-{self.function}-{self.n_var}-seed{self.seed}"
 
     def start(self, data: Any) -> tuple[Optimizer, Objective]:
         """Return the optimizer before its first generation, and the function."""
@@ -133,9 +123,9 @@ class LayerSearch(_Search):
     n_hidden: int
 
     @property
-    def problem(self) -> str:
-        """The layer."""
-        return "layer1"
+    def name(self) -> str:
+        """For a reader."""
+        return f"{self.trainer}-layer1-seed{self.seed}"
 
     def start(self, data: Dataset) -> tuple[Optimizer, Objective]:
         """Return the optimizer before its first generation, and the mean-field error of a layer."""
