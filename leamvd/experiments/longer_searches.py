@@ -71,17 +71,17 @@ def searches(
     jobs: dict[tuple[Any, ...], FunctionSearch | LayerSearch] = {}
     for (problem, marks), text, seed in product(problems.items(), methods, seeds):
         own = Method.parse(text)
+        kind: type[FunctionSearch | LayerSearch] = FunctionSearch
         given: dict[str, Any] = {"trainer": own.trainer, "training": own.training(Training()), "seed": seed}
-        given["reading"] = own.reading(Reading())
-        if problem == RBM_1 and data is not None:
+        if data is not None and problem == RBM_1:
             n_var = n_parameters(data.train.shape[1], N_HIDDEN)
-            given |= {"marks": _evaluations(marks, n_var), "images": Images.of(data), "n_hidden": N_HIDDEN}
-            jobs[problem, text, seed] = LayerSearch(**given)
+            kind, given = LayerSearch, given | {"images": Images.of(data), "n_hidden": N_HIDDEN}
         else:
             function, _, size = problem.partition(", n = ")
             n_var = int(size.replace(",", ""))
-            given |= {"marks": _evaluations(marks, n_var), "function": function, "n_var": n_var}
-            jobs[problem, text, seed] = FunctionSearch(**given)
+            given |= {"function": function, "n_var": n_var}
+        evaluations = tuple(round(mark * n_var) for mark in marks)
+        jobs[problem, text, seed] = kind(**given, reading=own.reading(Reading()), marks=evaluations)
 
     def arranged(rows: pd.DataFrame) -> pd.DataFrame:
         position = rows.groupby(COLUMNS[:3]).cumcount()
@@ -89,10 +89,6 @@ def searches(
         return rows[COLUMNS]
 
     return Table(COLUMNS[:3], jobs, "mark", arranged)
-
-
-def _evaluations(marks: Sequence[float], n_var: int) -> tuple[int, ...]:
-    return tuple(round(mark * n_var) for mark in marks)
 
 
 def on_page(profile: str, output: str | Path) -> pd.DataFrame:

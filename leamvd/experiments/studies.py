@@ -295,10 +295,7 @@ STUDIES = {
     ),
     ("classification", "paper"): Classification(dataset="mnist", seeds=tuple(range(30))),
     ("classification", "paper-28x28"): Classification(
-        dataset="mnist",
-        side=28,
-        layers=(500, 500, 2000),
-        seeds=tuple(range(12)),
+        dataset="mnist", side=28, layers=(500, 500, 2000), seeds=tuple(range(12))
     ),
     ("error-measures", "quick"): Study(
         section="error-measures",
