@@ -9,7 +9,7 @@ from scipy.optimize import Bounds
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import checks, threads
-from leamvd.networks import dbn
+from leamvd.networks import dbn, likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
@@ -71,6 +71,11 @@ def overflowing(**settings: Any) -> None:
     trainer = cd(IMAGES.astype("float32"), seed=0, batch_size=5, **settings)
     for _ in range(2):
         trainer.epoch()
+
+
+def chains(**changes: Any) -> Any:
+    given: dict[str, Any] = {"base": B, "n_chains": 2, "n_temperatures": 2} | changes
+    return likelihood.log_weights(MODEL, **given, rng=np.random.default_rng(0))
 
 
 def objective(V: Any = IMAGES, n_hidden: int = 4, **settings: Any) -> ReconstructionObjective:
@@ -332,6 +337,9 @@ CASES: list[tuple[Callable[[], Any], str]] = [
         lambda: RBM(np.zeros((22, 21)), np.zeros(22), np.zeros(21)).log_likelihood(np.zeros((1, 22))),
         "ValueError: the exact log-likelihood sums over all states of the smaller layer, which must have at most 20",
     ),
+    (lambda: chains(base=B[:3]), "ValueError: base must have shape (4,), got (3,)"),
+    (lambda: chains(n_chains=0), "ValueError: n_chains must be an integer >= 1, got 0"),
+    (lambda: chains(n_temperatures=0), "ValueError: n_temperatures must be an integer >= 1, got 0"),
     (lambda: reconstruction_errors(MODEL, IMAGES, seed=0), "ValueError: V must have 4 columns, one for each visible u"),
     (lambda: reconstruction_errors(MODEL, IMAGES[:, :4], seed=-1), "ValueError: seed must be an integer >= 0, got -1"),
     (lambda: objective([[-1.0, 2.0]]), "ValueError: V must lie in [0, 1], got values from -1.0 to 2.0"),
