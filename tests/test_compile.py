@@ -136,20 +136,6 @@ def test_without_a_folder_to_write_to_kernels_are_compiled_with_one_warning(
     assert run(environment).stderr == "", "what the warning says helps"
 
 
-@BY_HOME
-@pytest.mark.compiled
-def test_the_library_itself_is_imported_where_nothing_can_be_written(
-    environment: dict[str, str], tmp_path: Path
-) -> None:
-    site = tmp_path / "site" / "leamvd"
-    shutil.copytree(PACKAGE, site, ignore=shutil.ignore_patterns("__pycache__"))
-    forbid(tmp_path / "home", *(folder / "__pycache__" for folder in site.rglob("*") if folder.is_dir()))
-    done = run(environment, "import leamvd; print(leamvd.__file__)")
-    assert done.stdout == f"{site / '__init__.py'}\n"
-    assert done.stderr.count("Warning") == 1, done.stderr
-    assert "set NUMBA_CACHE_DIR" in done.stderr
-
-
 @pytest.mark.compiled
 def test_a_folder_that_can_no_longer_be_written_to_does_not_stop_a_kernel(
     package: Path, environment: dict[str, str]
