@@ -47,7 +47,7 @@ def test_every_stream_gives_its_known_answers() -> None:
     """Written down once more in `reference`, with numbers for names: no two purposes share a word."""
     seed, first = 0x123456789ABCDEF0, (1 << 32) - 4  # the counter's second word changes on the way
     lanes = np.empty((4, 9), np.uint64)
-    random_streams.words_run(np.uint64(seed), random_streams.DESCENT_STEP, 2, 3, np.uint64(first), *lanes)
+    random_streams.words_run(np.uint64(seed), random_streams.DESCENT_STEP, 2, 3, np.uint64(first), lanes)
     singles = [random_streams.words(seed, random_streams.DESCENT_STEP, 2, 3, first + i) for i in range(9)]
     np.testing.assert_array_equal(lanes, np.transpose(np.array(singles, np.uint64)))
     np.testing.assert_array_equal(lanes, reference.words(seed, 5, 2, 3, first + np.arange(9)))
