@@ -22,24 +22,7 @@ class Evaluation:
 
     Processes that it starts are new ones ("spawn"): forked ones would have copies of this process's locks, but not the
     threads that are to release them. They end with the context, at once where it is left by an error or by Ctrl-C, and
-    when this process is killed.
-
-    Parameters
-    ----------
-    fun : callable
-        ``fun(x, *args)``.
-    args : tuple
-        Further arguments.
-    vectorized : bool
-        Whether `fun` takes rows.
-    workers : int or executor
-        Number of processes, 1 for none but this one, -1 for one a processor; or what has `submit` or `map` as
-        `concurrent.futures.Executor` has them, which is left open.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `workers` is neither, or if `fun` or `args` cannot be sent to processes.
+    when this process is killed. An executor, which has `submit` or `map`, is left open.
     """
 
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
