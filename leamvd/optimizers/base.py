@@ -80,15 +80,14 @@ class Optimizer(ABC):
         seed: int | None,
         dtype: DTypeLike,
     ) -> None:
-        self.n_var = _dimension(x0, n_var, bounds)
+        self.dtype = checks.floating("dtype", dtype)
+        self.n_var, self._x0, self._low, self._high = _search_space(x0, n_var, bounds, self.dtype)
+        self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
         self.population_size = checks.integer(
             "population_size", population_size, at_least=2, at_most=random_streams.MAX_ROWS
         )
         self.n_gen = checks.integer("n_gen", n_gen, at_least=1)
         self.seed = random_streams.key(seed)
-        self.dtype = checks.floating("dtype", dtype)
-        self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
-        self._x0, self._low, self._high = _search_space(x0, bounds, self.n_var, self.dtype)
         self.generation = 0
         self.nfev = 0
         self.n_nan = 0
@@ -257,21 +256,29 @@ def _sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
 
 
 def _search_space(
-    x0: ArrayLike | None, bounds: BoundsLike | None, n_var: int, dtype: np.dtype[np.floating]
-) -> tuple[Floats | None, Floats, Floats]:
-    """Return a copy of the start solution, if there is one, and the limits (n_var,), empty if there are none.
+    x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None, dtype: np.dtype[np.floating]
+) -> tuple[int, Floats | None, Floats, Floats]:
+    """Return n, a copy of the start solution, if there is one, and the limits (n,), empty if there are none.
 
     Limits that `dtype` cannot hold are rounded inward, so that no point lies outside of those that are given.
     """
+    known, start = {}, None
+    if n_var is not None:
+        known["n_var"] = checks.integer("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)
+    if x0 is not None:
+        start = checks.array("x0", x0, shape=(None,), dtype=dtype).copy()
+        known["len(x0)"] = len(start)
+    sides = {} if bounds is None else dict(zip(("low of bounds", "high of bounds"), _sides(bounds), strict=True))
+    known |= {f"len({name})": np.size(side) for name, side in sides.items() if np.ndim(side) == 1}
+    if len(set(known.values())) != 1:
+        what = " and ".join(f"{name}={value}" for name, value in known.items())
+        raise ValueError(f"{what} clash: they must agree" if known else "n_var must be given where x0 is not, got None")
+    n = next(iter(known.values()))
     if x0 is None and bounds is None:
         raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
-    start = None if x0 is None else checks.array("x0", x0, shape=(n_var,), dtype=dtype).copy()
     if bounds is None:
-        return start, np.empty(0, dtype), np.empty(0, dtype)
-    below, above = (
-        _limits(name, side, n_var, dtype)
-        for name, side in zip(("low of bounds", "high of bounds"), _sides(bounds), strict=True)
-    )
+        return n, start, np.empty(0, dtype), np.empty(0, dtype)
+    below, above = (_limits(name, side, n, dtype) for name, side in sides.items())
     if (crossed := below > above).any():
         i = int(np.argmax(crossed))
         raise ValueError(f"bounds must have low <= high, got {below[i]} > {above[i]} at index {i}")
@@ -280,12 +287,12 @@ def _search_space(
         i = int(np.argmax(empty))
         raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
     if start is None:
-        return None, low, high
+        return n, None, low, high
     given = np.asarray(x0, np.float64)
     if (beyond := (given < below) | (given > above)).any():
         i = int(np.argmax(beyond))
         raise ValueError(f"x0 must lie within bounds, [{below[i]}, {above[i]}] at index {i}, got {given[i]}")
-    return np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
+    return n, np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
 
 
 def _limits(name: str, side: ArrayLike, n_var: int, dtype: np.dtype[np.floating]) -> Array:
@@ -302,22 +309,3 @@ def _inward(limits: Array, inward: float, dtype: np.dtype[np.floating]) -> Float
     outside = rounded < limits if inward > 0 else rounded > limits
     rounded[outside] = np.nextafter(rounded[outside], dtype.type(inward))
     return rounded
-
-
-def _dimension(x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None) -> int:
-    """Return n, on which `n_var`, the length of x0 and the lengths of the bounds must agree."""
-    known = (
-        {}
-        if n_var is None
-        else {"n_var": checks.integer("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)}
-    )
-    if x0 is not None:
-        known["len(x0)"] = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
-    if bounds is not None:
-        for name, side in zip(("low", "high"), _sides(bounds), strict=True):
-            if np.ndim(side) == 1:
-                known[f"len({name} of bounds)"] = np.size(side)
-    if len(set(known.values())) != 1:
-        what = " and ".join(f"{name}={value}" for name, value in known.items())
-        raise ValueError(f"{what} clash: they must agree" if known else "n_var must be given where x0 is not, got None")
-    return next(iter(known.values()))
