@@ -18,30 +18,16 @@ COMPILING = "leamvd: compiling for this processor; this takes up to a minute, on
 
 
 @pytest.mark.compiled
-def test_flags_are_decided_in_one_place() -> None:
-    @kernel()
-    def plain(x):  # type: ignore[no-untyped-def]
-        return x + 1
-
-    @kernel(reassociate=True)
-    def free(x):  # type: ignore[no-untyped-def]
-        return x + 1
-
-    options = plain.targetoptions
-    assert options["nopython"] is True
-    assert options["nogil"] is True
-    assert not options["fastmath"], "IEEE arithmetic is the default"
-    assert free.targetoptions["fastmath"] == {"reassoc", "contract", "nsz"}, "NaN and infinity must survive"
-    assert plain(1) == free(1) == 2
-
-
-@pytest.mark.compiled
-def test_division_by_zero_follows_ieee() -> None:
-    @kernel()
-    def divide(x):  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("reassociate", [False, True])
+def test_arithmetic_is_ieees_also_where_sums_are_reordered(reassociate: bool) -> None:
+    @kernel(reassociate=reassociate)
+    def divide(x: float) -> float:
         return 1.0 / x
 
     assert divide(0.0) == np.inf
+    assert np.isnan(divide(np.nan))
+    assert bool(divide.targetoptions["fastmath"]) is reassociate  # type: ignore[attr-defined]
+    assert divide.targetoptions["nogil"]  # type: ignore[attr-defined]
 
 
 def test_source_holds_no_other_decorator() -> None:

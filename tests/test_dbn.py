@@ -143,17 +143,6 @@ def test_without_a_reading_the_experiments_is_run():
     assert len(list(train("cd", images(), 5))) == 1 + 50
 
 
-@pytest.mark.parametrize("method", ["cd", "lea-mvd", "cma-es", "sep-cma-es", "random"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_every_method_keeps_the_dtype_and_one_seed_gives_one_result(method, dtype):
-    settings = {"training": Training(dtype=dtype), "reading": Reading(n_gen=2, population_size=8)}
-    V = images().astype(dtype)
-    first, again, other = (last(train(method, V, 4, **settings, seed=seed)) for seed in (1, 1, 2))
-    assert {a.dtype for a in first} == {np.dtype(dtype)}
-    assert equal(first, again)
-    assert not equal(first, other)
-
-
 def test_seconds_are_the_methods_own():
     for method in ("cd", "lea-mvd"):
         seconds = []

@@ -121,10 +121,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: array(EYE * 1j, (8, 5)), "TypeError: x must be an array of real numbers, got array([[0.+1.j, 0.+0.j, "),
     (lambda: array([1.5, 2.0], dtype="int64"), "TypeError: x must be an array of integers, got array([1.5, 2. ])"),
     (lambda: array([True, False], dtype="int64"), "TypeError: x must be an array of integers, got array([ True, False"),
-    (
-        lambda: array([0, 2**53 + 1]),
-        "ValueError: x must hold integers that float64 tells apart, up to 9007199254740992, got 9007199254740993",
-    ),
+    (lambda: array([0, 2**53 + 1]), "ValueError: x must hold integers that float64 tells apart, up to 900719925474099"),
     (
         lambda: array([-(2**24) - 1, 0], dtype="float32"),
         "ValueError: x must hold integers that float32 tells apart, up to 16777216, got 16777217",
@@ -329,14 +326,8 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: objective()(np.zeros((1, 33))), "ValueError: X must have shape (any, 34), got (1, 33)"),
     (lambda: objective(backend="jax"), "ValueError: backend must be one of 'numpy', 'torch', got 'jax'"),
     (lambda: objective(precision="float16"), "ValueError: precision must be one of 'float32', 'float64', 'bfloat16',"),
-    (
-        lambda: objective(precision="bfloat16"),
-        "ValueError: precision must be that of the images, 'float64', for backend='numpy', got 'bfloat16'",
-    ),
-    (
-        lambda: Training(precision="float64"),
-        "ValueError: precision must be that of the images, 'float32', for backend='numpy', got 'float64'",
-    ),
+    (lambda: objective(precision="bfloat16"), "ValueError: precision must be that of the images, 'float64', for backe"),
+    (lambda: Training(precision="float64"), "ValueError: precision must be that of the images, 'float32', for backend"),
     (lambda: objective(device="cuda"), "ValueError: device must be 'cpu' or None for backend='numpy', got 'cuda'"),
     (lambda: cd(np.zeros(3)), "ValueError: V must have shape (any, any), got (3,)"),
     (lambda: cd(k=0), "ValueError: k must be an integer >= 1, got 0"),
