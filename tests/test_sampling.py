@@ -77,16 +77,6 @@ def test_initialization_b_is_normal_around_the_start_solution(n: int, dtype: str
         np.testing.assert_allclose(x, center + 0.1 * z, atol=8 * np.finfo(dtype).eps)
 
 
-def test_a_place_draws_the_same_whatever_else_is_drawn() -> None:
-    for n, rows in ((10, 3), (1024, 2), (1025, 5), (1500, 3)):
-        small, large = np.empty((rows, n)), np.empty((6, 2000))
-        for X in (small, large):
-            sampling.normal(X, np.zeros(X.shape[1]), 1.0, X[0], X[0], place())
-        np.testing.assert_array_equal(small, large[:rows, :n])
-    few, many = regenerated(1200, rows=3), regenerated(3000, rows=6)
-    np.testing.assert_array_equal(few["X"][4:], many["X"][4:7, :1200])
-
-
 @pytest.mark.parametrize("by_column", [False, True])
 @pytest.mark.parametrize("fresh", [0.0, 0.1])
 @pytest.mark.parametrize("n", [3, 1500])
