@@ -177,6 +177,8 @@ def test_a_search_that_is_interrupted_goes_on_as_if_it_had_not_been(reading: Rea
             assert result.fun == sphere(result.x[None])[0]
         if twin.generation == done:
             np.testing.assert_array_equal(twin.ask(), opt.ask())
+            with pytest.raises(RuntimeError, match="state is defined after tell"):
+                _ = twin.state
         assert same(finished(twin, 12).state, expected.state)
     assert moment > 60
     assert opt.generation == done
@@ -297,23 +299,3 @@ def test_minimize_ends_interrupted_with_a_point_and_its_value() -> None:
         np.testing.assert_array_equal(result.history.best, whole.history.best[: result.nit])
     assert statuses == {"interrupted", "n_gen"}
     assert moment > 250
-
-
-def test_ctrl_c_after_the_rows_have_moved_leaves_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    opt, twin = (finished(LEAMVD(X0, population_size=8, seed=3), 4) for _ in range(2))
-    expected = opt.result.x
-    regenerate = sampling.regenerate
-
-    def interrupted(*arguments: Any) -> None:
-        regenerate(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sampling, "regenerate", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        opt.ask()
-    np.testing.assert_array_equal(opt.result.x, expected)
-    with pytest.raises(RuntimeError, match="state is defined after tell"):
-        _ = opt.state
-    candidates = opt.ask()  # without another call of the kernel
-    monkeypatch.undo()
-    np.testing.assert_array_equal(candidates, twin.ask())

@@ -30,7 +30,10 @@ def test_weights_have_the_partition_functions_ratio_as_their_mean_however_few_te
     """Of the estimate of Z itself, and not of its logarithm: 4,000 estimates of two chains and three temperatures."""
     rbm = random_rbm(5, 4, 0.7)
     rng = np.random.default_rng(2)
-    log_w = likelihood.log_weights(rbm, np.full(5, -0.5), n_chains=8000, n_temperatures=3, rng=rng)
+    narrow = RBM(*(p.astype(np.float32) for p in rbm))
+    rbm = RBM(*(p.astype(np.float64) for p in narrow))
+    log_w = likelihood.log_weights(narrow, np.full(5, -0.5), n_chains=8000, n_temperatures=3, rng=rng)
+    assert log_w.dtype == np.float64
     ratios = np.exp(log_w - rbm.log_partition())
     assert abs(ratios.mean() - 1) < 4 * ratios.std() / np.sqrt(len(ratios))
     assert ratios.std() > 0.1, "with so few temperatures single weights must scatter"
@@ -50,15 +53,6 @@ def test_the_standard_error_is_what_repetitions_scatter_by() -> None:
     assert np.mean([estimate.error for estimate in found]) == pytest.approx(scatter, rel=0.3)
 
 
-def test_more_temperatures_scatter_less() -> None:
-    rbm, base = random_rbm(12, 6, 0.8), np.zeros(12)
-    few, many = (
-        likelihood.log_weights(rbm, base, n_chains=200, n_temperatures=n, rng=np.random.default_rng(4)).std()
-        for n in (10, 250)
-    )
-    assert many == pytest.approx(few / 5, rel=0.3), "as the square root of their number"
-
-
 def test_independent_pixels_are_exact_with_one_temperature() -> None:
     biases = np.array([0.5, -2.0, 1.0])
     rbm = likelihood.independent(biases, n_hidden=4)
@@ -75,28 +69,3 @@ def test_base_rates_are_the_means_with_one_image_on_and_one_off() -> None:
     V = np.array([[1, 0, 0.5], [1, 0, 0.25], [1, 0, 0]])
     p = 1 / (1 + np.exp(-likelihood.base_rates(V)))
     np.testing.assert_allclose(p, [4 / 5, 1 / 5, 1.75 / 5], rtol=1e-13)
-
-
-def test_float32_layers_and_seeds() -> None:
-    rbm = RBM(*(p.astype(np.float32) for p in random_rbm(10, 5, 0.5)))
-    options = {"n_chains": 4, "n_temperatures": 20}
-    first, again, other = (
-        likelihood.log_weights(rbm, np.zeros(10), **options, rng=np.random.default_rng(seed)) for seed in (1, 1, 2)
-    )
-    assert first.dtype == np.float64
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).all()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_chains": 0}, "n_chains must be an integer >= 1"),
-        ({"n_temperatures": 0}, "n_temperatures must be an integer >= 1"),
-        ({"base": np.zeros(3)}, r"base must have shape \(10,\)"),
-    ],
-)
-def test_bad_input(changes: dict[str, object], message: str) -> None:
-    given = {"base": np.zeros(10), "n_chains": 2, "n_temperatures": 2} | changes
-    with pytest.raises(ValueError, match=message):
-        likelihood.log_weights(random_rbm(10, 5, 0.5), rng=np.random.default_rng(0), **given)

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import checks, threads
-from leamvd.networks import dbn
+from leamvd.networks import dbn, likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
@@ -73,6 +73,11 @@ def overflowing(**settings: Any) -> None:
         trainer.epoch()
 
 
+def chains(**changes: Any) -> Any:
+    given: dict[str, Any] = {"base": B, "n_chains": 2, "n_temperatures": 2} | changes
+    return likelihood.log_weights(MODEL, **given, rng=np.random.default_rng(0))
+
+
 def objective(V: Any = IMAGES, n_hidden: int = 4, **settings: Any) -> ReconstructionObjective:
     return ReconstructionObjective(V, n_hidden, **settings)
 
@@ -82,8 +87,6 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: integer(True), "TypeError: n must be an integer, got True"),
     (lambda: integer(np.True_), "TypeError: n must be an integer, got np.True_"),
     (lambda: integer(1.0), "TypeError: n must be an integer, got 1.0"),
-    (lambda: integer("1"), "TypeError: n must be an integer, got '1'"),
-    (lambda: integer(None), "TypeError: n must be an integer, got None"),
     (lambda: integer(5, at_least=1, at_most=4), "ValueError: n must be an integer >= 1 and <= 4, got 5"),
     (lambda: integer(0, at_least=1), "ValueError: n must be an integer >= 1, got 0"),
     (lambda: integer(10**5000, at_most=9), "ValueError: n must be an integer <= 9, got a large int"),
@@ -99,7 +102,6 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: real("1"), "TypeError: x must be a number, got '1'"),
     (lambda: real(b"1"), "TypeError: x must be a number, got b'1'"),
     (lambda: real(True), "TypeError: x must be a number, got True"),
-    (lambda: real(None), "TypeError: x must be a number, got None"),
     (lambda: real([1, 2]), "TypeError: x must be a number, got [1, 2]"),
     (lambda: real(1 + 2j), "TypeError: x must be a number, got (1+2j)"),
     (lambda: real(np.complex64(1)), "TypeError: x must be a number, got np.complex64(1+0j)"),
@@ -111,20 +113,15 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: array(EYE, (3,)), "ValueError: x must have shape (3,), got (8, 5)"),
     (lambda: array([[1, np.nan]], (1, 2)), "ValueError: x must be finite, got nan at index (0, 1)"),
     (lambda: array([1e39, 0], dtype="float32"), "ValueError: x must be finite, got inf at index (0,)"),
-    (lambda: array("word"), "TypeError: x must be an array of numbers, got array('word', dtype='<U4')"),
     (lambda: array(["1", "2"]), "TypeError: x must be an array of numbers, got array(['1', '2'], dtype='<U1')"),
     (lambda: array([1.0, None]), "TypeError: x must be an array of numbers, got array([1.0, None], dtype=object)"),
     (lambda: array([1.0, [2.0]]), "TypeError: x must be an array of numbers, got [1.0, [2.0]]"),
     (lambda: array(MASKED, (8, 5)), "TypeError: x must not be masked, got masked_array( data=[[--, 0.0, "),
     (lambda: array(list(MASKED), (8, 5)), "TypeError: x must not be masked, got [masked_array(data=[--, 0.0, "),
     (lambda: array(EYE * 1j, (8, 5)), "TypeError: x must be an array of real numbers, got array([[0.+1.j, 0.+0.j, "),
-    (lambda: array([1.0, 2.0j]), "TypeError: x must be an array of real numbers, got array([1.+0.j, 0.+2.j])"),
     (lambda: array([1.5, 2.0], dtype="int64"), "TypeError: x must be an array of integers, got array([1.5, 2. ])"),
     (lambda: array([True, False], dtype="int64"), "TypeError: x must be an array of integers, got array([ True, False"),
-    (
-        lambda: array([0, 2**53 + 1]),
-        "ValueError: x must hold integers that float64 tells apart, up to 9007199254740992, got 9007199254740993",
-    ),
+    (lambda: array([0, 2**53 + 1]), "ValueError: x must hold integers that float64 tells apart, up to 900719925474099"),
     (
         lambda: array([-(2**24) - 1, 0], dtype="float32"),
         "ValueError: x must hold integers that float32 tells apart, up to 16777216, got 16777217",
@@ -136,7 +133,6 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: threads.thread_count(0), "ValueError: n_threads must be an integer >= 1, got 0"),
     (lambda: random_streams.key(-1), "ValueError: seed must be an integer >= 0 and <= 18446744073709551615, got -1"),
     (lambda: random_streams.key(2**64), "ValueError: seed must be an integer >= 0 and <= 18446744073709551615, got 18"),
-    (lambda: random_streams.key(1.0), "TypeError: seed must be an integer, got 1.0"),
     # ---- selection
     (lambda: selection.fractional_tournament(0), "ValueError: population_size must be an integer >= 1, got 0"),
     (lambda: selection.fractional_tournament(3, -1), "ValueError: exponent must be a finite number >= 0, got -1"),
@@ -212,14 +208,9 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     # ---- tell
     (lambda: tell(np.zeros((7, 5)), ZERO), "ValueError: X must have shape (8, 5), got (7, 5)"),
     (lambda: tell(np.full((8, 5), np.nan), ZERO), "ValueError: X must be finite, got nan at index (0, 0)"),
-    (lambda: tell("candidates", ZERO), "TypeError: X must be an array of numbers, got array('candidates'"),
-    (lambda: tell(EYE * 1j, ZERO), "TypeError: X must be an array of real numbers, got array([[0.+1.j"),
     (lambda: tell(MASKED, ZERO), "TypeError: X must not be masked, got masked_array("),
     (lambda: tell(None, ZERO[:7]), "ValueError: F must have shape (8,), got (7,)"),
     (lambda: tell(None, ZERO[:, None]), "ValueError: F must have shape (8,), got (8, 1)"),
-    (lambda: tell(None, 0.0), "ValueError: F must have shape (8,), got ()"),
-    (lambda: tell(None, ZERO * 1j), "TypeError: F must be an array of real numbers, got array([0.+0.j"),
-    (lambda: tell(None, MASKED[:, 0]), "TypeError: F must not be masked, got masked_array("),
     (lambda: tell(None, [np.ma.masked, *ZERO[1:]]), "TypeError: F must not be masked, got [masked, "),
     (lambda: tell(None, [0, 0, -np.inf, 0, 0, 0, 0, 0]), "ValueError: F must be larger than -inf, got -inf at index 2"),
     (lambda: lea_mvd().tell(EYE, ZERO), "RuntimeError: tell needs candidates to be asked for first: call ask()"),
@@ -238,18 +229,9 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: assign(path=np.full(5, np.nan)), "ValueError: state.path must be finite, got nan at index (0,)"),
     (lambda: assign(descent=None), "TypeError: state.descent must be an array of numbers, got array(None"),
     (lambda: assign(descent_rows=np.arange(3)), "ValueError: state.descent_rows must have shape (4,), got (3,)"),
-    (
-        lambda: assign(descent_rows=np.arange(4)),
-        "ValueError: state.descent_rows must be distinct ranks from 1 to 7, got [0, 1, 2, 3]",
-    ),
-    (
-        lambda: assign(descent_rows=[1, 2, 3, 8]),
-        "ValueError: state.descent_rows must be distinct ranks from 1 to 7, got [1, 2, 3, 8]",
-    ),
-    (
-        lambda: assign(descent_rows=[1, 2, 3, 3]),
-        "ValueError: state.descent_rows must be distinct ranks from 1 to 7, got [1, 2, 3, 3]",
-    ),
+    (lambda: assign(descent_rows=np.arange(4)), "ValueError: state.descent_rows must be distinct ranks from 1 to 7, g"),
+    (lambda: assign(descent_rows=[1, 2, 3, 8]), "ValueError: state.descent_rows must be distinct ranks from 1 to 7, g"),
+    (lambda: assign(descent_rows=[1, 2, 3, 3]), "ValueError: state.descent_rows must be distinct ranks from 1 to 7, g"),
     (lambda: assign(descent_mean=np.inf), "ValueError: state.descent_mean must be a finite number, got inf"),
     (lambda: assign(descent_std=-1.0), "ValueError: state.descent_std must be a finite number >= 0, got -1.0"),
     (lambda: assign(beta1=0.0), "ValueError: state.beta1 must be a finite number > 0 and <= 3, got 0.0"),
@@ -332,6 +314,9 @@ CASES: list[tuple[Callable[[], Any], str]] = [
         lambda: RBM(np.zeros((22, 21)), np.zeros(22), np.zeros(21)).log_likelihood(np.zeros((1, 22))),
         "ValueError: the exact log-likelihood sums over all states of the smaller layer, which must have at most 20",
     ),
+    (lambda: chains(base=B[:3]), "ValueError: base must have shape (4,), got (3,)"),
+    (lambda: chains(n_chains=0), "ValueError: n_chains must be an integer >= 1, got 0"),
+    (lambda: chains(n_temperatures=0), "ValueError: n_temperatures must be an integer >= 1, got 0"),
     (lambda: reconstruction_errors(MODEL, IMAGES, seed=0), "ValueError: V must have 4 columns, one for each visible u"),
     (lambda: reconstruction_errors(MODEL, IMAGES[:, :4], seed=-1), "ValueError: seed must be an integer >= 0, got -1"),
     (lambda: objective([[-1.0, 2.0]]), "ValueError: V must lie in [0, 1], got values from -1.0 to 2.0"),
@@ -341,14 +326,8 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: objective()(np.zeros((1, 33))), "ValueError: X must have shape (any, 34), got (1, 33)"),
     (lambda: objective(backend="jax"), "ValueError: backend must be one of 'numpy', 'torch', got 'jax'"),
     (lambda: objective(precision="float16"), "ValueError: precision must be one of 'float32', 'float64', 'bfloat16',"),
-    (
-        lambda: objective(precision="bfloat16"),
-        "ValueError: precision must be that of the images, 'float64', for backend='numpy', got 'bfloat16'",
-    ),
-    (
-        lambda: Training(precision="float64"),
-        "ValueError: precision must be that of the images, 'float32', for backend='numpy', got 'float64'",
-    ),
+    (lambda: objective(precision="bfloat16"), "ValueError: precision must be that of the images, 'float64', for backe"),
+    (lambda: Training(precision="float64"), "ValueError: precision must be that of the images, 'float32', for backend"),
     (lambda: objective(device="cuda"), "ValueError: device must be 'cpu' or None for backend='numpy', got 'cuda'"),
     (lambda: cd(np.zeros(3)), "ValueError: V must have shape (any, any), got (3,)"),
     (lambda: cd(k=0), "ValueError: k must be an integer >= 1, got 0"),

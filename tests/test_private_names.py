@@ -18,7 +18,7 @@ from leamvd.optimizers.cma_es import CMAES
 ROOMS = [Path(__file__).parent.parent / "leamvd" / room for room in ("_support", "campaign", "optimizers", "networks")]
 HOMES = {
     "numba.core": "numba_cache.py",
-    "OpenBLASController": "openblas.py",
+    "OpenBLASController": "threads.py",
     "_processes": "executors.py",
     "_max_workers": "executors.py",
     "sm": "cma_es.py",

@@ -1,4 +1,3 @@
-import math
 import tracemalloc
 from itertools import product
 
@@ -9,7 +8,7 @@ from scipy.special import expit, logsumexp
 
 from leamvd.networks import objective, rbm
 from leamvd.networks.logistic import sigmoid, sigmoid_columns, squared_error
-from leamvd.networks.objective import BLOCK_SIZE, ReconstructionObjective, constant_baseline, reconstruction_errors
+from leamvd.networks.objective import ReconstructionObjective, constant_baseline, reconstruction_errors
 from leamvd.networks.rbm import RBM, n_parameters
 
 
@@ -97,14 +96,6 @@ def test_likelihood_by_enumeration(v, h):
     assert model.log_likelihood(bits(v)) == pytest.approx(np.mean(each), rel=1e-12)
 
 
-def test_layers_are_interchangeable():
-    model = small(3, 5)
-    mirror = RBM(model.W.T, model.c, model.b)
-    assert model.log_partition() == pytest.approx(mirror.log_partition(), rel=1e-14)
-    np.testing.assert_allclose(joint(model), joint(mirror).T, rtol=1e-12)
-    np.testing.assert_array_equal(model.visible_given_hidden(bits(5)), mirror.hidden_given_visible(bits(5)))
-
-
 def test_partition_of_independent_units(monkeypatch):
     monkeypatch.setattr(rbm, "_STATES_AT_ONCE", 48)  # several unequal pieces
     b, c = np.linspace(-2, 3, 8), np.linspace(-1, 1, 30)
@@ -145,16 +136,6 @@ def test_sigmoid(dtype, limit, relative):
     assert (extreme[0, 4:6] >= 0).all()
     assert (extreme[0, 4:6] < 1e-37).all()
     assert np.isnan(extreme[0, 6])
-
-
-def test_kernels_add_the_bias_of_the_row():
-    rng = np.random.default_rng(0)
-    A, bias, V = rng.normal(size=(3, 37)), rng.normal(size=3), rng.random((3, 37))
-    exact = expit(A + bias[:, None])
-    assert squared_error(A, bias, V) == pytest.approx(((exact - V) ** 2).sum(), rel=1e-13)
-    sigmoid(A, bias)
-    np.testing.assert_allclose(A, exact, rtol=1e-15)
-    assert squared_error(np.full((1, 2), np.nan), np.zeros(1), np.zeros((1, 2))) == np.inf
 
 
 def bfloat16(bits):
@@ -223,18 +204,6 @@ def test_objective_is_the_same_bits_for_any_threads_and_company(dtype):
     np.testing.assert_array_equal(F[0], np.concatenate([alone(x[None]) for x in X]))
 
 
-def test_objective_invariances():
-    V, rng = images(60), np.random.default_rng(4)
-    model = small(6, 4)
-    error = ReconstructionObjective(V, 4)(model.flat()[None])
-    shuffled = ReconstructionObjective(rng.permutation(V), 4)(model.flat()[None])
-    np.testing.assert_allclose(shuffled, error, rtol=1e-13)
-    pixels, units = rng.permutation(6), rng.permutation(4)
-    relabeled = RBM(model.W[pixels][:, units], model.b[pixels], model.c[units])
-    np.testing.assert_allclose(ReconstructionObjective(V[:, pixels], 4)(relabeled.flat()[None]), error, rtol=1e-13)
-    np.testing.assert_allclose(((V - model.reconstruct(V)) ** 2).sum(), error[0], rtol=1e-13)
-
-
 def test_objective_converts_to_the_images_dtype_and_leaves_inputs_alone():
     V, X = images(dtype=np.float32), np.random.default_rng(3).normal(size=(2, n_parameters(6, 4)))
     before = V.copy(), X.copy()
@@ -290,25 +259,15 @@ def test_constant_baseline():
     assert constant_baseline(np.full((4, 3), 0.25)) == 0
 
 
-def test_constant_predictor_has_ratio_one():
-    V = images(3000, 7)
-    mean = V.mean(axis=0)
-    constant = RBM(np.zeros((7, 3)), np.log(mean / (1 - mean)), np.zeros(3))
-    errors = reconstruction_errors(constant, V, seed=0)
-    assert errors.mean_field_ratio == pytest.approx(1, rel=1e-12)
-    assert errors.sampled_ratio == pytest.approx(1, rel=1e-12)
-    assert errors.sampled == pytest.approx(constant_baseline(V), rel=1e-12)
-    equal = reconstruction_errors(constant, V[:1], seed=0)
-    assert math.isnan(equal.mean_field_ratio)
-    assert math.isnan(equal.sampled_ratio)
-
-
 def test_errors_agree_with_the_objective_to_the_bit():
     V, model = images(2500, 6), small(6, 4)
     errors = reconstruction_errors(model, V, seed=3)
     assert errors.mean_field == ReconstructionObjective(V, 4)(model.flat()[None])[0]
     assert errors.mean_field_ratio == errors.mean_field / constant_baseline(V)
     assert errors.sampled_ratio == errors.sampled / constant_baseline(V)
+    assert reconstruction_errors(model, V, seed=3, n_threads=2) == reconstruction_errors(model, V, seed=3, n_threads=1)
+    equal = reconstruction_errors(model, V[:1], seed=3)
+    assert np.isnan([equal.mean_field_ratio, equal.sampled_ratio]).all(), "a constant predicts one image"
 
 
 def test_sampled_error_has_its_expectation():
@@ -325,20 +284,7 @@ def test_sampled_error_has_its_expectation():
     assert abs(direct_error(model, V) - mean.sum()) > 20 * np.sqrt(variance.sum())  # so the test can tell them apart
 
 
-def test_errors_depend_on_the_seed_alone():
-    V, model = images(2500, 6), small(6, 4)
-    first = reconstruction_errors(model, V, seed=3, n_threads=1)
-    assert first == reconstruction_errors(model, V, seed=3, n_threads=2)
-    other = reconstruction_errors(model, V, seed=4)
-    assert other.mean_field == first.mean_field
-    assert other.sampled != first.sampled
-    # Blocks draw different bits: the same images twice over do not double the error.
-    block = images(BLOCK_SIZE, 6)
-    once = reconstruction_errors(model, block, seed=3).sampled
-    assert reconstruction_errors(model, np.concatenate([block, block]), seed=3).sampled != 2 * once
-
-
-def test_of_test_images_the_ratios_compare_with_the_training_mean_and_the_bits_are_others():
+def test_of_test_images_the_ratios_compare_with_the_training_mean():
     V, T, model = images(2500, 6), images(2500, 6, seed=5), small(6, 4)
     mean = V.mean(axis=0)
     errors = reconstruction_errors(model, T, seed=3, train_mean=mean)
@@ -348,9 +294,6 @@ def test_of_test_images_the_ratios_compare_with_the_training_mean_and_the_bits_a
     assert constant_baseline(T, mean) == pytest.approx(constant, rel=1e-12)
     assert errors.mean_field_ratio == pytest.approx(errors.mean_field / constant, rel=1e-12)
     assert errors.sampled_ratio == pytest.approx(errors.sampled / constant, rel=1e-12)
-    as_training = reconstruction_errors(model, T, seed=3)
-    assert as_training.mean_field == errors.mean_field
-    assert as_training.sampled != errors.sampled
 
 
 def test_bits_are_drawn_from_a_child_of_the_seed_for_each_purpose_and_block(monkeypatch):

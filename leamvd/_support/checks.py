@@ -168,13 +168,7 @@ def _check_kind(name: str, given: Array, dtype: np.dtype[Any], rounded: bool) ->
 
 
 def needs(what: str, extra: str, *packages: str) -> None:
-    """Check that optional packages are there, without importing them; `extra` is the one of leamvd that brings them.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Says in one sentence what needs which packages, and how to install them.
-    """
+    """Raise where optional packages, which the `extra` of leamvd brings, are missing; they are not imported."""
     missing = [name for name in packages if sys.modules.get(name) is None and importlib.util.find_spec(name) is None]
     if missing:
         noun = "package" if len(missing) == 1 else "packages"

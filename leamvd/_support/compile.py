@@ -29,32 +29,13 @@ def kernel(
 ) -> Callable[[_F], _F]:
     """Compile a function in nopython mode, cached on disk and free of the interpreter lock.
 
-    Arithmetic is IEEE by default, so a formula gives the same bits wherever it runs. ``reassociate`` lets the compiler
-    split one sum over several vector lanes and contract products into it; the order is then fixed by the length of the
-    sum alone, so callers keep that length fixed (see `leamvd.optimizers.random_streams.TILE`), and thread counts do not
-    change a bit.
+    Arithmetic is IEEE by default, so a formula gives the same bits wherever it runs. `contract` lets a product and a
+    sum become one instruction, rounded once, on processors that have it. `reassociate` also splits a sum over vector
+    lanes; its order is then fixed by its length alone, which callers keep fixed (`random_streams.TILE`). `inline` puts
+    the code into its callers whatever its length, so that their loops can become vector code.
 
-    Parameters
-    ----------
-    parallel : int, optional
-        Columns of the first argument that are worth a thread: `numba.prange` loops run on so many of numba's threads as
-        have that many, without one where the calling thread is enough. Such a kernel is called from Python only.
-    reassociate : bool
-        Allow the order of a sum to change; never set where NaN must survive or where bits must agree between
-        processors.
-    contract : bool
-        Let a product and a sum become one instruction, rounded once, on processors that have it.
-    inline : bool
-        Put the code into its callers whatever its length, so that their loops can become vector code.
-
-    Returns
-    -------
-    Callable
-        A decorator.
-
-    Notes
-    -----
-    Run with ``NUMBA_DISABLE_JIT=1`` to step through, or to measure the coverage of, the same code uncompiled.
+    `parallel` is the number of columns of the first argument that are worth a thread to `numba.prange` loops; such a
+    kernel is called from Python only.
     """
     flags = {"reassoc", "contract", "nsz"} if reassociate else {"contract"} if contract else False
     options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": inline}

@@ -9,10 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
 from typing import Any, NamedTuple, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from leamvd._support import checks
-from leamvd._support.openblas import any_thread_may_limit
 
 _T = TypeVar("_T")
 
@@ -20,11 +19,7 @@ _T = TypeVar("_T")
 class Shared:
     """A setting of the whole process as a context: the first one in makes it, the last one out puts back what was.
 
-    Parameters
-    ----------
-    setting : callable
-        Returns the context that makes the setting, and puts back at its end what it has found at its start. Contexts
-        that overlap in several threads would each put back what another one has set.
+    The contexts that `setting` returns would each, where they overlap, put back what another one has set.
     """
 
     def __init__(self, setting: Callable[[], AbstractContextManager[object]]) -> None:
@@ -71,14 +66,16 @@ def _blas() -> _Blas:
 
 @contextmanager
 def _process_on_one_blas_thread() -> Iterator[None]:
-    any_thread_may_limit()
+    # To threadpoolctl only the first thread that limits OpenBLAS may: it does nothing for others, without a word.
+    forget_first = functools.partial(OpenBLASController.clear_controlling_thread, force=True)
+    forget_first()
     limit = _blas().process.limit(limits=1)
     try:
         yield
     finally:
-        any_thread_may_limit()
+        forget_first()
         limit.restore_original_limits()
-        any_thread_may_limit()
+        forget_first()
 
 
 _one_blas_thread = Shared(_process_on_one_blas_thread)

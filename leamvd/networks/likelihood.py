@@ -42,29 +42,10 @@ def independent(biases: Array, n_hidden: int = 1) -> RBM:
 
 
 def log_weights(rbm: RBM, base: ArrayLike, *, n_chains: int, n_temperatures: int, rng: np.random.Generator) -> Array:
-    """Return the logarithms of importance weights whose mean estimates Z, without bias; arithmetic is in float64.
+    """Return the logarithms of importance weights, one of each chain, whose mean estimates Z without bias, in float64.
 
-    Parameters
-    ----------
-    rbm : RBM
-        Whose partition function Z is estimated.
-    base : array_like, shape (n_visible,)
-        Biases of the independent pixels that the chains start from, see `base_rates`.
-    n_chains : int
-        Chains, independent of each other.
-    n_temperatures : int
-        Steps from the base to the RBM, equally long.
-    rng : Generator
-        Of the chains.
-
-    Returns
-    -------
-    ndarray, shape (n_chains,)
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
+    Chains start from independent pixels of the biases `base`, shape (n_visible,), see `base_rates`, and reach the RBM
+    in `n_temperatures` equally long steps.
     """
     rbm.check()
     W, b, c = (p.astype(np.float64) for p in rbm)

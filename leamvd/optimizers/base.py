@@ -39,11 +39,6 @@ class AllOrNothing:
     """A block after which all attributes are new, or, where it is left by an error or by Ctrl-C, all as they were.
 
     It can then be run again, if it sets attributes and writes into an array only what it would write once more.
-
-    Parameters
-    ----------
-    attributes : dict
-        ``vars`` of an object.
     """
 
     # not written as a generator: one that Ctrl-C has left half-way would put the attributes back when it is collected
@@ -62,23 +57,10 @@ class AllOrNothing:
 class Optimizer(ABC):
     """An optimizer that is asked for candidates and told their values; lower is better.
 
-    Parameters
-    ----------
-    n_var : int
-        Number of variables.
-    population_size : int
-        Individuals in a generation.
-    n_gen : int
-        Generations after which `stop` says so.
-    seed : int, optional
-        In [0, 2**64); None draws fresh entropy.
-    dtype : dtype_like
-        "float32" or "float64".
-
     Attributes
     ----------
-    n_var, population_size, n_gen, seed, dtype
-        As above; `seed` is what was drawn where none was given.
+    n_var, sigma0, population_size, n_gen, seed, dtype
+        As its constructor was given them, or what they became: `seed` is what was drawn where none was given.
     generation, nfev : int
         Generations and values that were told.
     n_nan, n_inf : int
@@ -87,14 +69,25 @@ class Optimizer(ABC):
         The lowest value, +inf before the first; where elites are evaluated again (item R14), that of the population.
     """
 
-    def __init__(self, n_var: int, population_size: int, n_gen: int, seed: int | None, dtype: DTypeLike) -> None:
-        self.n_var = _n_var(n_var)
+    def __init__(
+        self,
+        x0: ArrayLike | None,
+        n_var: int | None,
+        bounds: BoundsLike | None,
+        sigma0: float,
+        population_size: int,
+        n_gen: int,
+        seed: int | None,
+        dtype: DTypeLike,
+    ) -> None:
+        self.dtype = checks.floating("dtype", dtype)
+        self.n_var, self._x0, self._low, self._high = _search_space(x0, n_var, bounds, self.dtype)
+        self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
         self.population_size = checks.integer(
             "population_size", population_size, at_least=2, at_most=random_streams.MAX_ROWS
         )
         self.n_gen = checks.integer("n_gen", n_gen, at_least=1)
         self.seed = random_streams.key(seed)
-        self.dtype = checks.floating("dtype", dtype)
         self.generation = 0
         self.nfev = 0
         self.n_nan = 0
@@ -227,10 +220,6 @@ class Optimizer(ABC):
         return math.nan, math.nan, math.nan
 
 
-def _n_var(value: int) -> int:
-    return checks.integer("n_var", value, at_least=1, at_most=random_streams.MAX_COLUMNS)
-
-
 def read_only(rows: Floats) -> Floats:
     """Return a view that cannot be written to."""
     view = rows.view()
@@ -238,14 +227,10 @@ def read_only(rows: Floats) -> Floats:
     return view
 
 
-def sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
+def _sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
     """Return low and high, each a number or an array, of bounds in any form.
 
-    Raises
-    ------
-    ValueError
-        If they have none of the forms; if they are two pairs, which could be (low, high) of two variables, or the
-        limits of one variable after the other.
+    Two pairs are none: they could be (low, high) of two variables, or the limits of one variable after the other.
     """
     if isinstance(bounds, Bounds):
         low, high = np.asarray(bounds.lb), np.asarray(bounds.ub)
@@ -270,28 +255,30 @@ def sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
     )
 
 
-def search_space(
-    x0: ArrayLike | None, bounds: BoundsLike | None, n_var: int, dtype: np.dtype[np.floating]
-) -> tuple[Floats | None, Floats, Floats]:
-    """Return a copy of the start solution, if there is one, and the limits (n_var,), empty if there are none.
+def _search_space(
+    x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None, dtype: np.dtype[np.floating]
+) -> tuple[int, Floats | None, Floats, Floats]:
+    """Return n, a copy of the start solution, if there is one, and the limits (n,), empty if there are none.
 
     Limits that `dtype` cannot hold are rounded inward, so that no point lies outside of those that are given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If both are missing, one of them is out of range, no number of `dtype` lies between low and high, or x0 lies
-        outside the bounds.
     """
+    known, start = {}, None
+    if n_var is not None:
+        known["n_var"] = checks.integer("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)
+    if x0 is not None:
+        start = checks.array("x0", x0, shape=(None,), dtype=dtype).copy()
+        known["len(x0)"] = len(start)
+    sides = {} if bounds is None else dict(zip(("low of bounds", "high of bounds"), _sides(bounds), strict=True))
+    known |= {f"len({name})": np.size(side) for name, side in sides.items() if np.ndim(side) == 1}
+    if len(set(known.values())) != 1:
+        what = " and ".join(f"{name}={value}" for name, value in known.items())
+        raise ValueError(f"{what} clash: they must agree" if known else "n_var must be given where x0 is not, got None")
+    n = next(iter(known.values()))
     if x0 is None and bounds is None:
         raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
-    start = None if x0 is None else checks.array("x0", x0, shape=(n_var,), dtype=dtype).copy()
     if bounds is None:
-        return start, np.empty(0, dtype), np.empty(0, dtype)
-    below, above = (
-        _limits(name, side, n_var, dtype)
-        for name, side in zip(("low of bounds", "high of bounds"), sides(bounds), strict=True)
-    )
+        return n, start, np.empty(0, dtype), np.empty(0, dtype)
+    below, above = (_limits(name, side, n, dtype) for name, side in sides.items())
     if (crossed := below > above).any():
         i = int(np.argmax(crossed))
         raise ValueError(f"bounds must have low <= high, got {below[i]} > {above[i]} at index {i}")
@@ -300,12 +287,12 @@ def search_space(
         i = int(np.argmax(empty))
         raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
     if start is None:
-        return None, low, high
+        return n, None, low, high
     given = np.asarray(x0, np.float64)
     if (beyond := (given < below) | (given > above)).any():
         i = int(np.argmax(beyond))
         raise ValueError(f"x0 must lie within bounds, [{below[i]}, {above[i]}] at index {i}, got {given[i]}")
-    return np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
+    return n, np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
 
 
 def _limits(name: str, side: ArrayLike, n_var: int, dtype: np.dtype[np.floating]) -> Array:
@@ -322,18 +309,3 @@ def _inward(limits: Array, inward: float, dtype: np.dtype[np.floating]) -> Float
     outside = rounded < limits if inward > 0 else rounded > limits
     rounded[outside] = np.nextafter(rounded[outside], dtype.type(inward))
     return rounded
-
-
-def dimension(x0: ArrayLike | None, n_var: int | None, bounds: BoundsLike | None) -> int:
-    """Return n, on which `n_var`, the length of x0 and the lengths of the bounds must agree."""
-    known = {} if n_var is None else {"n_var": _n_var(n_var)}
-    if x0 is not None:
-        known["len(x0)"] = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
-    if bounds is not None:
-        for name, side in zip(("low", "high"), sides(bounds), strict=True):
-            if np.ndim(side) == 1:
-                known[f"len({name} of bounds)"] = np.size(side)
-    if len(set(known.values())) != 1:
-        what = " and ".join(f"{name}={value}" for name, value in known.items())
-        raise ValueError(f"{what} clash: they must agree" if known else "n_var must be given where x0 is not, got None")
-    return next(iter(known.values()))

@@ -32,19 +32,8 @@ class Checkpoint:
     """The file of one search: arrays and JSON in NumPy's format .npz, without pickles; a context.
 
     It is replaced whole: whatever happens while the next one is written, the earlier one stays as it is. Until the
-    context ends no other search can have it, of this process or another one; a kill ends that too.
-
-    Parameters
-    ----------
-    path : path_like
-        The file, in a folder that is there; a link is followed.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be written to, or if another search has the file: when the context begins.
-    ValueError
-        If `path` names no file; if the file is there, but cannot be read as a checkpoint: when it is first asked for.
+    context ends no other search can have it, of this process or another one; a kill ends that too. The folder has to
+    be there; a link is followed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -81,10 +70,7 @@ class Checkpoint:
     def restore(self, opt: Optimizer) -> list[tuple[Any, ...]]:
         """Put an optimizer where the file left off, and return the rows of the history; none if there is no file.
 
-        Raises
-        ------
-        ValueError
-            If the optimizer has other arguments than that of the file, except limits, or is one of pycma's.
+        It must have the arguments of the file's, except limits, and be none of pycma's.
         """
         if not isinstance(opt, LEAMVD | RandomSearch):
             raise ValueError(
@@ -117,16 +103,10 @@ class Checkpoint:
         return list(zip(*(column.tolist() for column in history.values()), strict=True))
 
     def write(self, opt: Optimizer, history: dict[str, Array]) -> None:
-        """Store what `opt` knows after a generation, and the history's columns.
-
-        Raises
-        ------
-        OSError
-            If that fails; the earlier file is still there.
-        """
+        """Store what `opt` knows after a generation, and the history's columns, or leave the earlier file there."""
         header = json.dumps({"arguments": self._arguments})
         arrays: Any = {f"history.{name}": column for name, column in history.items()} | _state(opt)
-        temporary = self._temporary()
+        temporary = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}.partial")
         try:
             with temporary.open("wb") as file:
                 np.savez(file, header=np.array(header), **arrays)
@@ -138,9 +118,6 @@ class Checkpoint:
             raise
         finally:
             temporary.unlink(missing_ok=True)
-
-    def _temporary(self) -> Path:
-        return self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}.partial")
 
 
 def _lock(path: Path) -> int:

@@ -13,7 +13,7 @@ from leamvd._support.compile import Array, Floats
 from leamvd._support.interrupts import uninterrupted
 from leamvd._support.threads import one_blas_thread
 from leamvd.optimizers import random_streams
-from leamvd.optimizers.base import MESSAGES, BoundsLike, Optimizer, search_space
+from leamvd.optimizers.base import MESSAGES, BoundsLike, Optimizer
 
 SQUARE_MATRICES = 4
 """Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
@@ -67,9 +67,8 @@ class CMAES(Optimizer):
             checks.needs("method='sep-cma-es'", "paper", "cma")
         else:
             checks.needs("method='cma-es'", "paper", "cma", "psutil")
-        n_var = len(checks.array("x0", x0, shape=(None,), dtype=np.float64))
-        super().__init__(n_var, population_size, n_gen, seed, "float64")
-        start, low, high = search_space(x0, bounds, self.n_var, self.dtype)
+        super().__init__(x0, None, bounds, sigma0, population_size, n_gen, seed, "float64")
+        self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
         if not diagonal:
             check_memory(self.n_var)
         options: dict[str, Any] = {
@@ -81,12 +80,11 @@ class CMAES(Optimizer):
             "verb_log": 0,
         }
         if bounds is not None:
-            if np.any(low == high):
-                i = int(np.argmax(low == high))
-                raise ValueError(f"bounds must have low < high for CMA-ES, got {low[i]} for both at index {i}")
-            options["bounds"] = [low.tolist(), high.tolist()]
-        self._x0 = start if checks.choice("x0_in_population", x0_in_population, (True, False)) else None
-        self._es = _quiet(_strategy, start, checks.real("sigma0", sigma0, above=0), options)
+            if (same := self._low == self._high).any():
+                i = int(np.argmax(same))
+                raise ValueError(f"bounds must have low < high for CMA-ES, got {self._low[i]} for both at index {i}")
+            options["bounds"] = [self._low.tolist(), self._high.tolist()]
+        self._es = _quiet(_strategy, self._x0, self.sigma0, options)
 
     def ask(self) -> Floats:
         """Return the candidates of the next generation; Ctrl-C waits, since pycma's steps cannot be taken twice."""
@@ -109,7 +107,7 @@ class CMAES(Optimizer):
 
     def _sample(self) -> Floats:
         X = np.array(_quiet(self._es.ask))
-        if self.generation == 0 and self._x0 is not None:
+        if self.generation == 0 and self._x0_in_population:
             X[0] = self._x0
         return X
 
@@ -134,13 +132,7 @@ class CMAES(Optimizer):
 
 
 def check_memory(n: int) -> None:
-    """Refuse a full covariance matrix of n variables that would not fit in the memory that is available.
-
-    Raises
-    ------
-    MemoryError
-        If `SQUARE_MATRICES` of its size do not fit.
-    """
+    """Raise a MemoryError where a full covariance matrix of n variables would not fit in what is available."""
     needed, available = SQUARE_MATRICES * 8 * n**2, memory.available()
     if needed > available:
         raise MemoryError(

@@ -22,29 +22,13 @@ class Evaluation:
 
     Processes that it starts are new ones ("spawn"): forked ones would have copies of this process's locks, but not the
     threads that are to release them. They end with the context, at once where it is left by an error or by Ctrl-C, and
-    when this process is killed.
-
-    Parameters
-    ----------
-    fun : callable
-        ``fun(x, *args)``.
-    args : tuple
-        Further arguments.
-    vectorized : bool
-        Whether `fun` takes rows.
-    workers : int or executor
-        Number of processes, 1 for none but this one, -1 for one a processor; or what has `submit` or `map` as
-        `concurrent.futures.Executor` has them, which is left open.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `workers` is neither, or if `fun` or `args` cannot be sent to processes.
+    when this process is killed. An executor, which has `submit` or `map`, is left open.
     """
 
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
         self._vectorized = vectorized
-        self._call: Callable[[Floats], Any] = _Call(fun, args)
+        self._fun = fun
+        self._call: Callable[[Floats], Any] = functools.partial(_call, fun, args)
         self._map: Callable[..., Iterable[Any]] = _here
         self._pool: ProcessPoolExecutor | None = None
         self._n_parts: int | None = 1  # of a generation, where rows are taken; None: one a row
@@ -73,7 +57,7 @@ class Evaluation:
                 if isinstance(error, Exception):
                     raise TypeError(
                         "fun must be a function that new processes can import: one of a module, or of a script that "
-                        f"starts its work below `if __name__ == '__main__':`, got {self._call!r}"
+                        f"starts its work below `if __name__ == '__main__':`, got {checks.shown(self._fun)}"
                     ) from error
                 raise
             self._call, self._map = _call_sent, functools.partial(_in_order, self._pool.submit)
@@ -96,17 +80,8 @@ class Evaluation:
         return np.concatenate(told)
 
 
-class _Call:
-    """A function and its further arguments; sent to other processes where these run it."""
-
-    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        self._fun, self._args = fun, args
-
-    def __call__(self, x: Floats) -> Any:
-        return self._fun(x, *self._args)
-
-    def __repr__(self) -> str:
-        return checks.shown(self._fun)
+def _call(fun: Callable[..., Any], args: tuple[Any, ...], x: Floats) -> Any:
+    return fun(x, *args)
 
 
 def _number(value: Any) -> Any:
@@ -168,8 +143,8 @@ def _begin(sent: bytes) -> None:
 
 
 @functools.cache
-def _objective() -> _Call:
-    return _Call(*pickle.loads(_sent))
+def _objective() -> Callable[[Floats], Any]:
+    return functools.partial(_call, *pickle.loads(_sent))
 
 
 def _load() -> None:

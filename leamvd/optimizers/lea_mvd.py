@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import directions, random_streams, sampling, selection
-from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, dimension, read_only, search_space
+from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, read_only
 from leamvd.optimizers.directions import Vectors
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import STAGNATION, State, checked
@@ -82,18 +82,19 @@ class LEAMVD(Optimizer):
         if not isinstance(self.reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
         super().__init__(
-            dimension(x0, n_var, bounds),
+            x0,
+            n_var,
+            bounds,
+            sigma0,
             self.reading.population_size if population_size is None else population_size,
             self.reading.n_gen if n_gen is None else n_gen,
             seed,
             dtype,
         )
-        self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
         self.n_elite = checks.integer("n_elite", n_elite, at_least=1)
         self._check_clashes(bounds)
         n, size = self.n_var, self.population_size
-        self._x0, self._low, self._high = search_space(x0, bounds, n, self.dtype)
         self._weights = selection.fractional_tournament(size, self.reading.exponent).astype(self.dtype)  # G
         # Rows of X lie in any order: `_order` names them best first. `_drawn` is the generation whose rows X holds.
         self._X = np.empty((size, n), self.dtype)

@@ -48,13 +48,7 @@ class _Limits(NamedTuple):
 
 
 def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:
-    """Return the optimizer called `method`, one of `METHODS`; `options` go to its constructor.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such method, or it does not take an option.
-    """
+    """Return the optimizer called `method`, one of `METHODS`; `options` go to its constructor."""
     checks.choice("method", method, METHODS)
     if method == "lea-mvd":
         return LEAMVD(x0, **options)

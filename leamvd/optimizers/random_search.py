@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams, sampling
-from leamvd.optimizers.base import BoundsLike, Optimizer, dimension, search_space
+from leamvd.optimizers.base import BoundsLike, Optimizer
 
 
 class RandomSearch(Optimizer):
@@ -50,10 +50,8 @@ class RandomSearch(Optimizer):
         seed: int | None = None,
         dtype: DTypeLike = "float64",
     ) -> None:
-        super().__init__(dimension(x0, n_var, bounds), population_size, n_gen, seed, dtype)
+        super().__init__(x0, n_var, bounds, sigma0, population_size, n_gen, seed, dtype)
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
-        self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
-        self._x0, self._low, self._high = search_space(x0, bounds, self.n_var, self.dtype)
         self._limits = sampling.LIMITS.index("first" if bounds is None else "clip")
         # LEA-MVD's first population of the same seed is another draw
         self._key = random_streams.child(self.seed, random_streams.RANDOM_SEARCH).generate_state(1, np.uint64)[0]

@@ -141,18 +141,9 @@ def uniform64(high: np.uint64, low: np.uint64) -> np.float64:
 
 
 @kernel()
-def words_run(
-    seed: np.uint64,
-    purpose: int,
-    generation: int,
-    row: int,
-    first: np.uint64,
-    w0: Words,
-    w1: Words,
-    w2: Words,
-    w3: Words,
-) -> None:
-    """Fill four uint64 arrays (L,) with the words of the blocks first, ..., first + L - 1."""
+def words_run(seed: np.uint64, purpose: int, generation: int, row: int, first: np.uint64, lanes: Words) -> None:
+    """Fill `lanes` (4, L) with the words of the blocks first, ..., first + L - 1."""
+    w0, w1, w2, w3 = lanes[0], lanes[1], lanes[2], lanes[3]
     s, at = np.uint64(seed), np.uint64(first)
     place, when = np.uint64(row) | (np.uint64(purpose) << np.uint64(24)), np.uint64(generation) & _LOW
     k0, k1 = s & _LOW, s >> _SHIFT32
@@ -238,8 +229,7 @@ class Scratch(NamedTuple):
 @kernel()
 def tile_words(seed: np.uint64, purpose: int, generation: int, row: int, tile: int, lanes: Words) -> None:
     """Fill `lanes` (4, blocks) with the words of one row and tile."""
-    first = np.uint64(tile) * np.uint64(lanes.shape[1])
-    words_run(seed, purpose, generation, row, first, lanes[0], lanes[1], lanes[2], lanes[3])
+    words_run(seed, purpose, generation, row, np.uint64(tile) * np.uint64(lanes.shape[1]), lanes)
 
 
 @kernel()

@@ -64,17 +64,7 @@ def perturbation() -> Perturbation:
 @kernel()
 def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> None:
     """Draw gaps and factors of the next hits, two from a counter block: P(gap >= g) = (1 - 0.02)^g."""
-    random_streams.words_run(
-        place.seed,
-        random_streams.PERTURBATION,
-        place.generation,
-        row,
-        block,
-        p.words[0],
-        p.words[1],
-        p.words[2],
-        p.words[3],
-    )
+    random_streams.words_run(place.seed, random_streams.PERTURBATION, place.generation, row, block, p.words)
     for half in range(2):
         word, factor, gap, u = p.words[2 * half], p.words[2 * half + 1], p.gaps[half], p.factors[half]
         for i in range(word.size):

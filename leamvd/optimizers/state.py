@@ -68,21 +68,7 @@ class State(NamedTuple):
 def checked(state: State, shape: tuple[int, int], dtype: np.dtype[np.floating], reading: Reading) -> State:
     """Return a copy of `state` in which every field has the type, the shape and the range of an optimizer's own.
 
-    Parameters
-    ----------
-    state : State
-        As a user gives it.
-    shape : (population_size, n)
-        Of the optimizer's population.
-    dtype : dtype
-        Of its arrays.
-    reading : Reading
-        How many rows its `descent_rows` have, and how it resets.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Naming the field, the rule and the value.
+    `shape` is that of its population. Where a field breaks its rule, a ValueError or TypeError names both.
     """
     if not isinstance(state, State):
         raise TypeError(f"state must be a leamvd.State, got {checks.shown(state)}")
