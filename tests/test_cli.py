@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from leamvd import cli
-from leamvd.book import render, reproduction, results, runs, sections
+from leamvd.book import render, reproduction, runs, sections
 from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 from leamvd.campaign import versions
 from leamvd.campaign.store import STORE
@@ -214,7 +214,7 @@ def test_a_command_keeps_zero_false_and_nothing() -> None:
     line = section.command(values)
     assert line == "leamvd reproduce one -p n_gen=0 -p scales= -p rate=0.0 -p shuffle=False"
     settings = [cli._setting(word) for word in line.split()[4::2]]
-    assert sections.assign([section], settings) == [{"profile": "quick", **values}]
+    assert sections.plan([section], settings)[0][1] == [{"profile": "quick", **values}]
 
 
 # ---- what is refused before anything runs
@@ -622,11 +622,11 @@ def test_verify_fails_where_nothing_is_compared(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_run_that_cannot_be_moved_to_its_place_loses_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def made(text: str) -> Path:
-        with results.working_folder(tmp_path, "one-a") as work:
+        with runs.working_folder(tmp_path, "one-a") as work:
             (work / "figure").write_text(text)
             return work
 
-    place = results.publish(made("first"), tmp_path, "one", "a")
+    place = runs.publish(made("first"), tmp_path, "one", "a")
     work, rename = made("second"), Path.rename
 
     def fail(self: Path, target: Path) -> Path:
@@ -637,9 +637,9 @@ def test_a_run_that_cannot_be_moved_to_its_place_loses_neither(tmp_path: Path, m
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", fail)
         with pytest.raises(OSError, match="No space"):
-            results.publish(work, tmp_path, "one", "a")
+            runs.publish(work, tmp_path, "one", "a")
     assert {path.read_text() for path in (tmp_path / ".partial").glob("*/figure")} == {"first", "second"}
-    assert results.publish(work, tmp_path, "one", "a") == place
+    assert runs.publish(work, tmp_path, "one", "a") == place
     assert (place / "figure").read_text() == "second"
-    assert results.latest(tmp_path, "one") == place
+    assert runs.latest(tmp_path, "one") == place
     assert list((tmp_path / ".partial").glob("*/figure")) == []

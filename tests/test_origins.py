@@ -35,7 +35,7 @@ def test_the_command_gives_the_same_parameters(name: str, values: dict[str, obje
     assert words[: len(start)] == start
     settings = words[len(start) :]
     assert settings[::2] == ["-p"] * (len(settings) // 2)
-    (read,) = sections.assign([section], [tuple(setting.split("=", 1)) for setting in settings[1::2]])
+    ((_, (read,)),) = sections.plan([section], [tuple(setting.split("=", 1)) for setting in settings[1::2]])
     others = {key: value for key, value in values.items() if value != defaults[key] and key != "profile"}
     assert read == {"profile": "quick"} | others
 

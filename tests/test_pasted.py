@@ -10,8 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from leamvd.book import pasted
-from leamvd.book.inlined import inline
-from leamvd.book.parameters import read_parameters
+from leamvd.book.parameters import inline, read_parameters
 
 PAGE = """A {glue:text}`ratio:.2f` and {glue:text}`../notebooks/02_two.ipynb::answer:s`.
 

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_studies import MEASURED, TINY
 
-from leamvd.book.reproduction import STUDIED
 from leamvd.campaign.jobs import with_needs
 from leamvd.data.images import Images
 from leamvd.experiments import records, studies
@@ -48,10 +47,6 @@ def test_profiles_are_the_papers_numbers_and_a_smaller_scale() -> None:
         sizes = (study.side**2, *study.layers)
         small = section == "mnist-7x7" or (section, profile) == ("error-measures", "quick")
         assert sizes == ((49, 30, 30, 120) if small else (784, 500, 500, 2000))
-
-
-def test_sections_with_studies_are_known_without_importing_them() -> None:
-    assert set(STUDIED) == {section for section, _ in STUDIES}
 
 
 def test_changes_go_to_the_study_its_training_or_its_reading() -> None:

@@ -10,7 +10,7 @@ import pytest
 from quick_runs import SMALL, execute, leamvd
 
 from leamvd.analysis import intervals
-from leamvd.book import reproduction, runs, sections, sweeps
+from leamvd.book import reproduction, runs, sections, side_by_side
 from leamvd.book.parameters import Parameter, ParameterError
 from leamvd.campaign.tables import read_table
 from leamvd.experiments import records, studies
@@ -57,7 +57,7 @@ def test_only_seeds_take_ranges() -> None:
 def plan(*settings: str, names: tuple[str, ...] = ("mnist-7x7",)) -> list[list[dict[str, object]]]:
     chosen = sections.choose(sections.load(), names)
     pairs = [(setting.partition("=")[0], setting.partition("=")[2]) for setting in settings]
-    return [values for _, values in sweeps.plan(chosen, pairs)]
+    return [values for _, values in sections.plan(chosen, pairs)]
 
 
 def test_a_sweep_is_the_product_of_what_takes_one_value() -> None:
@@ -177,7 +177,7 @@ def test_each_section_is_compared_by_its_own_runs(tmp_path: Path, monkeypatch: p
         return tmp_path, pd.DataFrame()
 
     monkeypatch.setattr(sections, "run", run)
-    monkeypatch.setattr(sweeps, "compare", compare)
+    monkeypatch.setattr(side_by_side, "sweep", compare)
     monkeypatch.setattr(reproduction, "compute", lambda *_: None)
     result = leamvd("reproduce", "mnist-7x7", "mnist-28x28", "-p", "n_gen=2,3", "--output", str(tmp_path))
     assert result.exit_code == 0, result.output
