@@ -13,7 +13,7 @@ from typing import Any
 from leamvd._support import checks
 
 try:
-    checks.needs("the command leamvd", "paper", "click")
+    checks.needs("the command leamvd", "paper", "click", "filelock", "pandas")
 except ModuleNotFoundError as error:  # the library alone is installed
     sys.exit(str(error))
 

@@ -4,12 +4,12 @@ import base64
 import io
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from PIL import Image
@@ -65,41 +65,19 @@ def clone(
     patch.setattr(leamvd, "__file__", str(folder / "leamvd" / "__init__.py"))
 
 
-class Page(HTMLParser):
+class Page:
     """What a browser would follow and show of one page."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path, self.ids, self.links, self.loads, self.images, self.text = path, set(), [], [], [], ""
-        self.scripts, self.folded, self.n_details, self.in_script = "", "", 0, False
-        self.html = path.read_text(encoding="utf-8")
-        self.feed(self.html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        self.ids.add(values.get("id"))
-        self.in_script = tag in ("script", "style")
-        self.n_details += tag == "details"
-        if tag == "a" and values.get("href"):
-            self.links.append(values["href"])
-        elif tag == "link" and values.get("rel") in ("stylesheet", "preload", "icon", "shortcut icon"):
-            self.loads.append(values["href"])
-        if values.get("src"):
-            self.loads.append(values["src"])
-        if tag == "img":
-            self.images.append(values)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.in_script = False
-        self.n_details -= tag == "details"
-
-    def handle_data(self, data: str) -> None:
-        if self.n_details:
-            self.folded += data
-        if self.in_script:
-            self.scripts += data
-        else:
-            self.text += data
+        self.path, self.html = path, path.read_text(encoding="utf-8")
+        soup = BeautifulSoup(self.html, "html.parser")
+        self.text, self.folded = soup.text, "".join(tag.text for tag in soup("details"))
+        self.scripts = "".join(tag.string or "" for tag in soup(["script", "style"]))
+        self.ids = {tag["id"] for tag in soup(id=True)}
+        self.links = [tag["href"] for tag in soup("a", href=True)]
+        self.images = soup("img")
+        shown = [tag["href"] for tag in soup("link") if {"stylesheet", "preload", "icon"} & set(tag.get("rel", ()))]
+        self.loads = shown + [tag["src"] for tag in soup(src=True)]
 
     def target(self, link: str) -> tuple[Path, str]:
         parts = urlsplit(link)

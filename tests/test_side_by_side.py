@@ -3,11 +3,11 @@
 import json
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup
 from quick_runs import SMALL, execute, leamvd, view
 
 from leamvd.analysis import intervals
@@ -43,30 +43,14 @@ def altered(output: Path, tmp_path: Path) -> Path:
     return tmp_path / "results" / "03_mnist_7x7"
 
 
-class Page(HTMLParser):
-    """What a reader gets: the text, the rows of its tables, alternative texts, addresses."""
+class Page:
+    """What a reader gets: the rows of the tables, alternative texts, addresses."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
-        self.source, self.rows, self.alts, self.addresses, self.tag = text, [], [], [], ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.tag = tag
-        self.addresses += [given[name] for name in ("src", "href") if name in given]
-        self.alts += [given["alt"]] if tag == "img" else []
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        self.tag = ""
-
-    def handle_data(self, data: str) -> None:
-        if self.tag in ("td", "th"):
-            self.rows[-1][-1] += data.strip()
+        self.source, soup = text, BeautifulSoup(text, "html.parser")
+        self.rows = [[cell.text.strip() for cell in row(["th", "td"])] for row in soup("tr")]
+        self.alts = [image["alt"] for image in soup("img")]
+        self.addresses = [tag.get("src") or tag["href"] for tag in soup(lambda tag: tag.get("src") or tag.get("href"))]
 
 
 def compare(a: Path, b: Path) -> Page:
