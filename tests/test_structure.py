@@ -116,12 +116,6 @@ def test_the_first_generation_is_quick_once_compiled() -> None:
     assert any(float(fresh(program)) < 1 for _ in range(3))  # the first time, unless it is slow by chance
 
 
-def test_import_leaves_the_heavy_packages_out() -> None:
-    program = "import sys; import leamvd; print(*sys.modules)"
-    heavy = {"matplotlib", "pandas", "sklearn", "papermill", "cma", "pooch"}
-    assert heavy & set(fresh(program).split()) == set()
-
-
 def test_no_path_of_some_machine_in_a_file() -> None:
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
@@ -160,10 +154,6 @@ def code_cells(path: Path) -> list[nbformat.NotebookNode]:
     return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
 
 
-def test_there_are_notebooks() -> None:
-    assert [path.stem for path in NOTEBOOKS][:4] == ["01_esd", "02_directions", "03_mnist_7x7", "04_mnist_28x28"]
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_calls_the_library(path: Path) -> None:
     cells = code_cells(path)
@@ -180,13 +170,10 @@ def test_notebook_calls_modules_by_their_names(path: Path) -> None:
     """Only the figures have an alias, `draw`: their modules are named as those that make the tables."""
     trees = [ast.parse(cell.source) for cell in code_cells(path)]
     imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    renamed = {
-        (getattr(node, "module", None) or alias.name, alias.asname)
-        for node in imports
-        for alias in node.names
-        if alias.asname and (getattr(node, "module", None) or alias.name).startswith("leamvd")
-    }
-    assert renamed <= {("leamvd.figures", "draw")}
+    lines = [ast.unparse(node) for node in imports]
+    renamed = [line for line in lines if "leamvd" in line and re.search(r" as (?!draw$)", line)]
+    assert renamed == []
+    assert all(line.startswith("from leamvd.figures import ") for line in lines if line.endswith(" as draw"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
