@@ -9,14 +9,14 @@ import matplotlib.pyplot as plt
 import pytest
 from nbformat.v4 import new_markdown_cell
 from PIL import Image
+from prose import PAGES, README
 from small_book import ROOT, clone, drawn, glued, notebook
 from sphinx.errors import ExtensionError
 
 from leamvd.analysis import claims
 from leamvd.book import render
 
-INDEX = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+INDEX = PAGES["index"]
 
 spec = importlib.util.spec_from_file_location("sphinx_extension", ROOT / "book" / "sphinx_extension.py")
 assert spec

@@ -6,14 +6,13 @@ import json
 import re
 import runpy
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup, Tag
+from prose import PAGES, ROOT, figures
 from py_mini_racer import MiniRacer
 from scipy import stats
 
@@ -21,14 +20,12 @@ import leamvd
 from leamvd.experiments.functions import FUNCTIONS
 from leamvd.optimizers import random_streams, sampling
 
-ROOT = Path(__file__).parent.parent
 STATIC = ROOT / "book" / "static"
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in STATIC.glob("*.*") if path.suffix != ".txt"}
 PRESETS = json.loads(TEXTS["presets.json"])
 PAGE = BeautifulSoup(TEXTS["playground.html"], "html.parser")
 CONTROLS = {tag["name"]: tag for tag in PAGE(["input", "select", "button"])}
 OUTPUTS = [tag["data-value"] for tag in PAGE("output")]
-PROSE = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
 # Runs the page's code on lists of draws, and fails where it takes one too many or leaves one.
 DRIVER = """
 function run(name, x0, settings, normals, uniforms, generations) {
@@ -269,17 +266,16 @@ def test_controls_are_the_settings_of_the_algorithm_and_their_defaults(page: Min
 
 
 def test_presets_are_the_figures_of_section_2() -> None:
-    cells = nbformat.read(ROOT / "notebooks" / "02_directions.ipynb", 4).cells
-    figures = [cell.metadata.mystnb.figure for cell in cells if "figure" in cell.metadata.get("mystnb", {})]
-    assert [figure.name for figure in figures] == [f"fig-{name}" for name in PRESETS]
+    shown = figures("02_directions")
+    assert [*shown] == [f"fig-{name}" for name in PRESETS]
     assert offered(CONTROLS["preset"]) == ["", *PRESETS]
-    assert re.findall(r"^\(play-(.+)\)=$", PROSE, re.MULTILINE) == [
+    assert re.findall(r"^\(play-(.+)\)=$", PAGES["playground"], re.MULTILINE) == [
         name.removeprefix("directions-") for name in PRESETS
     ]
-    for figure, name in zip(figures, PRESETS, strict=True):
+    for name in PRESETS:
         target = name.replace("directions-", "#play-")
-        assert figure.caption.endswith(f"[In the playground]({target}).")
-        assert f"({target}), as in {{numref}}`fig-{name}`" in PROSE
+        assert shown[f"fig-{name}"].figure.caption.endswith(f"[In the playground]({target}).")
+        assert f"({target}), as in {{numref}}`fig-{name}`" in PAGES["playground"]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -304,7 +300,8 @@ def test_nothing_is_fetched() -> None:
 
 
 def test_a_static_figure_stands_in_its_place() -> None:
-    (options,) = re.findall(r"^:::\{figure\} static/playground\.svg\n((?::.*\n)+)\n\S", PROSE, re.MULTILINE)
+    figure = r"^:::\{figure\} static/playground\.svg\n((?::.*\n)+)\n\S"
+    (options,) = re.findall(figure, PAGES["playground"], re.MULTILINE)
     assert re.search(r"^:alt: \S", options, re.MULTILINE)
     assert ":figclass: playground-static" in options
     assert "<svg" in TEXTS["playground.svg"]

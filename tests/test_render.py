@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from prose import PAGES as PROSE
 from small_book import ROOT, Page, clone, drawn, glued, notebook
 from sphinx_external_toc.parsing import parse_toc_yaml
 
@@ -24,7 +25,6 @@ from leamvd.optimizers.reading import Reading
 PAGES = list(parse_toc_yaml(ROOT / "_toc.yml"))
 STEMS = [Path(page).name for page in PAGES if page.startswith("notebooks/")]
 VERDICT = re.compile(r"c\d+-(as-printed|conclusion)")
-PROSE = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
 
 # Modules that a reader meets elsewhere, or not at all.
 NOT_LISTED = {
