@@ -28,19 +28,20 @@ CONTROLS = {tag["name"]: tag for tag in PAGE(["input", "select", "button"])}
 OUTPUTS = [tag["data-value"] for tag in PAGE("output")]
 # Runs the page's code on lists of draws, and fails where it takes one too many or leaves one.
 DRIVER = """
-function run(name, x0, settings, normals, uniforms, generations) {
-  const given = (values) => () => { if (values.length === 0) throw Error("no draw is left"); return values.shift(); };
-  const draw = { normal: given(normals), uniform: given(uniforms) };
-  const states = [first(FUNCTIONS[name], x0, settings, draw)];
-  while (states.length < generations) states.push(next(FUNCTIONS[name], settings, draw, states.at(-1)));
-  return JSON.stringify({ states, left: normals.length + uniforms.length });
-}
-function seeded(name, x0, settings, seed, generations) {
-  const draw = draws(seed);
+function searched(name, x0, settings, draw, generations) {
   const all = { ...DEFAULTS, ...settings };
   const states = [first(FUNCTIONS[name], x0, all, draw)];
   while (states.length < generations) states.push(next(FUNCTIONS[name], all, draw, states.at(-1)));
-  return JSON.stringify(states);
+  return states;
+}
+function run(name, x0, settings, normals, uniforms, generations) {
+  const given = (values) => () => { if (values.length === 0) throw Error("no draw is left"); return values.shift(); };
+  const draw = { normal: given(normals), uniform: given(uniforms) };
+  const states = searched(name, x0, settings, draw, generations);
+  return JSON.stringify({ states, left: normals.length + uniforms.length });
+}
+function seeded(name, x0, settings, seed, generations) {
+  return JSON.stringify(searched(name, x0, settings, draws(seed), generations));
 }
 """
 
