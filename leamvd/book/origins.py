@@ -10,8 +10,11 @@ from IPython.display import HTML
 from leamvd.book import sections
 from leamvd.campaign import archive
 
-_LISTED = 10
-"""Methods that a table names; of more it has the number."""
+_NOTE = (
+    '<div class="admonition warning"><p class="admonition-title">Another run</p><p>Figures, tables and numbers are of '
+    "this run, a dash stands for what it lacks. The sentences are about the one that is recorded, and need not hold of "
+    "it. Made by <code>{}</code>.</p></div>"
+)
 
 
 def command(section: str, values: Mapping[str, object]) -> str:
@@ -27,15 +30,7 @@ def command(section: str, values: Mapping[str, object]) -> str:
 def note(section: str, values: Mapping[str, object]) -> HTML:
     """Return what stands at the top of a page that shows another run than its text is about; else nothing."""
     made = command(section, values)
-    if made == command(section, {}):
-        return HTML("")  # type: ignore[no-untyped-call]
-    told = (
-        "Figures, tables and numbers are of this run, a dash stands for what it lacks. The sentences are about the one"
-    )
-    told = f"{told} that is recorded, and need not hold of it. Made by <code>{html.escape(made)}</code>."
-    title = '<p class="admonition-title">Another run</p>'
-    shown = f'<div class="admonition warning">{title}<p>{told}</p></div>'
-    return HTML(shown)  # type: ignore[no-untyped-call]
+    return HTML("" if made == command(section, {}) else _NOTE.format(html.escape(made)))  # type: ignore[no-untyped-call]
 
 
 def recorded(name: str) -> HTML:
@@ -49,7 +44,7 @@ def recorded(name: str) -> HTML:
     study, training = known["study"], known["study"]["training"]
     seeds, methods = study["seeds"], study["methods"]
     rows = {
-        "study": f"{study['section']}: {', '.join(methods) if len(methods) <= _LISTED else f'{len(methods)} methods'}",
+        "study": f"{study['section']}: {', '.join(methods) if len(methods) <= 10 else f'{len(methods)} methods'}",
         "data": known["data"],
         "runs": f"{len(seeds)} of each method, seeds {seeds[0]} to {seeds[-1]}",
         "device": f"{training['backend']} on {training['device']} in {training['precision']}, {known['machine']}",
