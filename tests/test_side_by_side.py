@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from prose import figures
 from quick_runs import SMALL, execute, leamvd, view
 
 from leamvd.analysis import intervals
@@ -70,29 +72,20 @@ def test_the_page_says_what_differs_and_shows_errors_and_figures(output: Path) -
     assert "n_gen" not in named, "it is the same in both"
     assert "numpy" not in named
 
-    tables = []
-    for name in ("a", "b"):
-        parameters = runs.read(section / name).about["parameters"]
-        study = studies.study("mnist-7x7", "quick", **studies.parameters(parameters))
-        tables.append(records.run(study, output))
+    tables = [records.run(studies.section_study(runs.read(section / name).about), output) for name in ("a", "b")]
     errors, ratios = [intervals.errors(table) for table in tables], intervals.ratios(*tables)
     cells = [row for row in rows if row[0] in ("own", "shared")]
     assert len(cells) == len(ratios) == 2 * 2 * 2 * 3
-    for row, (_, a), (_, b), (_, ratio) in zip(
-        cells, errors[0].iterrows(), errors[1].iterrows(), ratios.iterrows(), strict=True
-    ):
-        assert row[:3] == [a["inputs"], str(a["layer"]), a["method"]]
-        assert row[3:5] == [intervals.text(*end[["mean", "low", "high"]]) for end in (a, b)]
-        assert row[5].startswith(f"{ratio['ratio']:.4g}")
+    names, texts = ratios[["inputs", "layer", "method"]].astype(str), map(intervals.texts, errors)
+    wanted = zip(names.to_numpy().tolist(), *texts, ratios["ratio"], strict=True)
+    for row, (name, *both, ratio) in zip(cells, wanted, strict=True):
+        assert row[:5] == [*name, *both]
+        assert row[5].startswith(f"{ratio:.4g}")
         assert row[6:] == ["3, 3", "2"]
     assert last(tables[0])["seed"].nunique() == 3
 
     assert len(page.alts) == 3, "errors of both, and the figure of each"
-    alt = next(
-        cell["metadata"]["mystnb"]["image"]["alt"]
-        for cell in json.loads((section / "b" / "03_mnist_7x7.ipynb").read_text())["cells"]
-        if cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") == "fig-mnist-7x7-mean-field"
-    )
+    alt = figures("03_mnist_7x7")["fig-mnist-7x7-mean-field"].image.alt
     assert page.alts[1:] == [f"Run A: {alt}", f"Run B: {alt}"]
 
     # it opens alone
@@ -115,7 +108,7 @@ def test_one_run_made_twice_is_told_apart_by_its_folder_of_results(output: Path,
 def test_bold_is_what_leaves_one_out(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ratios = intervals.ratios
 
-    def apart(a, b):  # type: ignore[no-untyped-def]
+    def apart(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
         table = ratios(a, b)
         table[["low", "ratio", "high"]] = [0.9, 1.05, 1.1]
         table.loc[5, ["low", "ratio", "high"]] = [0.9, 0.95, 1.1]
@@ -148,8 +141,8 @@ def test_what_other_code_and_versions_made_is_named_and_a_figure_of_one_run_alon
     about = json.loads(path.read_text())
     about["made_with"] |= {"numpy": "0.1", "code": "<b>other</b>"}
     path.write_text(json.dumps(about | {"notebook": "other"}))
-    figures = altered / "b" / "figures"
-    (figures / "mnist-7x7-mean-field.png").rename(figures / '<i>"mine".png')
+    picture = altered / "b" / "figures" / "mnist-7x7-mean-field.png"
+    picture.rename(picture.with_name('<i>"mine".png'))
     page, made = compare(altered / "a", altered / "b"), runs.made_with()
     assert ["numpy", made["numpy"], "0.1"] in page.rows
     assert ["code", made["code"], "<b>other</b>"] in page.rows, "names are text, whatever they look like"
