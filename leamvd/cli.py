@@ -136,6 +136,8 @@ def reproduce(
     output = output.resolve()
     places: list[Path] = []
     planned = sections.plan(sections.choose(sections.load(), names), [*named, *settings])
+    for section, sets in planned:
+        reproduction.check_sweep(section, sets)
     checksums = [[_check(section, section.complete(one)) for one in sets] for section, sets in planned]
     try:
         for (section, sets), data in zip(planned, checksums, strict=True):

@@ -1,7 +1,7 @@
 """What `leamvd reproduce` does with a section before its notebook: check it, say what there is to do, compute it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from leamvd._support.threads import thread_count
 from leamvd.analysis.rules import Margins
 from leamvd.book.parameters import ParameterError
 from leamvd.book.runs import STORE
-from leamvd.book.sections import Section
+from leamvd.book.sections import Section, swept
 from leamvd.campaign.jobs import with_needs
 from leamvd.campaign.store import Store
 from leamvd.experiments import alternatives, costs, records, search_directions, studies
-from leamvd.experiments.studies import STUDIES, Study
+from leamvd.experiments.studies import STUDIES, Classification, Study
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers.cma_es import check_memory
 
@@ -36,6 +36,16 @@ def check(section: Section, parameters: Mapping[str, Any]) -> str:
     except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"{section.name}: {str(error).replace('n_train', 'n_images')}") from None
     return ""
+
+
+def check_sweep(section: Section, sets: Sequence[Mapping[str, object]]) -> None:
+    """Refuse several sets of values for a section that has no final errors to compare."""
+    comparable = sorted({name for (name, _), study in STUDIES.items() if not isinstance(study, Classification)})
+    if len(sets) > 1 and section.name not in comparable:
+        raise ParameterError(
+            f"{section.name} has no final errors to compare: give {', '.join(swept(sets))} one value, "
+            f"or sweep over {' or '.join(comparable)}"
+        )
 
 
 def study(section: Section, parameters: Mapping[str, Any]) -> Study | None:

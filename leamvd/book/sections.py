@@ -118,21 +118,8 @@ def plan(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> li
         usual: Values = {"profile": PROFILE} if "profile" in own else {}
         given = {name: own[name].values(text) for name, text in settings if name in own}
         sets = [usual | dict(zip(given, values, strict=True)) for values in itertools.product(*given.values())]
-        if len(sets) > 1:
-            _check_sweep(section, swept(sets))
         planned.append((section, sets))
     return planned
-
-
-def _check_sweep(section: Section, names: Iterable[str]) -> None:
-    from leamvd.experiments.studies import STUDIES, Classification  # takes long to import
-
-    comparable = sorted({name for (name, _), study in STUDIES.items() if not isinstance(study, Classification)})
-    if section.name not in comparable:
-        raise ParameterError(
-            f"{section.name} has no final errors to compare: give {', '.join(names)} one value, "
-            f"or sweep over {' or '.join(comparable)}"
-        )
 
 
 def swept(sets: Sequence[Mapping[str, object]]) -> list[str]:
