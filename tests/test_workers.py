@@ -49,7 +49,8 @@ def program(
 ) -> Iterator[subprocess.Popen[str]]:
     """Start a campaign in a process, and a process group, of its own; it waits for a line unless it is to go."""
     text = PROGRAM.format(folder=str(folder), told=told, options=options, before=before, data=data)
-    path = os.pathsep.join([str(folder), *filter(None, sys.path)])  # a copy of the package in the folder comes first
+    # a copy of the package in the folder comes first
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH"), *sys.path]))
     with subprocess.Popen(
         [sys.executable, "-P", "-c", text], env=os.environ | {"PYTHONPATH": path}, text=True, stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
