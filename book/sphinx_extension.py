@@ -27,7 +27,7 @@ VERDICTS = {
 _VERDICT = re.compile(r"c\d+-(as-printed|conclusion)")
 
 
-# ---- verdicts
+# ---- verdicts, and pictures of other pages
 
 
 def badge(word: str) -> nodes.inline:
@@ -41,6 +41,20 @@ def badge(word: str) -> nodes.inline:
 
 class _Verdict(nodes.inline):
     """Holds a verdict that is pasted from another page, until it is there."""
+
+
+class _Picture(nodes.General, nodes.Element):
+    """Where the picture of a figure on another page is to be, which may not have been read."""
+
+
+class PictureOf(SphinxDirective):
+    """``{picture-of} fig-NAME``: the picture of a figure on another page, without its caption."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return a place for it."""
+        return [_Picture(label=self.arguments[0])]
 
 
 class MarkVerdicts(SphinxPostTransform):
@@ -57,45 +71,20 @@ class MarkVerdicts(SphinxPostTransform):
                 wrapper += pasted
 
 
-class ShowVerdicts(SphinxPostTransform):
-    """Give each verdict that has been pasted its sign and its color."""
-
-    default_priority = 6
-
-    def run(self, **_: Any) -> None:
-        """Put badges in their place."""
-        for verdict in list(self.document.findall(_Verdict)):
-            verdict.replace_self(badge(verdict.astext()))
-
-
-# ---- pictures of other pages
-
-
-class _Picture(nodes.General, nodes.Element):
-    """Where the picture of a figure on another page is to be."""
-
-
-class PictureOf(SphinxDirective):
-    """``{picture-of} fig-NAME``: the picture of a figure on another page, without its caption."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return a place for it: the other page may not have been read."""
-        return [_Picture(label=self.arguments[0])]
-
-
-class ShowPictures(SphinxPostTransform):
-    """Copy pictures from the pages that have them."""
+class ShowOthers(SphinxPostTransform):
+    """Give each verdict its sign and its color, and copy the pictures, when the other pages are there."""
 
     default_priority = 6
 
     def run(self, **_: Any) -> None:
         """Put them in their places."""
+        for verdict in list(self.document.findall(_Verdict)):
+            verdict.replace_self(badge(verdict.astext()))
+        labels = self.env.domains["std"].labels
         for place in list(self.document.findall(_Picture)):
-            if place["label"] not in self.env.domains["std"].labels:
+            if place["label"] not in labels:
                 raise ExtensionError(f"picture-of must name a figure with a caption, got {place['label']!r}")
-            page, target, _caption = self.env.domains["std"].labels[place["label"]]
+            page, target, _caption = labels[place["label"]]
             figure = next(f for f in self.env.get_doctree(page).findall(nodes.figure) if target in f["ids"])
             place.replace_self(next(figure.findall(nodes.image)).deepcopy())
 
@@ -145,8 +134,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
     app.add_directive("picture-of", PictureOf)
-    for transform in (MarkVerdicts, ShowVerdicts, ShowPictures):
-        app.add_post_transform(transform)
+    app.add_post_transform(MarkVerdicts)
+    app.add_post_transform(ShowOthers)
     app.connect("html-page-context", _described)
     app.connect("html-page-context", _without_thebe)
     app.connect("autodoc-skip-member", _without_aliases)

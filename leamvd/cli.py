@@ -1,6 +1,8 @@
-"""The command ``leamvd``: list and run sections, fetch the data, measure costs, render the book."""
+"""The command ``leamvd``: list, run and compare sections, record and verify studies, fetch data, measure, render.
 
-import math
+What takes long to import is imported by the command that needs it.
+"""
+
 import re
 import sys
 import time
@@ -11,13 +13,13 @@ from typing import Any
 from leamvd._support import checks
 
 try:
-    checks.needs("the command leamvd", "paper", "click")
+    checks.needs("the command leamvd", "paper", "click", "filelock", "pandas")
 except ModuleNotFoundError as error:  # the library alone is installed
     sys.exit(str(error))
 
 import click
 
-from leamvd.book import commands, render, reproduction, sections, sweeps
+from leamvd.book import render, runs, sections
 from leamvd.book.parameters import ParameterError
 
 BENCH = "linear-cost"
@@ -42,10 +44,6 @@ class _Commands(click.Group):
 @click.version_option(package_name="leamvd")
 def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
-
-
-for command in (commands.compare, commands.record, commands.verify):
-    main.add_command(command)
 
 
 @main.command("list")
@@ -120,10 +118,10 @@ def reproduce(
     settings: tuple[tuple[str, str], ...],
     dataset: str | None,
     output: Path,
-    jobs: int | None = None,
-    scheduler: str | None = None,
-    minutes: float = math.inf,
-    dry_run: bool = False,
+    jobs: int | None,
+    scheduler: str | None,
+    minutes: float,
+    dry_run: bool,
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
@@ -131,28 +129,32 @@ def reproduce(
     A run that was stopped goes on when it is started again; what other runs have computed is used. Results are folders,
     which can be deleted.
     """
+    from leamvd.book import reproduction, side_by_side
+
     deadline = time.monotonic() + 60 * minutes
     named = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     output = output.resolve()
     places: list[Path] = []
-    planned = sweeps.plan(sections.choose(sections.load(), names), [*named, *settings])
-    data = [[_check(section, section.complete(one)) for one in values] for section, values in planned]
+    planned = sections.plan(sections.choose(sections.load(), names), [*named, *settings])
+    for section, sets in planned:
+        reproduction.check_sweep(section, sets)
+    checksums = [[_check(section, section.complete(one)) for one in sets] for section, sets in planned]
     try:
-        for (section, values), checksums in zip(planned, data, strict=True):
-            for one, label, checksum in zip(values, sweeps.labels(values), checksums, strict=True):
+        for (section, sets), data in zip(planned, checksums, strict=True):
+            for values, label, checksum in zip(sets, sections.labels(sets), data, strict=True):
                 click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
                 start = time.monotonic()
-                study = reproduction.study(section, section.complete(one))
+                study = reproduction.study(section, section.complete(values))
                 if dry_run:
                     click.echo(reproduction.dry_run_table(study, output, jobs))
                     continue
                 if left := reproduction.compute(study, output, jobs, scheduler, deadline):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
                     return places
-                places.append(sections.run(section, one, output, checksum))
+                places.append(sections.run(section, values, output, checksum))
                 click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
-            if len(values) > 1 and not dry_run:
-                folder, table = sweeps.compare(values, places[-len(values) :])
+            if len(sets) > 1 and not dry_run:
+                folder, table = side_by_side.sweep(sets, places[-len(sets) :])
                 click.echo(f"{section.stem}: mean-field errors per 10,000 images, with 95 % intervals")
                 click.echo(f"{table.to_string()}\n{folder}")
     except KeyboardInterrupt:
@@ -170,7 +172,78 @@ def _check(section: sections.Section, parameters: Mapping[str, Any]) -> str:
             bench.expected(*(parameters[name] for name in ("profile", "methods", "sizes")))
         except (ImportError, TypeError, ValueError) as error:
             raise ParameterError(f"{section.name}: {error}") from None
+    from leamvd.book import reproduction
+
     return reproduction.check(section, parameters)
+
+
+@main.command()
+@click.argument("run_a", type=click.Path(path_type=Path, exists=True))
+@click.argument("run_b", type=click.Path(path_type=Path, exists=True))
+def compare(run_a: Path, run_b: Path) -> None:
+    """Put two runs of a section side by side on a page, and print its path.
+
+    A run is a folder such as results/03_mnist_7x7/quick-1a2b3c4d; results/03_mnist_7x7/latest is the section's last.
+    The page shows the parameters that differ, errors with 95 % intervals, and the figures of both.
+    """
+    from leamvd.book import side_by_side
+
+    click.echo(side_by_side.compare(run_a, run_b))
+
+
+@main.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--name", help="Of the recorded folder; default: the section's, with underscores.")
+@click.option("--replace", is_flag=True, help="Put it in the place of an earlier one.")
+@click.option("--extend", is_flag=True, help="Add its seeds to an earlier one of the same study.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes; only for searches, which are computed now.")
+def record(run: Path, name: str | None, replace: bool, extend: bool, jobs: int | None) -> None:
+    """Turn a finished run's study into the form that ships with the notebooks, and print its folder.
+
+    RUN is a folder such as results/03_mnist_7x7/latest, or the name of searches that belong to no section: these are
+    computed, with the store in the folder results. Tables are kept compressed, with their provenance and with
+    small pictures in the place of the weights. A study can be recorded in steps, each a run with some of its seeds.
+    """
+    if replace and extend:
+        raise click.UsageError("--replace clashes with --extend: give one of them")
+    from leamvd.experiments import recording
+
+    if str(run) in recording.SEARCHES and not run.exists():
+        click.echo(recording.record_searches(str(run), Path("results"), n_jobs=jobs))
+        return
+    found = runs.read(run)
+    name = name or found.about["section"].replace("-", "_")
+    click.echo(recording.record(name, found.folder, found.about, found.store, replace=replace, extend=extend))
+
+
+@main.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--jobs", type=click.IntRange(1), default=3, show_default=True, help="How many, of each table.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the choice of jobs.")
+@click.pass_context
+def verify(context: click.Context, names: tuple[str, ...], jobs: int, seed: int) -> None:
+    """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if nothing was compared.
+
+    A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded. All numbers are compared
+    first, and must agree to six digits. Only where they do not, and processor, versions or backend are not the recorded
+    ones, a job is judged by the scatter of the other seeds.
+    """
+    from leamvd.experiments import recording
+
+    drifts, compared, chosen = False, 0, names or tuple(recording.names())
+    for name in chosen:
+        try:
+            changed, table = recording.verify(name, jobs=jobs, seed=seed)
+        except recording.NotVerifiedError as error:
+            if names:
+                raise
+            click.echo(f"not verified: {error}")
+            continue
+        here = f" ({'; '.join(changed)})" if changed else ""
+        click.echo(f"{name}{here}\n{table.to_string(index=False, float_format='{:.7g}'.format)}")
+        drifts, compared = drifts or bool(table["drifts"].any()), compared + 1
+    click.echo(f"{compared} of {len(chosen)} compared")
+    context.exit(int(drifts or not compared))
 
 
 @main.command("bench")
@@ -186,8 +259,8 @@ def bench_(context: click.Context, profile: str, output: Path) -> None:
     The same as `leamvd reproduce linear-cost`. Baselines are measured where they are installed
     (leamvd[bench]).
     """
-    (place,) = context.invoke(reproduce, names=(BENCH,), profile=profile, settings=(), dataset=None, output=output)
-    from leamvd import bench  # brings pandas, which takes long to import
+    (place,) = context.invoke(reproduce, names=(BENCH,), profile=profile, output=output)
+    from leamvd import bench
     from leamvd.analysis.comparison import format_table
     from leamvd.bench import summary
 
@@ -204,12 +277,9 @@ def data() -> None:
 @click.option("--from", "source", metavar="DIR|URL", help="A folder with the four files, or where to load them from.")
 def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
-    try:
-        from leamvd.data.mnist import fetch_mnist
+    from leamvd.data.mnist import fetch_mnist
 
-        click.echo(fetch_mnist(source, progress=True))
-    except RuntimeError as error:  # a DataError is one
-        raise click.ClickException(str(error)) from None
+    click.echo(fetch_mnist(source, progress=True))
 
 
 @main.command()

@@ -13,7 +13,7 @@ from typing import Any
 import accepted
 import click
 
-from leamvd.book import results, runs, sections
+from leamvd.book import runs, sections
 
 NOTEBOOKS = accepted.ROOT / "notebooks"
 CHANGELOG = accepted.ROOT / "CHANGELOG.md"
@@ -129,7 +129,7 @@ def main(figure: str, reason: str, output: Path | None) -> None:
     home = check(figure, reason)
     every = [home] if home else sections.load()
     folders = [output] if output else fresh(home)
-    places = [(section, results.latest(folder, section.stem)) for folder in folders for section in every]
+    places = [(section, runs.latest(folder, section.stem)) for folder in folders for section in every]
     last = [(section, runs.read(place)) for section, place in places if place]
     last = [(section, run) for section, run in last if accepted.compared(run.about)]
     if not last:

@@ -176,10 +176,12 @@ def outcome(cases: Iterable[Element], test: str) -> str:
     """Return how a test ended: "passed", "skipped", "not set up", the name of an exception, `DIFFER`, or not at all."""
     path, _, name = place(test).partition("::")
     module = path.removesuffix(".py").replace("/", ".")
-    own = [case for case in cases if case.get("classname") == module and name in _names(case)]
-    if not own:
-        return "not run, or not in time"
-    for case in own:
+    found = "not run, or not in time"
+    for case in cases:
+        own = case.get("name", "")  # a test, the same test with any parameters, or all of its file
+        if case.get("classname") != module or name not in (own, own.partition("[")[0], ""):
+            continue
+        found = "passed"
         for kind in case:
             match kind.tag:
                 case "failure":
@@ -189,13 +191,7 @@ def outcome(cases: Iterable[Element], test: str) -> str:
                     return "not set up"
                 case "skipped":
                     return "skipped"
-    return "passed"
-
-
-def _names(case: Element) -> tuple[str, str, str]:
-    """Return what names a test, the same test with any parameters, and all of its file."""
-    name = case.get("name", "")
-    return name, name.partition("[")[0], ""
+    return found
 
 
 def settings(fault: Fault, clone: Path) -> dict[str, str]:
@@ -247,20 +243,11 @@ def by_all(clone: Path, limit: float) -> str:
     return "passed" if cases else "not run, or not in time"
 
 
-def share(faults: dict[str, Fault], number: int, shares: int) -> dict[str, Fault]:
-    """Return one of so many shares of the faults, counted from 1."""
-    if number > shares:
-        raise click.UsageError(f"--part must be at most N of N shares, got {number} of {shares}")
-    return dict(list(faults.items())[number - 1 :: shares])
-
-
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--missing", is_flag=True, help="Only faults that are not stored as caught.")
 @click.option("--all", "everything", is_flag=True, help="All tests for each fault, until one fails; nothing is stored.")
-@click.option(
-    "--part", nargs=2, type=click.IntRange(min=1), default=(1, 1), metavar="K N", help="The K-th of N shares of them."
-)
+@click.option("--part", nargs=2, type=click.IntRange(1), default=(1, 1), metavar="K N", help="The K-th of N shares.")
 @click.option("--limit", default=900.0, show_default=True, help="Seconds for one test; for all, 20 times as many.")
 def main(names: tuple[str, ...], missing: bool, everything: bool, part: tuple[int, int], limit: float) -> None:
     """Plant the faults NAMES, or all of them, and tell which escape."""
@@ -270,7 +257,7 @@ def main(names: tuple[str, ...], missing: bool, everything: bool, part: tuple[in
     chosen = {name: fault for name, fault in known.items() if name in names or not names}
     if missing:
         chosen = {name: f for name, f in chosen.items() if name not in before or before[name].result != "caught"}
-    chosen = share(chosen, *part)
+    chosen = dict(list(chosen.items())[part[0] - 1 :: part[1]])
     escaped = []
     with copied() as clone:
         print("first all tests without the faults", flush=True)

@@ -11,7 +11,7 @@ import click
 import jinja2
 from PIL import Image, ImageChops, ImageOps
 
-from leamvd.book import results, runs, sections, side_by_side
+from leamvd.book import runs, sections, side_by_side
 
 HERE = Path(__file__).parent
 
@@ -98,7 +98,7 @@ def main(context: click.Context, outputs: tuple[Path, ...], page: Path) -> None:
     """
     found, total, compared = [], 0, set()
     for output, section in itertools.product(outputs, sections.load()):
-        folder = results.latest(output, section.stem)
+        folder = runs.latest(output, section.stem)
         run = runs.read(folder) if folder else None
         if run and accepted.compared(run.about):
             differing, count = compare(run)

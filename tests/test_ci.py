@@ -79,9 +79,7 @@ def test_the_library_tests_are_those_that_import_nothing_above_the_library() -> 
 def test_what_targets_do(arguments: list[str], shown: str) -> None:
     """As a clone that nothing is installed in would do it."""
     command = ["make", "--dry-run", "--always-make", *arguments]
-    own = {
-        name: value for name, value in os.environ.items() if not name.startswith("M")
-    }  # not of a make that runs this
+    own = {name: value for name, value in os.environ.items() if not name.startswith("M")}  # not make's that runs this
     run = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True, check=True)
     assert shown in run.stdout
     assert ("reproduce" in run.stdout) == (arguments == ["regress"])

@@ -4,7 +4,6 @@ import ast
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
-import click
 import faults
 import pytest
 from faults import Fault
@@ -39,12 +38,8 @@ def test_nothing_is_stored_of_faults_that_are_gone() -> None:
 
 
 def test_every_module_of_the_optimizers_and_networks_has_a_fault() -> None:
-    modules = {path.relative_to(ROOT).as_posix() for wing in ("optimizers", "networks") for path in code(wing)}
-    assert modules <= {fault.file for fault in TABLE.values()}
-
-
-def code(wing: str) -> list[Path]:
-    return [path for path in (ROOT / "leamvd" / wing).glob("*.py") if path.stem != "__init__"]
+    modules = [path for room in ("optimizers", "networks") for path in (ROOT / "leamvd" / room).glob("[!_]*.py")]
+    assert {path.relative_to(ROOT).as_posix() for path in modules} <= {fault.file for fault in TABLE.values()}
 
 
 def case(name: str, kind: str = "", text: str = "") -> Element:
@@ -62,10 +57,7 @@ def case(name: str, kind: str = "", text: str = "") -> Element:
         ([case("test_a[1]"), case("test_a[2]", "failure", "E   no\n\ntests/test_one.py:3: Failed")], "Failed"),
         ([case("test_a", "failure", "x\n\nlib/numpy.py:9: AssertionError\n")], "AssertionError"),
         ([case("test_a", "failure", "x\n\ntests/test_one.py:1: NameError")], "NameError"),
-        (
-            [case("test_a", "failure", "Cell 3: Cell outputs differ\n<<<")],
-            faults.DIFFER,
-        ),
+        ([case("test_a", "failure", "Cell 3: Cell outputs differ\n<<<")], faults.DIFFER),
         ([case("test_a", "error", "no module")], "not set up"),
         ([case("test_a", "skipped")], "skipped"),
         ([case("test_ab", "failure", ": AssertionError")], "not run, or not in time"),
@@ -74,37 +66,6 @@ def case(name: str, kind: str = "", text: str = "") -> Element:
 )
 def test_what_is_reported_of_a_test_is_told_apart(cases: list[Element], expected: str) -> None:
     assert faults.outcome(cases, "tests/test_one.py::test_a") == expected
-
-
-@pytest.mark.parametrize(
-    ("outcome", "expected"),
-    [
-        ("passed", "ESCAPED"), ("AssertionError", "caught"), ("Failed", "caught"), ("KeyError", "caught"),
-        ("ImportError", "ImportError"), ("not set up", "not set up"),
-    ],
-)  # fmt: skip
-def test_only_an_assertion_or_the_named_error_catches(
-    outcome: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clone = tmp_path / "clone"
-    clone.mkdir()
-    (clone / "one.py").write_text("a = 1\nb = 2\n", encoding="utf-8")
-    fault, seen = Fault("one.py", "a = 1", "a = 3", "unit test", "tests/test_one.py::test_a", error="KeyError"), []
-    monkeypatch.setattr(faults, "reports", lambda *_: seen.append((clone / "one.py").read_text()) or [])
-    monkeypatch.setattr(faults, "outcome", lambda *_: outcome)
-    before = (clone / "one.py").stat().st_mtime_ns
-    assert faults.plant(fault, clone, 60) == expected
-    assert seen == ["a = 3\nb = 2\n"]
-    assert (clone / "one.py").read_text() == "a = 1\nb = 2\n", "it is as it was"
-    assert (clone / "one.py").stat().st_mtime_ns == before
-
-
-def test_shares_are_all_faults_once_and_as_many_in_each() -> None:
-    parts = [faults.share(TABLE, number, 24) for number in range(1, 25)]
-    assert sorted(name for part in parts for name in part) == sorted(TABLE)
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
-    with pytest.raises(click.UsageError, match="--part must be at most N of N shares, got 25 of 24"):
-        faults.share(TABLE, 25, 24)
 
 
 @pytest.mark.parametrize("text", ["", "a = 1\na = 1\n"])
@@ -121,12 +82,17 @@ def test_a_fault_is_planted_and_the_test_runs_in_a_process_of_its_own(tmp_path: 
     (clone / "one.py").write_text("a = 1\n", encoding="utf-8")
     source = "def test_a():\n    one = open('one.py').read()\n    assert one != 'a = 2\\n'\n    int(one[4:])\n"
     (clone / "tests" / "test_one.py").write_text(source, encoding="utf-8")
-    found = {"a = 2": "caught", "a = 3": "ESCAPED", "a = b": "ValueError"}
-    for put, expected in found.items():
-        fault = Fault("one.py", "a = 1", put, "unit test", "tests/test_one.py::test_a")
+    before = (clone / "one.py").stat().st_mtime_ns
+    for put, error, expected in (
+        ("a = 2", "AssertionError", "caught"), ("a = 3", "AssertionError", "ESCAPED"),
+        ("a = b", "AssertionError", "ValueError"), ("a = b", "ValueError", "caught"),
+    ):  # fmt: skip
+        fault = Fault("one.py", "a = 1", put, "unit test", "tests/test_one.py::test_a", error=error)
         assert list(faults.sound([fault], clone, 300).values()) == ["passed"]
         assert faults.plant(fault, clone, 300) == expected
         assert float((tmp_path / "seconds").read_text()) > 0
+        assert (clone / "one.py").read_text() == "a = 1\n", "it is as it was"
+        assert (clone / "one.py").stat().st_mtime_ns == before
         with faults.planted(fault, clone):
             first = "passed" if expected == "ESCAPED" else "caught by tests.test_one::test_a"
             assert faults.by_all(clone, 300) == first

@@ -1,28 +1,22 @@
 """The first page: its cards, the look of verdicts, its example, and what the heads of pages say."""
 
-import base64
 import importlib.util
-import io
 import re
-import shutil
 from pathlib import Path
 from typing import Any, get_args
 
 import matplotlib.pyplot as plt
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_markdown_cell
 from PIL import Image
+from prose import PAGES, README
+from small_book import ROOT, clone, drawn, glued, notebook
 from sphinx.errors import ExtensionError
 
-import leamvd
 from leamvd.analysis import claims
 from leamvd.book import render
 
-ROOT = Path(__file__).parent.parent
-INDEX = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-NOTEBOOK = "../notebooks/one.ipynb"
+INDEX = PAGES["index"]
 
 spec = importlib.util.spec_from_file_location("sphinx_extension", ROOT / "book" / "sphinx_extension.py")
 assert spec
@@ -31,58 +25,25 @@ extension = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(extension)
 
 
-def notebook(words: dict[str, str]) -> nbformat.NotebookNode:
-    """Return a notebook with a named figure that glues words by their keys."""
-    png = io.BytesIO()
-    Image.new("RGB", (8, 6)).save(png, "PNG")
-    picture = new_output("display_data", data={"image/png": base64.b64encode(png.getvalue()).decode()})
-    shown = {"figure": {"caption": "A square.", "name": "fig-square"}, "image": {"alt": 'Black, "8 x 6".'}}
-    mime = "application/papermill.record/"
-    pasted = [
-        new_output(
-            "display_data",
-            data={f"{mime}text/plain": repr(word)},
-            metadata={"scrapbook": {"name": key, "mime_prefix": mime}},
-        )
-        for key, word in words.items()
-    ]
-    cells = [
-        new_markdown_cell("# A section\n\nThe section's first words."),
-        new_code_cell("draw()", execution_count=1, outputs=[picture], metadata={"mystnb": shown}),
-        new_code_cell("glue()", execution_count=2, outputs=pasted, metadata={"tags": ["remove-cell"]}),
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    known = {"kernelspec": kernel, "leamvd": {"section": "esd"}, "papermill": {"parameters": {}}}
-    return new_notebook(cells=cells, metadata=known)
-
-
-def book(folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address: str = "") -> dict[str, str]:
-    """Render a clone of two pages, of which the first pastes every word and the picture; return both by name."""
-    clone = folder / "clone"
-    (clone / "book").mkdir(parents=True)
-    (clone / "notebooks").mkdir()
-    for name in ("book/sphinx_extension.py", "book/references.bib"):
-        shutil.copy(ROOT / name, clone / name)
-    shutil.copytree(ROOT / "book" / "static", clone / "book" / "static")
-    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
-    (clone / "_config.yml").write_text(re.sub("baseurl: .*", f'baseurl: "{address}"', config), encoding="utf-8")
-    (clone / "_toc.yml").write_text("{format: jb-book, root: book/index, chapters: [{file: notebooks/one}]}")
-    nbformat.write(notebook(words), clone / "notebooks" / "one.ipynb")
-    lines = [f"- {{glue:text}}`{NOTEBOOK}::{key}:s`" for key in words]
-    page = ["# The *first* page", "It answers <at once>.", ":::{picture-of} fig-square\n:::", *lines]
-    (clone / "book" / "index.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
+def book(folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address: str = "") -> list[str]:
+    """Render a clone of two pages, of which the first pastes every word and the picture; return both."""
+    figure = drawn("fig-square", 'Black, "8 x 6".')
+    first = new_markdown_cell("# A section\n\nThe section's first words.")
+    one = notebook([first, figure, *(glued(key, repr(word)) for key, word in words.items())])
+    lines = [f"- {{glue:text}}`../notebooks/one.ipynb::{key}:s`" for key in words]
+    index = ["# The *first* page", "It answers <at once>.", ":::{picture-of} fig-square\n:::", *lines]
     with patch.context() as inside:
-        inside.setattr(leamvd, "__file__", str(clone / "leamvd" / "__init__.py"))
+        clone(folder / "clone", inside, "\n\n".join(index) + "\n", {"notebooks/one": one}, baseurl=address)
         built = render.render(None, folder / "book").parent
-    pages = {"index": "book/index", "one": "notebooks/one"}
-    return {name: (built / f"{path}.html").read_text(encoding="utf-8") for name, path in pages.items()}
+    return [(built / path).read_text(encoding="utf-8") for path in PATHS]
 
 
+PATHS = ("book/index.html", "notebooks/one.html")
 VIEWED = {f"c{n}-{view}": word for n, word in enumerate(extension.VERDICTS) for view in ("as-printed", "conclusion")}
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     with pytest.MonkeyPatch.context() as patch:
         return book(tmp_path_factory.mktemp("first"), patch, VIEWED | {"c1-as-printed-met": "partly"})
 
@@ -100,11 +61,11 @@ def test_every_answer_has_a_sign_and_a_color() -> None:
     assert set(colors.values()) == {"neutral"}
 
 
-def test_a_pasted_verdict_takes_the_look_of_its_word(pages: dict[str, str]) -> None:
-    badges = re.findall(r'<span class="verdict ([^"]+)">([^<]+)</span>', pages["index"])
+def test_a_pasted_verdict_takes_the_look_of_its_word(pages: list[str]) -> None:
+    badges = re.findall(r'<span class="verdict ([^"]+)">([^<]+)</span>', pages[0])
     looks = {word: (f"sd-badge sd-bg-{c} sd-bg-text-{c}", f"{s} {word}") for word, (s, c) in extension.VERDICTS.items()}
     assert badges == [looks[word] for word in VIEWED.values()]
-    assert '<span class="pasted-text">partly</span>' in pages["index"]  # another key than that of a verdict
+    assert '<span class="pasted-text">partly</span>' in pages[0]  # another key than that of a verdict
 
 
 @pytest.mark.parametrize("word", ["Partly", "confirmed", ""])
@@ -121,25 +82,25 @@ def test_a_book_with_an_unknown_verdict_is_not_built(tmp_path: Path, monkeypatch
 # ---- pictures, heads
 
 
-def test_a_picture_of_another_page_brings_its_text(pages: dict[str, str]) -> None:
-    images = [re.findall(r'<img alt="Black, &quot;8 x 6&quot;\." [^>]*src="([^"]+)"', page) for page in pages.values()]
+def test_a_picture_of_another_page_brings_its_text(pages: list[str]) -> None:
+    images = [re.findall(r'<img alt="Black, &quot;8 x 6&quot;\." [^>]*src="([^"]+)"', page) for page in pages]
     assert images[0] == images[1]
     assert len(images[0]) == 1
 
 
-def test_a_page_is_described_without_an_address(pages: dict[str, str]) -> None:
-    assert '<meta name="description" content="It answers &lt;at once&gt;." />' in pages["index"]
-    assert '<meta property="og:title" content="The first page" />' in pages["index"]
-    assert '<meta name="description" content="The section’s first words." />' in pages["one"]
-    assert not re.search(r"og:(url|image)|rel=.canonical", "".join(pages.values()))
-    assert '<link rel="icon" href="../_static/favicon.svg"' in pages["index"]
+def test_a_page_is_described_without_an_address(pages: list[str]) -> None:
+    assert '<meta name="description" content="It answers &lt;at once&gt;." />' in pages[0]
+    assert '<meta property="og:title" content="The first page" />' in pages[0]
+    assert '<meta name="description" content="The section’s first words." />' in pages[1]
+    assert not re.search(r"og:(url|image)|rel=.canonical", "".join(pages))
+    assert '<link rel="icon" href="../_static/favicon.svg"' in pages[0]
 
 
 def test_an_address_brings_urls_and_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = book(tmp_path, monkeypatch, {}, "https://book.example/lea/")
-    for name, path in {"index": "book/index", "one": "notebooks/one"}.items():
-        told = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]+)" />', found[name]))
-        assert told["og:url"] == f"https://book.example/lea/{path}.html"
+    for page, path in zip(found, PATHS, strict=True):
+        told = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]+)" />', page))
+        assert told["og:url"] == f"https://book.example/lea/{path}"
         assert told["og:image:alt"] == "Black, &quot;8 x 6&quot;."
         image = told["og:image"].removeprefix("https://book.example/lea/")
         assert (tmp_path / "book" / image).is_file()
@@ -197,8 +158,8 @@ def test_a_row_of_the_table_has_the_numbers_of_its_method() -> None:
     assert "<other>, the fastest of evosax, EvoTorch and PyPop7 - <other-time> - <other-memory> - –" in KEYS
 
 
-def test_no_page_warns_where_its_numbers_are_the_clones_own(pages: dict[str, str]) -> None:
-    assert "Another run" not in "".join(pages.values())
+def test_no_page_warns_where_its_numbers_are_the_clones_own(pages: list[str]) -> None:
+    assert "Another run" not in "".join(pages)
 
 
 def test_the_readme_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

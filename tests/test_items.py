@@ -3,20 +3,15 @@
 import ast
 import dataclasses
 import re
-from pathlib import Path
 
-import nbformat
 import pytest
+from prose import NOTEBOOKS, PAGES, figures, markdown
 
-import leamvd
 from leamvd.experiments import studies
 from leamvd.experiments.layers import COLUMNS
 from leamvd.experiments.studies import Study
 
-ROOT = Path(leamvd.__file__).parents[1]
-METHOD = (ROOT / "book" / "method.md").read_text(encoding="utf-8")
 ITEMS = [f"R{n}" for n in range(1, 20)] + [f"E{n}" for n in range(1, 12)]
-PAGES = [*ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
 
 # What is no prose: code, mathematics, and the lines that the links lead to.
 SKIPPED = re.compile(
@@ -26,22 +21,15 @@ LINK = re.compile(r"\[([RE]\d+)\]\(#item-(\w+)\)")
 MENTION = re.compile(r"\b[RE][1-9]\d?\b")
 
 
-def prose(path: Path) -> str:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
-        cells = nbformat.reads(text, 4).cells
-        captions = [str(cell.metadata.get("mystnb", "")) for cell in cells]
-        text = "\n".join([*(cell.source for cell in cells if cell.cell_type == "markdown"), *captions])
-    return SKIPPED.sub("", text)
-
-
 def test_every_item_has_its_line() -> None:
-    assert re.findall(r"^\* - \(item-(\w+)\)=\n    (\w+)$", METHOD, re.MULTILINE) == [(i.lower(), i) for i in ITEMS]
+    listed = re.findall(r"^\* - \(item-(\w+)\)=\n    (\w+)$", PAGES["method"], re.MULTILINE)
+    assert listed == [(item.lower(), item) for item in ITEMS]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_a_mention_is_a_link_to_its_line(path: Path) -> None:
-    text = prose(path)
+@pytest.mark.parametrize("stem", [*PAGES, *NOTEBOOKS])
+def test_a_mention_is_a_link_to_its_line(stem: str) -> None:
+    captions = map(str, figures(stem).values()) if stem in NOTEBOOKS else []
+    text = SKIPPED.sub("", "\n".join([markdown(stem), *captions]))
     assert [link for link in LINK.findall(text) if link[0].lower() != link[1] or link[0] not in ITEMS] == []
     assert MENTION.findall(LINK.sub("", text)) == [], "write [E7](#item-e7)"
 
@@ -54,7 +42,7 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
         for part in (study.training, study.reading, study)
         for field in dataclasses.fields(part)
     }
-    rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+); (.+)\n", METHOD)
+    rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+); (.+)\n", PAGES["method"])
     assert len(rows) == 11
     for options, others in rows:
         if options.endswith("columns of the rows"):

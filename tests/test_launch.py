@@ -1,29 +1,26 @@
 """Buttons that lead to the repository or open a notebook elsewhere: only with an address, and with what they need."""
 
-import ast
 import copy
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import nbformat
 import pytest
 import yaml
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from packaging.requirements import Requirement
-from test_render import Page
+from small_book import ROOT, Page, clone, notebook
 
-import leamvd
 from leamvd.book import render, sections
 
-ROOT = Path(leamvd.__file__).parent.parent
 sys.path.append(str(ROOT / "book"))
-import launch  # noqa: E402
+import launch
 
 ADDRESS = "https://github.com/someone/fork-of-leamvd"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -62,77 +59,38 @@ def test_with_an_address_a_notebook_installs_the_library_in_its_first_cell(path:
 
 def test_the_first_cell_installs_only_where_the_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     program = source(launch.prepared({"cells": []}, ADDRESS))
-    ran: list[tuple[str, str]] = []
-
-    class Shell:
-        def run_line_magic(self, name: str, line: str) -> None:
-            ran.append((name, line))
-
-    ast.parse(program)
-    exec(program, {"get_ipython": Shell})
-    assert ran == []
+    shell = Mock()
+    exec(program, {"get_ipython": lambda: shell})
+    assert shell.mock_calls == []
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    exec(program, {"get_ipython": Shell})
-    ((name, line),) = ran
+    exec(program, {"get_ipython": lambda: shell})
+    ((name, line), _) = shell.run_line_magic.call_args
     requirement = Requirement(re.fullmatch(r"install --quiet '(.+)'", line)[1])  # type: ignore[index]
-    assert (name, requirement.name, requirement.extras, requirement.url) == (
-        "pip",
-        "leamvd",
-        {"book"},
-        f"git+{ADDRESS}",
-    )
+    told = (name, requirement.name, requirement.extras, requirement.url)
+    assert told == ("pip", "leamvd", {"book"}, f"git+{ADDRESS}")
 
 
 def test_binder_finds_an_environment_and_installs_the_library_into_it() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     names = {re.split(r"[<>=]", entry)[0] for entry in environment["dependencies"] if isinstance(entry, str)}
-    assert {
-        "python",
-        "pip",
-        "ipykernel",
-        "jupyter-book",
-    } <= names  # all are compared in test_packaging.py
+    assert {"python", "pip", "ipykernel", "jupyter-book"} <= names  # all are compared in test_packaging.py
     script = ROOT / "postBuild"
     assert os.access(script, os.X_OK)
     assert script.read_text(encoding="utf-8").splitlines()[-1] == "exec pip install --no-deps -e ."
     subprocess.run(["sh", "-n", str(script)], check=True)
 
 
-def clone(folder: Path, address: str) -> Path:
-    """Make a clone of two pages, one of them a notebook, whose repository has this address."""
-    (folder / "book").mkdir(parents=True)
-    (folder / "notebooks").mkdir()
-    for name in ("book/sphinx_extension.py", "book/references.bib"):
-        shutil.copy(ROOT / name, folder / name)
-    shutil.copytree(ROOT / "book" / "static", folder / "book" / "static")
-    config, count = re.subn(
-        r"(?m)^repository:\n  url: .*", f'repository:\n  url: "{address}"', (ROOT / "_config.yml").read_text("utf-8")
-    )
-    assert count == 1
-    (folder / "_config.yml").write_text(config, encoding="utf-8")
-    toc = {"format": "jb-book", "root": "book/index", "chapters": [{"file": f"notebooks/{STEM}"}]}
-    (folder / "_toc.yml").write_text(yaml.safe_dump(toc))
-    (folder / "book" / "index.md").write_text("# A page\n\nWords.\n")
-    shown = new_code_cell("1 + 1", outputs=[new_output("execute_result", data={"text/plain": "2"}, execution_count=1)])
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    metadata = {"kernelspec": kernel, "leamvd": {"section": "esd"}}
-    notebook = new_notebook(cells=[new_markdown_cell("# A section"), shown], metadata=metadata)
-    (folder / "notebooks" / f"{STEM}.ipynb").write_text(json.dumps(launch.prepared(notebook, address)))
-    return folder
-
-
 @pytest.mark.parametrize("address", ["", ADDRESS])
 def test_buttons_are_there_where_there_is_an_address(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = clone(tmp_path / "clone", address)
-    monkeypatch.setattr(leamvd, "__file__", str(folder / "leamvd" / "__init__.py"))
+    shown = new_code_cell("1 + 1", outputs=[new_output("execute_result", data={"text/plain": "2"}, execution_count=1)])
+    own = nbformat.from_dict(launch.prepared(notebook([new_markdown_cell("# A section"), shown]), address))
+    clone(tmp_path / "clone", monkeypatch, "# A page\n\nWords.\n", {f"notebooks/{STEM}": own}, url=address)
     index = render.render(None, tmp_path / "out")
     pages = {name: Page(index.parent / f"{name}.html") for name in ("book/index", f"notebooks/{STEM}")}
-    away = {
-        name: sorted({link for link in page.links if re.search("binder|colab|github.com/someone|edit", link)})
-        for name, page in pages.items()
-    }
+    outside = re.compile("binder|colab|github.com/someone|edit")
+    away = {name: sorted(set(filter(outside.search, page.links))) for name, page in pages.items()}
     launched = [
         f"https://colab.research.google.com/github/someone/fork-of-leamvd/blob/main/notebooks/{STEM}.ipynb",
         ADDRESS,

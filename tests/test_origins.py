@@ -5,8 +5,8 @@ import re
 import shlex
 from pathlib import Path
 
-import nbformat
 import pytest
+from prose import code_cells
 
 from leamvd.book import origins, sections
 from leamvd.book.parameters import ParameterError
@@ -19,7 +19,7 @@ OTHER = {
     "directions": {"seeds": [0, 3], "start": 1e-05, "shift": "printed", "n_gen": None},
     "mnist-7x7": {"methods": ["cd", "lea-mvd:$1 reset=off"], "layers": [30], "learning_rate": 0.25},
     "linear-cost": {"profile": "paper", "sizes": [100, 1000]},
-    "classification": {"scales": [], "seeds": [0], "epochs": 0, "tuning_rate": 0.0},
+    "classification": {"scales": [], "seeds": [0], "epochs": 0, "tuning_rate": 0.0},  # which are values too
 }
 
 
@@ -29,15 +29,13 @@ def test_the_command_gives_the_same_parameters(name: str, values: dict[str, obje
     section = SECTIONS[name]
     defaults = {parameter.name: parameter.default for parameter in section.parameters.values()}
     line = origins.command(name, defaults | values | {"output": "elsewhere", "np": "a module"})
-    profile = str((defaults | values)["profile"])
-    start = ["leamvd", "reproduce", name, *(["--profile", profile] if profile != "quick" else [])]
-    words = shlex.split(line)
-    assert words[: len(start)] == start
-    settings = words[len(start) :]
-    assert settings[::2] == ["-p"] * (len(settings) // 2)
-    (read,) = sections.assign([section], [tuple(setting.split("=", 1)) for setting in settings[1::2]])
-    others = {key: value for key, value in values.items() if value != defaults[key] and key != "profile"}
-    assert read == {"profile": "quick"} | others
+    _, _, told, *words = shlex.split(line)
+    settings = [tuple(word.split("=", 1)) for word in words if "=" in word]
+    assert (told, len(words)) == (name, 2 * (len(settings) + ("--profile" in words)))
+    settings += [("profile", words[1])] if "--profile" in words else []
+    ((_, (read,)),) = sections.plan([section], settings)
+    others = {key: value for key, value in values.items() if value != defaults[key]}
+    assert read == {"profile": defaults["profile"]} | others
 
 
 def test_the_defaults_are_left_out() -> None:
@@ -50,11 +48,9 @@ def test_the_defaults_are_left_out() -> None:
 @pytest.mark.parametrize("section", SECTIONS.values(), ids=list(SECTIONS))
 def test_each_page_prints_its_command(section: sections.Section) -> None:
     """In the first cell behind the parameters, before a cell assigns to one of them."""
-    cells = [cell for cell in nbformat.read(section.path, 4).cells if cell.cell_type == "code"]
-    first = next(cell for cell in cells if "parameters" not in cell.metadata.tags)
+    first = next(cell for cell in code_cells(section.stem) if "parameters" not in cell.metadata.tags)
     assert f'origins.command("{section.name}", globals())' in first.source
-    (printed,) = first.outputs
-    assert printed.text == f"$ {origins.command(section.name, {})}\n"
+    assert [output.text for output in first.outputs] == [f"$ {origins.command(section.name, {})}\n"]
 
 
 def test_what_a_recorded_study_was_made_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +84,7 @@ def test_of_many_methods_a_record_shows_the_number() -> None:
     known = json.loads((archive.folder("forensics") / "provenance.json").read_text(encoding="utf-8"))
     assert f"error-measures: {len(known['study']['methods'])} methods<" in origins.recorded("forensics").data
     assert "classification: cd, lea-mvd<" in origins.recorded("classification").data
+    assert origins.recorded("").data == "", "a study that is not recorded"
 
 
 def test_a_page_says_on_top_that_it_shows_another_run() -> None:
@@ -96,7 +93,3 @@ def test_a_page_says_on_top_that_it_shows_another_run() -> None:
     assert "Another run" in told
     assert "<code>leamvd reproduce esd --profile recorded -p seed=7</code>" in told
     assert "<code>leamvd reproduce mnist-7x7</code>" in origins.note("mnist-7x7", {"profile": "quick"}).data
-
-
-def test_of_a_study_that_is_not_recorded_nothing_is_shown() -> None:
-    assert origins.recorded("").data == ""

@@ -8,10 +8,10 @@ from typing import Any
 import myst_nb
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from small_book import glued
 
 from leamvd.book import pasted
-from leamvd.book.inlined import inline
-from leamvd.book.parameters import read_parameters
+from leamvd.book.parameters import inline, read_parameters
 
 PAGE = """A {glue:text}`ratio:.2f` and {glue:text}`../notebooks/02_two.ipynb::answer:s`.
 
@@ -19,12 +19,6 @@ PAGE = """A {glue:text}`ratio:.2f` and {glue:text}`../notebooks/02_two.ipynb::an
 :doc: ../notebooks/02_two.ipynb
 ```
 """
-
-
-def glued(name: str, text: str) -> Any:
-    mime = "application/papermill.record/"
-    metadata = {"scrapbook": {"name": name, "mime_prefix": mime}}
-    return new_output("display_data", data={f"{mime}text/plain": text, f"{mime}text/html": "<p>"}, metadata=metadata)
 
 
 def test_nan_is_not_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +30,7 @@ def test_nan_is_not_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_values_are_read_by_their_names() -> None:
     shown = new_output("display_data", data={"text/plain": "a table"})
-    cells = [new_markdown_cell("x"), new_code_cell("glue()", outputs=[glued("a", "1.5"), shown, glued("b", "'x'")])]
+    cells = [glued("a", "1.5"), new_markdown_cell("x"), new_code_cell("glue()", outputs=[shown]), glued("b", "'x'")]
     assert pasted.read(new_notebook(cells=cells)) == {"a": "1.5", "b": "'x'"}
 
 

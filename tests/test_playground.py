@@ -6,14 +6,13 @@ import json
 import re
 import runpy
 from collections.abc import Callable, Iterator
-from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-import nbformat
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup, Tag
+from prose import PAGES, ROOT, figures
 from py_mini_racer import MiniRacer
 from scipy import stats
 
@@ -21,23 +20,28 @@ import leamvd
 from leamvd.experiments.functions import FUNCTIONS
 from leamvd.optimizers import random_streams, sampling
 
-ROOT = Path(__file__).parent.parent
 STATIC = ROOT / "book" / "static"
+TEXTS = {path.name: path.read_text(encoding="utf-8") for path in STATIC.glob("*.*") if path.suffix != ".txt"}
+PRESETS = json.loads(TEXTS["presets.json"])
+PAGE = BeautifulSoup(TEXTS["playground.html"], "html.parser")
+CONTROLS = {tag["name"]: tag for tag in PAGE(["input", "select", "button"])}
+OUTPUTS = [tag["data-value"] for tag in PAGE("output")]
 # Runs the page's code on lists of draws, and fails where it takes one too many or leaves one.
 DRIVER = """
-function run(name, x0, settings, normals, uniforms, generations) {
-  const given = (values) => () => { if (values.length === 0) throw Error("no draw is left"); return values.shift(); };
-  const draw = { normal: given(normals), uniform: given(uniforms) };
-  const states = [first(FUNCTIONS[name], x0, settings, draw)];
-  while (states.length < generations) states.push(next(FUNCTIONS[name], settings, draw, states.at(-1)));
-  return JSON.stringify({ states, left: normals.length + uniforms.length });
-}
-function seeded(name, x0, settings, seed, generations) {
-  const draw = draws(seed);
+function searched(name, x0, settings, draw, generations) {
   const all = { ...DEFAULTS, ...settings };
   const states = [first(FUNCTIONS[name], x0, all, draw)];
   while (states.length < generations) states.push(next(FUNCTIONS[name], all, draw, states.at(-1)));
-  return JSON.stringify(states);
+  return states;
+}
+function run(name, x0, settings, normals, uniforms, generations) {
+  const given = (values) => () => { if (values.length === 0) throw Error("no draw is left"); return values.shift(); };
+  const draw = { normal: given(normals), uniform: given(uniforms) };
+  const states = searched(name, x0, settings, draw, generations);
+  return JSON.stringify({ states, left: normals.length + uniforms.length });
+}
+function seeded(name, x0, settings, seed, generations) {
+  return JSON.stringify(searched(name, x0, settings, draws(seed), generations));
 }
 """
 
@@ -46,9 +50,9 @@ function seeded(name, x0, settings, seed, generations) {
 def page() -> Iterator[MiniRacer]:
     """A JavaScript engine that holds the modules as the page's one script does."""
     with MiniRacer() as engine:
-        engine.eval((STATIC / "d3.min.js").read_text(encoding="utf-8"))
-        for name in ("lea_mvd", "functions", "random"):
-            engine.eval(re.sub("^export ", "", (STATIC / f"{name}.js").read_text(encoding="utf-8"), flags=re.MULTILINE))
+        engine.eval(TEXTS["d3.min.js"])
+        for name in ("lea_mvd.js", "functions.js", "random.js"):
+            engine.eval(re.sub("^export ", "", TEXTS[name], flags=re.MULTILINE))
         engine.eval(DRIVER)
         yield engine
 
@@ -130,16 +134,13 @@ def test_the_page_and_the_library_are_in_the_same_state(
     compare(page, function, STARTS[function], sigma0=1.0, **dict(zip(SWITCHES, switches, strict=True)))
 
 
-def resets(states: list[leamvd.State]) -> int:
-    """Return how often the stagnation counter went back without a better best."""
-    return sum(now.fitness[0] == old.fitness[0] and now.stagnation == 0 for old, now in itertools.pairwise(states))
-
-
-@pytest.mark.parametrize(("reset", "count"), [(1, 5), (0.5, 5), ("initial", 5)])
+@pytest.mark.parametrize("reset", [1, 0.5, "initial"])
 @pytest.mark.parametrize("shift", SWITCHES["shift"])
-def test_where_the_search_is_reset(page: MiniRacer, shift: str, reset: Any, count: int) -> None:
+def test_where_the_search_is_reset(page: MiniRacer, shift: str, reset: Any) -> None:
     """From a start solution that is close to the optimum, as in the section's figure on resets."""
-    assert resets(compare(page, "ellipsoid", [1e-6, -1e-6], shift=shift, reset=reset)) == count
+    states = compare(page, "ellipsoid", [1e-6, -1e-6], shift=shift, reset=reset)
+    back = [now.fitness[0] == old.fitness[0] and now.stagnation == 0 for old, now in itertools.pairwise(states)]
+    assert sum(back) == 5
 
 
 def test_where_it_would_be_reset_but_for_the_switch(page: MiniRacer) -> None:
@@ -171,9 +172,28 @@ def test_functions_are_those_of_the_library(page: MiniRacer, name: str) -> None:
 # ---- what the page's text says
 
 
-def searched(page: MiniRacer, function: str, x0: list[float], generations: int = 120, **settings: Any) -> Any:
-    """Return the states of a run of the page with its seed 1."""
-    return json.loads(page.eval(f"seeded(...{json.dumps([function, x0, settings, 1, generations])})"))
+def searched(
+    page: MiniRacer, function: str, x0: list[float], generations: int = 120, seed: int = 1, **settings: Any
+) -> Any:
+    """Return the states of a run of the page."""
+    return json.loads(page.eval(f"seeded(...{json.dumps([function, x0, settings, seed, generations])})"))
+
+
+def of_controls(page: MiniRacer, values: dict[str, Any]) -> Any:
+    """Return the states of a run with what the controls say."""
+    own = {name: number(str(value)) for name, value in values.items() if name in SEARCHED}
+    return searched(page, own.pop("function"), [own.pop("x1"), own.pop("x2")], int(values["generation"]), **own)
+
+
+SEARCHED = (
+    "function", "x1", "x2", "seed", "sigma0", "population_size", "n_elite", "shift", "reset", "exponent", "path",
+    "descent",
+)  # fmt: skip
+
+
+def number(text: str) -> Any:
+    """Return what a control says, numbers as numbers."""
+    return float(text) if re.fullmatch(r"-?[\d.]+(?:e-?\d+)?", text) else text
 
 
 def error(states: Any) -> float:
@@ -225,119 +245,79 @@ def test_the_reset_is_a_trap_near_an_optimum_and_helps_among_many(page: MiniRace
 # ---- the page
 
 
-class Controls(HTMLParser):
-    """The controls of the page, and which of them have a label."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.named: dict[str, dict[str, str | None]] = {}
-        self.options: dict[str, list[str]] = {}
-        self.bare: list[str] = []
-        self.label: str | None = None  # the text of the label or button that is open
-        self.inside = ""
-        self.feed((STATIC / "playground.html").read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        if tag in ("label", "button"):
-            self.label = ""
-        if tag in ("input", "select", "button"):
-            self.inside = str(values["name"])
-            self.named[self.inside] = values
-            if tag != "button" and not (self.label or "").strip():
-                self.bare.append(self.inside)
-        elif tag == "option":
-            self.options.setdefault(self.inside, []).append(str(values.get("value", "")))
-        elif tag == "svg" and not values.get("aria-label"):
-            self.bare.append(str(values))
-
-    def handle_data(self, data: str) -> None:
-        if self.label is not None:
-            self.label += data
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "button" and not (self.label or "").strip():
-            self.bare.append(self.inside)
-        if tag in ("label", "button"):
-            self.label = None
+def offered(select: Tag) -> list[str]:
+    return [option.get("value", option.text) for option in select("option")]
 
 
-CONTROLS = Controls()
-PRESETS = json.loads((STATIC / "presets.json").read_text(encoding="utf-8"))
+def first_value(control: Tag) -> str:
+    """Return what a control says at first."""
+    chosen = control.select_one("option[selected]") or control.select_one("option") or control
+    return str(chosen.get("value", "" if control.name == "button" else chosen.text))
 
 
 def test_every_control_has_a_label() -> None:
-    assert len(CONTROLS.named) > 15
-    assert CONTROLS.bare == []
+    assert len(CONTROLS) > 15
+    assert [name for name, tag in CONTROLS.items() if not (tag.find_parent("label") or tag).text.strip()] == []
+    assert [tag for tag in PAGE("svg") if not tag.get("aria-label")] == []
 
 
 def test_controls_are_the_settings_of_the_algorithm_and_their_defaults(page: MiniRacer) -> None:
     defaults = json.loads(page.eval("JSON.stringify(DEFAULTS)"))
-    assert set(defaults) < set(CONTROLS.named)
-    for name, value in defaults.items():
-        first = CONTROLS.named[name].get("value") or (CONTROLS.options[name] + [""])[0]
-        assert first in (str(value), ""), name
+    assert {name: first_value(CONTROLS[name]) for name in defaults} == {k: str(v) for k, v in defaults.items()}
 
 
 def test_presets_are_the_figures_of_section_2() -> None:
-    cells = nbformat.read(ROOT / "notebooks" / "02_directions.ipynb", 4).cells
-    figures = [cell.metadata.mystnb.figure for cell in cells if "figure" in cell.metadata.get("mystnb", {})]
-    assert [figure.name for figure in figures] == [f"fig-{name}" for name in PRESETS]
-    assert CONTROLS.options["preset"] == ["", *PRESETS]
-    text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\(play-(.+)\)=$", text, re.MULTILINE) == [name.removeprefix("directions-") for name in PRESETS]
-    for figure, name in zip(figures, PRESETS, strict=True):
+    shown = figures("02_directions")
+    assert [*shown] == [f"fig-{name}" for name in PRESETS]
+    assert offered(CONTROLS["preset"]) == ["", *PRESETS]
+    assert re.findall(r"^\(play-(.+)\)=$", PAGES["playground"], re.MULTILINE) == [
+        name.removeprefix("directions-") for name in PRESETS
+    ]
+    for name in PRESETS:
         target = name.replace("directions-", "#play-")
-        assert figure.caption.endswith(f"[In the playground]({target}).")
-        assert f"({target}), as in {{numref}}`fig-{name}`" in text
+        assert shown[f"fig-{name}"].figure.caption.endswith(f"[In the playground]({target}).")
+        assert f"({target}), as in {{numref}}`fig-{name}`" in PAGES["playground"]
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_says_what_controls_take(name: str) -> None:
     for control, value in PRESETS[name].items():
-        known = CONTROLS.named[control]
-        if "min" in known:
-            assert float(str(known["min"])) <= value <= float(str(known["max"]))
+        known = CONTROLS[control]
+        if known.name == "select":
+            assert str(value) in offered(known)
         else:
-            source = (STATIC / "playground.html").read_text(encoding="utf-8")
-            (select,) = re.findall(rf'<select name="{control}".*?</select>', source, re.DOTALL)
-            assert re.search(rf'(value="|<option>|selected>){value}["<]', select)
+            assert float(known["min"]) <= value <= float(known["max"])
 
 
 def test_nothing_is_fetched() -> None:
-    own = [path for path in STATIC.glob("*") if path.name.startswith(("playground.", "lea_mvd", "functions", "random"))]
-    scripts = [path for path in own if path.suffix in (".js", ".html", ".css")]
+    own = [name for name in TEXTS if name.startswith(("playground.", "lea_mvd", "functions", "random"))]
+    scripts = [name for name in own if not name.endswith(".svg")]
     assert len(scripts) == 6
-    for path in scripts:
-        text = path.read_text(encoding="utf-8")
-        assert not re.search(r"\w://|fetch\(|XMLHttpRequest|^import |import\(", text, re.MULTILINE), path.name
-    d3 = (STATIC / "d3.min.js").read_text(encoding="utf-8")
-    assert all(url.startswith("http://www.w3.org/") for url in re.findall(r"https?://[^\"\s]+", d3.split("\n", 1)[1]))
+    for name in scripts:
+        assert not re.search(r"\w://|fetch\(|XMLHttpRequest|^import |import\(", TEXTS[name], re.MULTILINE), name
+    d3 = TEXTS["d3.min.js"].split("\n", 1)[1]
+    assert all(url.startswith("http://www.w3.org/") for url in re.findall(r"https?://[^\"\s]+", d3))
     assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
 
 
 def test_a_static_figure_stands_in_its_place() -> None:
-    text = (ROOT / "book" / "playground.md").read_text(encoding="utf-8")
-    (options,) = re.findall(r"^:::\{figure\} static/playground\.svg\n((?::.*\n)+)\n\S", text, re.MULTILINE)
+    figure = r"^:::\{figure\} static/playground\.svg\n((?::.*\n)+)\n\S"
+    (options,) = re.findall(figure, PAGES["playground"], re.MULTILINE)
     assert re.search(r"^:alt: \S", options, re.MULTILINE)
     assert ":figclass: playground-static" in options
-    assert "<svg" in (STATIC / "playground.svg").read_text(encoding="utf-8")
-    css = (STATIC / "playground.css").read_text(encoding="utf-8")
+    assert "<svg" in TEXTS["playground.svg"]
+    css = TEXTS["playground.css"]
     assert re.search(r"@media screen \{\s*\.playground-runs \.playground-static \{\s*display: none", css)
     assert re.search(r"@media print \{\s*\.playground \{\s*display: none", css)
 
 
 def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
     drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
-    script = (STATIC / "playground.js").read_text(encoding="utf-8")
-    assert f'const FIRST = "{drawn["PRESET"]}";' in script
+    assert f'const FIRST = "{drawn["PRESET"]}";' in TEXTS["playground.js"]
     assert set(PRESETS[drawn["PRESET"]]) == {"generation"}  # all else is what the controls say at first
     opening = drawn["OPENING"]
-    found = [float(str(CONTROLS.named[name]["value"])) for name in ("x1", "x2", "sigma0", "seed")]
-    assert found == [*opening["x0"], opening["sigma0"], opening["seed"]]
-    assert f"<option selected>{opening['function']}</option>" in (STATIC / "playground.html").read_text(
-        encoding="utf-8"
-    )
+    said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0", "seed", "x1", "x2")}
+    assert said | {"x0": (said.pop("x1"), said.pop("x2"))} == opening
     figure = drawn["figure"]()
     assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 20"
     plt.close(figure)
@@ -345,11 +325,6 @@ def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
 
 # ---- what a reader sees, drawn by the script in a page without a browser
 
-SEARCHED = (
-    "function", "x1", "x2", "seed", "sigma0", "population_size", "n_elite", "shift", "reset", "exponent", "path",
-    "descent",
-)  # fmt: skip
-OUTPUTS = re.findall(r'data-value="(\w+)"', (STATIC / "playground.html").read_text(encoding="utf-8"))
 REACTIONS = """
 function drawn() {
   const shapes = (name, selector) => root_.querySelector(`svg.${name}`).querySelectorAll(selector);
@@ -380,43 +355,17 @@ function changed(name, value) {
 def reader(page: MiniRacer) -> MiniRacer:
     """The page with its controls, in which the script has run."""
     controls = {
-        name: {"name": name, "tag": "button" if known.get("type") == "button" else "input",
-               "value": first_value(name, known), "max": str(known.get("max", ""))}
-        for name, known in CONTROLS.named.items()
+        name: {"name": name, "tag": "button" if tag.name == "button" else "input", "value": first_value(tag),
+               "max": tag.get("max", "")}
+        for name, tag in CONTROLS.items()
     }  # fmt: skip
     page.eval((ROOT / "tests" / "page_stub.js").read_text(encoding="utf-8"))
-    page.eval(
-        f"const controls_ = {json.dumps(controls)}; const root_ = stand(controls_, {OUTPUTS}, {json.dumps(PRESETS)});"
-    )
+    stand = f"stand(controls_, {OUTPUTS}, {json.dumps(PRESETS)})"
+    page.eval(f"const controls_ = {json.dumps(controls)}; const root_ = {stand};")
     page.eval("Object.defineProperty(controls_, 'form', { value: root_.querySelector('form') })")
-    page.eval(f"{{ {(STATIC / 'playground.js').read_text(encoding='utf-8')} }}")
+    page.eval(f"{{ {TEXTS['playground.js']} }}")
     page.eval(REACTIONS)
     return page
-
-
-def first_value(name: str, known: dict[str, str | None]) -> str:
-    if "value" in known or known.get("type") == "button":
-        return str(known.get("value", ""))
-    source = (STATIC / "playground.html").read_text(encoding="utf-8")
-    (select,) = re.findall(rf'<select name="{name}".*?</select>', source, re.DOTALL)
-    values = re.findall(r'<option(?: value="([^"]*)")?( selected)?>([^<]+)', select)
-    chosen = [given or ("" if 'value=""' in select and not given else text) for given, mark, text in values if mark]
-    return chosen[0] if chosen else values[0][0] or values[0][2]
-
-
-def number(text: str) -> Any:
-    """Return what a control says, numbers as numbers."""
-    return float(text) if re.fullmatch(r"-?[\d.]+(?:e-?\d+)?", text) else text
-
-
-def expected(page: MiniRacer, shown: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the states of a run with what the controls say."""
-    own = {name: number(shown["settings"][name]) for name in SEARCHED}
-    arguments = own.pop("function"), [own.pop("x1"), own.pop("x2")], own, own.pop("seed")
-    states: list[dict[str, Any]] = json.loads(
-        page.eval(f"seeded(...{json.dumps([*arguments, int(shown['settings']['generation'])])})")
-    )
-    return states
 
 
 def is_reset(states: list[dict[str, Any]], k: int) -> bool:
@@ -453,13 +402,10 @@ def assert_shown(states: list[dict[str, Any]], shown: dict[str, Any]) -> None:
         x, y = (axis(ticks, place) for place, ticks in enumerate(chart["axes"]))
         assert chart["title"] == TITLES[name]
         for line, curve in zip(lines, chart["curves"], strict=True):
-            points = np.array(
-                [list(map(float, point.split(","))) for point in re.findall(r"[ML]([^MLZ]+)", curve["d"])]
-            )
-            np.testing.assert_allclose(x(points[:, 0]), np.arange(1, len(states) + 1), atol=0.02)
-            np.testing.assert_allclose(
-                y(points[:, 1], log=name != "betas"), line, rtol=0.02, atol=0.01 * (name == "betas")
-            )
+            points = [point.split(",") for point in re.findall(r"[ML]([^MLZ]+)", curve["d"])]
+            across, up = np.array(points, dtype=float).T
+            np.testing.assert_allclose(x(across), np.arange(1, len(states) + 1), atol=0.02)
+            np.testing.assert_allclose(y(up, log=name != "betas"), line, rtol=0.02, atol=0.01 * (name == "betas"))
         marks = [float(x(float(re.findall(r"M([^,]+)", mark["d"])[0]))) for mark in chart["marks"]]
         resets = [k + 1 for k in range(len(states)) if is_reset(states, k)]
         np.testing.assert_allclose(marks, resets, atol=0.02, err_msg="dotted lines stand at the resets")
@@ -485,7 +431,7 @@ def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:
 def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> None:
     shown = json.loads(reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})"))
     assert {control: number(shown["settings"][control]) for control in PRESETS[name]} == PRESETS[name]
-    states = expected(reader, shown)
+    states = of_controls(reader, shown["settings"])
     assert len(states) == PRESETS[name]["generation"]
     assert_shown(states, shown)
 
@@ -501,19 +447,14 @@ def test_a_changed_setting_is_shown_at_once(reader: MiniRacer, control: str, val
     reader.eval('changed("x1", "0.00001"), changed("x2", "-0.00001"), changed("generation", "25")')
     shown = json.loads(reader.eval(f"changed({json.dumps(control)}, {json.dumps(value)})"))
     assert shown["values"] != before["values"]
-    assert_shown(expected(reader, shown), shown)
+    assert_shown(of_controls(reader, shown["settings"]), shown)
 
 
 def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
-    opening = {"function": "ellipsoid", "x1": -3, "x2": 2}
+    opening = {name: first_value(CONTROLS[name]) for name in SEARCHED}
 
     def preset(name: str) -> list[dict[str, Any]]:
-        own = opening | PRESETS[f"directions-{name}"]
-        run = {key: value for key, value in own.items() if key in SEARCHED}
-        arguments = run.pop("function"), [run.pop("x1"), run.pop("x2")], run, run.pop("seed", 1)
-        states: list[dict[str, Any]] = json.loads(
-            page.eval(f"seeded(...{json.dumps([*arguments, own['generation']])})")
-        )
+        states: list[dict[str, Any]] = of_controls(page, opening | PRESETS[f"directions-{name}"])
         return states
 
     for name, side in (("2d", 1), ("3d", -1)):

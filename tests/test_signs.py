@@ -6,45 +6,35 @@ import operator
 import re
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
-import nbformat
 import pytest
+from prose import NOTEBOOKS, PAGES, ROOT, markdown
 
-ROOT = Path(__file__).parent.parent
-NOTEBOOKS = {path.stem: nbformat.read(path, 4).cells for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+from leamvd.book import pasted
+
 SIGNS: dict[str, dict[str, str]] = tomllib.loads((ROOT / "book" / "signs.toml").read_text(encoding="utf-8"))
 
 BOUNDS = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt}
-PASTED = re.compile(r"\{glue:\w*\}`(?:[^`:]*?(\w+)\.ipynb::)?([\w.-]+)[^`]*`")
+PASTED = re.compile(r"\{glue:\w*\}`(?:[^`:]*::)?([\w.-]+)[^`]*`")
 
 Value = float | str
 
 
-def glued(cells: list[nbformat.NotebookNode]) -> dict[str, Value]:
-    """Return the numbers and words that a notebook has glued, by their key; tables are of another kind."""
-    outputs = [
-        output for cell in cells for output in cell.get("outputs", []) if "scrapbook" in output.get("metadata", {})
-    ]
-    texts = {o.metadata.scrapbook.name: "".join(o.data.values()) for o in outputs if len(o.data) == 1}
-    return {key: math.nan if text == "nan" else ast.literal_eval(text) for key, text in texts.items()}
+TABLES = re.findall(r"\{glue:any\} ([\w.-]+)", "".join(PAGES.values()))
+USED: dict[tuple[str, str], list[str]] = {}
+"""Which pages and notebooks paste what number or word, by its notebook and key."""
+for stem in (*PAGES, *NOTEBOOKS):
+    for notebook, key in pasted.keys(markdown(stem), stem):
+        if key not in TABLES:
+            USED.setdefault((notebook, key), []).append(stem)
 
 
-def texts() -> dict[str, tuple[str, str]]:
-    """Return the prose of every file, with the notebook that it is of."""
-    found = {path.name: ("", path.read_text(encoding="utf-8")) for path in (ROOT / "book").glob("*.md")}
-    for stem, cells in NOTEBOOKS.items():
-        found[f"{stem}.ipynb"] = (stem, "\n".join(cell.source for cell in cells if cell.cell_type == "markdown"))
-    return found
-
-
-def pasted() -> dict[tuple[str, str], set[str]]:
-    """Return which files paste what, by its notebook and key."""
-    found: dict[tuple[str, str], set[str]] = {}
-    for name, (own, text) in texts().items():
-        for match in PASTED.finditer(text):
-            found.setdefault((match[1] or own, match[2]), set()).add(name)
-    return found
+def value_of(text: str) -> Value:
+    """Return a number or a word that is pasted; a table, which is neither, is its text."""
+    try:
+        return math.nan if text == "nan" else ast.literal_eval(text)
+    except SyntaxError:
+        return text
 
 
 def holds(sign: str, value: Value, others: Mapping[str, Value]) -> bool:
@@ -66,36 +56,27 @@ def _bounded(bound: str, value: float, others: Mapping[str, Value]) -> bool:
     return bool(BOUNDS[sign](value, others[end] if end in others else float(end)))
 
 
-def test_everything_that_is_pasted_has_a_line() -> None:
-    missing = [
-        f"{notebook}: {key}, pasted in {', '.join(sorted(files))}"
-        for (notebook, key), files in pasted().items()
-        if key not in SIGNS.get(notebook, {})
-    ]
-    assert not missing, "book/signs.toml must say what the sentences rely on:\n" + "\n".join(missing)
-
-
-@pytest.mark.parametrize("name", texts())
-def test_the_low_end_of_an_interval_stands_before_the_high_one(name: str) -> None:
-    """Between them stands " to " or " and ", and nothing else."""
-    text = re.sub(r"\s+", " ", PASTED.sub(lambda match: f"<{match[2]}>", texts()[name][1]))
-    for low, high in (("low", "high"), ("least", "most")):
-        for stem in re.findall(rf"<([^<>]+)-{high}>", text):
-            assert re.search(rf"<{re.escape(stem)}-{low}> (?:to|and) <{re.escape(stem)}-{high}>", text), stem
-
-
-def test_every_line_is_pasted_somewhere() -> None:
+def test_everything_that_is_pasted_has_a_line_and_every_line_is_pasted() -> None:
+    """A line of book/signs.toml says what sentences rely on; tables have none."""
     listed = {(notebook, key) for notebook, lines in SIGNS.items() for key in lines}
-    unused = sorted(listed - set(pasted()))
-    assert not unused, f"book/signs.toml has lines that nothing pastes: {unused}"
+    assert {used: USED[used] for used in USED.keys() - listed} == {}, "book/signs.toml must say what they rely on"
+    assert listed - USED.keys() == set(), "nothing pastes them"
+
+
+@pytest.mark.parametrize("stem", [*PAGES, *NOTEBOOKS])
+def test_the_low_end_of_an_interval_stands_before_the_high_one(stem: str) -> None:
+    """Between them stands " to " or " and ", and nothing else."""
+    text = re.sub(r"\s+", " ", PASTED.sub(r"<\1>", markdown(stem)))
+    for low, high in (("low", "high"), ("least", "most")):
+        for name in re.findall(rf"<([^<>]+)-{high}>", text):
+            assert re.search(rf"<{re.escape(name)}-{low}> (?:to|and) <{re.escape(name)}-{high}>", text), name
 
 
 @pytest.mark.parametrize("notebook", SIGNS)
 def test_what_sentences_rely_on_is_so(notebook: str) -> None:
-    values = glued(NOTEBOOKS[notebook])
-    files = pasted()
+    values = {key: value_of(text) for key, text in pasted.read(NOTEBOOKS[notebook]).items()}
     broken = [
-        f"{key} is {values.get(key, 'not glued')!r}, not {sign!r}: read {', '.join(sorted(files[notebook, key]))}"
+        f"{key} is {values.get(key, 'not glued')!r}, not {sign!r}: read {', '.join(USED[notebook, key])}"
         for key, sign in SIGNS[notebook].items()
         if key not in values or not holds(sign, values[key], values)
     ]

@@ -1,34 +1,28 @@
 """What the notebooks that ship hold, where nbval does not look: names, pictures, times."""
 
 import base64
-import json
 import re
 import subprocess
-from typing import Any
 
 import accepted
 import numpy as np
 import pandas as pd
 import pytest
+from prose import NOTEBOOKS, code_cells
 
 from leamvd.book import pasted, sections
 
 SECTIONS = sections.load()
 
 
-def read(section: sections.Section) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(section.path.read_text(encoding="utf-8"))
-    return content
-
-
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
 def test_what_is_pasted_is_what_was_accepted_by_its_name(section: sections.Section) -> None:
-    assert pasted.read(read(section)) == accepted.entries()[f"recorded {section.name}"]["pasted"]
+    assert pasted.read(NOTEBOOKS[section.stem]) == accepted.entries()[f"recorded {section.name}"]["pasted"]
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
 def test_pictures_are_those_of_the_accepted_figures(section: sections.Section) -> None:
-    shown = accepted.shown(read(section))
+    shown = accepted.shown(NOTEBOOKS[section.stem])
     assert sorted(shown) == accepted.entries()[f"recorded {section.name}"]["figures"]
     for name, cell in shown.items():
         (picture,) = [output["data"]["image/png"] for output in cell["outputs"]]
@@ -36,11 +30,9 @@ def test_pictures_are_those_of_the_accepted_figures(section: sections.Section) -
 
 
 def ignored(stem: str) -> str:
-    """Return what the cells of a notebook have printed or returned that nbval does not compare."""
-    (section,) = sections.choose(SECTIONS, [stem])
-    cells = [cell for cell in read(section)["cells"] if "nbval-ignore-output" in cell["metadata"].get("tags", [])]
-    (cell,) = cells
-    return "".join("".join(o.get("text", o.get("data", {}).get("text/plain", ""))) for o in cell["outputs"])
+    """Return what the cell of a notebook has printed or returned that nbval does not compare."""
+    (cell,) = [cell for cell in code_cells(stem) if "nbval-ignore-output" in cell.metadata.get("tags", [])]
+    return "".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.outputs)
 
 
 def test_every_output_that_nbval_ignores_is_tested_here() -> None:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_studies import MEASURED, TINY
 
-from leamvd.book.reproduction import STUDIED
 from leamvd.campaign.jobs import with_needs
 from leamvd.data.images import Images
 from leamvd.experiments import records, studies
@@ -31,10 +30,6 @@ def changed(study: Study, **changes: Any) -> Study:
 
 
 # ---- settings
-
-
-def test_sections_with_studies_are_known_without_importing_them() -> None:
-    assert set(STUDIED) == {section for section, _ in STUDIES}
 
 
 def test_changes_go_to_the_study_its_training_or_its_reading() -> None:

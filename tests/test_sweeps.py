@@ -1,4 +1,4 @@
-"""Several values of a parameter, and ranges of seeds, on the command line."""
+"""Several values of a parameter: the plan, the runs, and their errors side by side."""
 
 import json
 import re
@@ -10,111 +10,38 @@ import pytest
 from quick_runs import SMALL, execute, leamvd
 
 from leamvd.analysis import intervals
-from leamvd.book import reproduction, runs, sections, sweeps
-from leamvd.book.parameters import Parameter, ParameterError
+from leamvd.book import reproduction, runs, sections, side_by_side
 from leamvd.campaign.tables import read_table
-from leamvd.experiments import records, studies
 from leamvd.figures import comparison as draw
 from leamvd.figures.style import COLORS, plotted
-
-SEEDS = Parameter("seeds", "list[int] | None", None, "one run per seed")
-
-
-# ---- ranges
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0-4", [0, 1, 2, 3, 4]),
-        ("0-2,7", [0, 1, 2, 7]),
-        ("9, 3-4 ,0", [9, 3, 4, 0]),
-        ("5-5", [5]),
-        ("[1-2]", [1, 2]),
-        ("3", [3]),
-        ("None", None),
-    ],
-)
-def test_seeds_are_numbers_and_ranges(text: str, value: object) -> None:
-    assert SEEDS.parse(text) == value
-
-
-@pytest.mark.parametrize("text", ["4-0", "0-", "0-1-2", "a-b", "0-1e3", "0--2", "0-99999999999", "1.5-2"])
-def test_a_range_that_is_none_is_refused(text: str) -> None:
-    wanted = re.escape(f"seeds must be list[int] | None (numbers or ranges as 0-29, of up to 10,000), got {text!r}")
-    with pytest.raises(ParameterError, match=f"^{wanted}$"):
-        SEEDS.parse(text)
-
-
-def test_only_seeds_take_ranges() -> None:
-    with pytest.raises(ParameterError, match="layers must be"):
-        Parameter("layers", "list[int]", [30], "units").parse("30-30")
-
-
-# ---- plans
 
 
 def plan(*settings: str, names: tuple[str, ...] = ("mnist-7x7",)) -> list[list[dict[str, object]]]:
     chosen = sections.choose(sections.load(), names)
     pairs = [(setting.partition("=")[0], setting.partition("=")[2]) for setting in settings]
-    return [values for _, values in sweeps.plan(chosen, pairs)]
+    return [values for _, values in sections.plan(chosen, pairs)]
 
 
 def test_a_sweep_is_the_product_of_what_takes_one_value() -> None:
+    quick = {"profile": "quick"}
     (values,) = plan("population_size=12,24", "seeds=0,1", "dtype=float32,float64", "x0=none")
     assert values == [
-        {"profile": "quick", "population_size": n, "seeds": [0, 1], "dtype": dtype, "x0": "none"}
+        {**quick, "population_size": n, "seeds": [0, 1], "dtype": dtype, "x0": "none"}
         for n in (12, 24)
         for dtype in ("float32", "float64")
     ]
-    quick = {"profile": "quick"}
     assert plan("methods=cd,lea-mvd") == [[{**quick, "methods": ["cd", "lea-mvd"]}]], "a list keeps its meaning"
     assert plan() == [[quick]]
     assert plan("profile=paper") == [[{"profile": "paper"}]]
     assert plan("n_gen=None,5") == [[{**quick, "n_gen": None}, {**quick, "n_gen": 5}]]
-    assert plan(names=("verdicts",)) == [[quick]]
-
-
-def test_a_section_without_the_parameter_runs_once() -> None:
-    assert plan("dtype=float32,float64", names=("esd", "mnist-7x7")) == [
-        [{"profile": "quick"}],
-        [{"profile": "quick", "dtype": dtype} for dtype in ("float32", "float64")],
-    ]
+    two = [{**quick, "dtype": dtype} for dtype in ("float32", "float64")]
+    assert plan("dtype=float32,float64", names=("esd", "mnist-7x7")) == [[quick], two], "without it one runs once"
 
 
 def test_a_path_with_a_comma_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a,b").mkdir()
     monkeypatch.chdir(tmp_path)
     assert plan("dataset=a,b") == [[{"profile": "quick", "dataset": str(tmp_path / "a,b")}]]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("mnist-7x7", "-p", "population_size=12,x"), "population_size must be int | None, got 'x'"),
-        (("mnist-7x7", "-p", "n_gen=3,4,03"), "n_gen must be given values that are all different, got '3,4,03'"),
-        (("mnist-7x7", "-p", "population_size=24,4"), "n_elite=4 clashes with population_size=4"),
-        (("esd", "-p", "population_size=12,24"), "esd has no final errors to compare: give population_size one value,"),
-        (("-p", "population_size=12,24", "-p", "x0=none"), "or sweep over error-measures or mnist-28x28 or mnist-7x7"),
-        (("mnist-7x7", "-p", "populationsize=12,24"), "no parameter 'populationsize'"),
-        (("mnist-7x7", "-p", "output=a,b"), "output is set by --output"),
-        (("mnist-7x7", "-p", "n_gen=1,2", "-p", "n_gen=3"), "n_gen is given twice"),
-        (("mnist-7x7", "--profile", "quick,huge"), "profile must be str (recorded | quick | paper"),
-    ],
-    ids=str,
-)
-def test_a_sweep_is_checked_before_anything_runs(
-    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sections, "run", lambda *_: pytest.fail("ran"))
-    result = leamvd("reproduce", *arguments)
-    assert result.exit_code == 2, result.output
-    assert message in result.output
-    assert list(tmp_path.iterdir()) == []
-
-
-# ---- runs
 
 
 def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,11 +75,11 @@ def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypat
     table = read_table(folder / "errors.csv")
     assert list(table.columns[:3]) == ["run", "population_size", "x0_epochs"]
     assert len(table) == 4 * 2 * 2 * 2 * 3
-    for (n, epochs, run), own in table.groupby(["population_size", "x0_epochs", "run"], sort=False):
-        found = runs.read(tmp_path / "03_mnist_7x7" / str(run)).about
-        assert (found["parameters"]["population_size"], found["parameters"]["x0_epochs"]) == (n, epochs)
-        study = studies.study("mnist-7x7", "quick", **studies.parameters(found["parameters"]))
-        wanted = intervals.errors(records.run(study, tmp_path))
+    for (n, epochs, name), own in table.groupby(["population_size", "x0_epochs", "run"], sort=False):
+        run = runs.read(tmp_path / "03_mnist_7x7" / str(name))
+        given = run.about["parameters"]
+        assert (given["population_size"], given["x0_epochs"]) == (n, epochs)
+        wanted = intervals.errors(run.table())
         pd.testing.assert_frame_equal(own[wanted.columns].reset_index(drop=True), wanted, check_exact=True)
     one = table.query("population_size == 8 and x0_epochs == 2 and measure == 'mean_field' and layer == 2")
     row = next(line for line in lines if re.match(r"own +2 +cd", line) or re.match(r" +2 +cd", line))
@@ -177,7 +104,7 @@ def test_each_section_is_compared_by_its_own_runs(tmp_path: Path, monkeypatch: p
         return tmp_path, pd.DataFrame()
 
     monkeypatch.setattr(sections, "run", run)
-    monkeypatch.setattr(sweeps, "compare", compare)
+    monkeypatch.setattr(side_by_side, "sweep", compare)
     monkeypatch.setattr(reproduction, "compute", lambda *_: None)
     result = leamvd("reproduce", "mnist-7x7", "mnist-28x28", "-p", "n_gen=2,3", "--output", str(tmp_path))
     assert result.exit_code == 0, result.output

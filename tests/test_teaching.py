@@ -4,18 +4,14 @@ import contextlib
 import dataclasses
 import io
 import re
-from pathlib import Path
 
-import nbformat
 import pytest
+from prose import NOTEBOOKS, PAGES, figures, markdown
 
 import leamvd
 
-ROOT = Path(leamvd.__file__).parents[1]
-METHOD = (ROOT / "book" / "method.md").read_text(encoding="utf-8")
-ERRORS = (ROOT / "book" / "paper_errors.md").read_text(encoding="utf-8")
-GLOSSARY = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8")
-SECTIONS = [ROOT / "notebooks" / name for name in ("01_esd.ipynb", "02_directions.ipynb")]
+METHOD, ERRORS, GLOSSARY = PAGES["method"], PAGES["paper_errors"], PAGES["glossary"]
+SECTIONS = ["01_esd", "02_directions"]
 LINES = 35  # of the paper's listing, its ends of blocks included
 
 LINK = re.compile(r"\[([RE]\d+)\]\(#item-\w+\)")
@@ -115,12 +111,9 @@ def test_terms_are_defined_once_and_in_alphabetical_order() -> None:
     assert [term for part in terms() for term in part if f"\n{term}\n  " not in GLOSSARY] == []
 
 
-@pytest.mark.parametrize("path", [ROOT / "book" / "method.md", *SECTIONS], ids=lambda path: path.stem)
-def test_pages_link_to_terms_once_each(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
-        text = "\n".join(cell.source for cell in nbformat.reads(text, 4).cells if cell.cell_type == "markdown")
-    linked = [term.replace("\n", " ").lower() for term in TERM.findall(text)]
+@pytest.mark.parametrize("stem", ["method", *SECTIONS])
+def test_pages_link_to_terms_once_each(stem: str) -> None:
+    linked = [term.replace("\n", " ").lower() for term in TERM.findall(markdown(stem))]
     assert len(linked) >= 5
     assert len(linked) == len(set(linked)), "only the first use is a link"
     assert set(linked) <= {term.lower() for part in terms() for term in part}
@@ -129,30 +122,20 @@ def test_pages_link_to_terms_once_each(path: Path) -> None:
 # ---- sections 1 and 2
 
 
-@pytest.mark.parametrize("path", SECTIONS, ids=lambda path: path.stem)
-def test_a_section_opens_with_claims_answer_and_picture_and_ends_with_verdicts(path: Path) -> None:
-    cells = nbformat.read(path, 4).cells
-    places = [cells[0].source.index(words) for words in ("*What the paper says.*", "*The answer.*", "*The picture.*")]
-    assert places == sorted(places)
-    assert re.search(r"claim C\d+", cells[0].source)
-    assert "{glue:text}" in cells[0].source[places[1] : places[2]]
-    (shown,) = re.findall(r"\{numref\}`(fig-[\w-]+)`", cells[0].source[places[2] :])
-    headings = [k for k, cell in enumerate(cells) if cell.cell_type == "markdown" and "## " in cell.source]
-    figures = {
-        cell.metadata.mystnb.figure.name: k
-        for k, cell in enumerate(cells)
-        if "figure" in cell.metadata.get("mystnb", {})
-    }
-    assert figures[shown] == min(figures.values()) < headings[0]
-    last = cells[-1].source
+@pytest.mark.parametrize("stem", SECTIONS)
+def test_a_section_opens_with_claims_answer_and_picture_and_ends_with_verdicts(stem: str) -> None:
+    first, *_, last = (cell.source for cell in NOTEBOOKS[stem].cells)
+    claims, answer, picture = map(first.index, ("*What the paper says.*", "*The answer.*", "*The picture.*"))
+    assert claims < answer < picture
+    assert re.search(r"claim C\d+", first)
+    assert "{glue:text}" in first[answer:picture]
+    assert re.findall(r"\{numref\}`(fig-[\w-]+)`", first[picture:]) == [*figures(stem)][:1]
+    assert "\n## " not in first
     assert re.findall(r"^## (.*)$", last, re.MULTILINE)[-1] == "The verdicts"
     assert re.search(r"\{glue:text\}`09_verdicts\.ipynb::c\d+-", last[last.index("## The verdicts") :])
 
 
-@pytest.mark.parametrize("path", SECTIONS, ids=lambda path: path.stem)
-def test_captions_stand_alone(path: Path) -> None:
-    for cell in nbformat.read(path, 4).cells:
-        for text in (str(part) for part in cell.metadata.get("mystnb", {}).values()):
-            assert not re.search(
-                r"\b(?:(?:named|shown|as|seen) (?:above|below|before)|the same runs|previous|next figure)\b", text
-            ), text
+@pytest.mark.parametrize("stem", SECTIONS)
+def test_captions_stand_alone(stem: str) -> None:
+    elsewhere = r"\b(?:(?:named|shown|as|seen) (?:above|below|before)|the same runs|previous|next figure)\b"
+    assert re.findall(elsewhere, str(figures(stem))) == []

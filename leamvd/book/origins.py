@@ -10,66 +10,33 @@ from IPython.display import HTML
 from leamvd.book import sections
 from leamvd.campaign import archive
 
-_LISTED = 10
-"""Methods that a table names; of more it has the number."""
+_NOTE = (
+    '<div class="admonition warning"><p class="admonition-title">Another run</p><p>Figures, tables and numbers are of '
+    "this run, a dash stands for what it lacks. The sentences are about the one that is recorded, and need not hold of "
+    "it. Made by <code>{}</code>.</p></div>"
+)
 
 
 def command(section: str, values: Mapping[str, object]) -> str:
-    """Return the command that makes a section's page again.
+    """Return the command that makes a section's page again, as one line for a shell.
 
-    Parameters
-    ----------
-    section : str
-        Its name, as `leamvd list` shows it.
-    values : mapping
-        Of its parameters, by name: a notebook's ``globals()``, before a cell assigns to one of them, or the parameters
-        in a run's ``run.json``. Those that are the notebook's own, or are missing, are left out; other names are
-        ignored, and so is `output`.
-
-    Returns
-    -------
-    str
-        One line for a shell.
-
-    Raises
-    ------
-    leamvd.book.parameters.ParameterError
-        If there is no such section.
+    Values are those of its parameters, by name: a notebook's ``globals()``, before a cell assigns to one of them, or
+    the parameters in a run's ``run.json``. Those that are missing are the notebook's own; other names are ignored.
     """
     (found,) = sections.choose(sections.load(), [section])
     return found.command({name: one.default for name, one in found.parameters.items()} | dict(values))
 
 
 def note(section: str, values: Mapping[str, object]) -> HTML:
-    """Return what stands at the top of a page that shows another run than its text is about; else nothing.
-
-    Parameters are those of `command`.
-    """
+    """Return what stands at the top of a page that shows another run than its text is about; else nothing."""
     made = command(section, values)
-    if made == command(section, {}):
-        return HTML("")  # type: ignore[no-untyped-call]
-    told = (
-        "Figures, tables and numbers are of this run, a dash stands for what it lacks. The sentences are about the one"
-    )
-    told = f"{told} that is recorded, and need not hold of it. Made by <code>{html.escape(made)}</code>."
-    title = '<p class="admonition-title">Another run</p>'
-    shown = f'<div class="admonition warning">{title}<p>{told}</p></div>'
-    return HTML(shown)  # type: ignore[no-untyped-call]
+    return HTML("" if made == command(section, {}) else _NOTE.format(html.escape(made)))  # type: ignore[no-untyped-call]
 
 
 def recorded(name: str) -> HTML:
-    """Return what a recorded study was made with, and the commands that make it again and that verify a sample.
+    """Return a table of what a recorded study was made with, and the commands that make it again and verify a sample.
 
-    Parameters
-    ----------
-    name : str
-        Of the folder in ``notebooks/recorded``, see `leamvd.experiments.recording`; empty for a study that is not
-        recorded, of which nothing is returned.
-
-    Returns
-    -------
-    HTML
-        A table with a row for each property, none of which is cut.
+    The name is that of its folder in ``notebooks/recorded``; of a study that is not recorded nothing is returned.
     """
     if not name:
         return HTML("")  # type: ignore[no-untyped-call]
@@ -77,7 +44,7 @@ def recorded(name: str) -> HTML:
     study, training = known["study"], known["study"]["training"]
     seeds, methods = study["seeds"], study["methods"]
     rows = {
-        "study": f"{study['section']}: {', '.join(methods) if len(methods) <= _LISTED else f'{len(methods)} methods'}",
+        "study": f"{study['section']}: {', '.join(methods) if len(methods) <= 10 else f'{len(methods)} methods'}",
         "data": known["data"],
         "runs": f"{len(seeds)} of each method, seeds {seeds[0]} to {seeds[-1]}",
         "device": f"{training['backend']} on {training['device']} in {training['precision']}, {known['machine']}",

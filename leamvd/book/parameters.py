@@ -1,12 +1,13 @@
-"""The parameters that a notebook declares, and reading their values from text."""
+"""The parameters cell of a notebook: what it declares, values read from text, and a run's values written into it."""
 
 import ast
 import io
 import re
 import tokenize
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 _SCALARS: dict[str, Callable[[str], object]] = {
     "int": int,
@@ -31,17 +32,9 @@ class ParameterError(ValueError):
 class Parameter:
     """One line of a notebook's parameters cell: ``name: type = default  # description``.
 
-    Attributes
-    ----------
-    name : str
-        The notebook's variable.
-    type : str
-        ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, with ``| None`` where None is allowed.
-    default : object
-        The value that the notebook itself assigns.
-    description : str
-        One line for the reader. It lists values that are words, ``quick | paper``; PATH among them stands for the path
-        of anything that exists. All other values are checked by what takes them.
+    A type is ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, with ``| None`` where None is allowed.
+    A description lists values that are words, ``quick | paper``; PATH among them stands for the path of anything that
+    exists. All other values are checked by what takes them.
     """
 
     name: str
@@ -56,13 +49,7 @@ class Parameter:
         return listed[0].split(" | ") if listed else []
 
     def parse(self, text: str) -> object:
-        """Return the value that `text` stands for, paths made absolute; list items are separated by commas.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not of the type, or is none of the words.
-        """
+        """Return the value that `text` stands for, paths made absolute; list items are separated by commas."""
         text, kind = text.strip(), self.type.removesuffix(" | None")
         if text == "None" and kind != self.type:
             return None
@@ -89,20 +76,13 @@ class Parameter:
             raise ValueError
         return str(path.resolve())
 
-    def alternatives(self, text: str) -> list[str]:
-        """Return what `text` holds: of a parameter that takes one value, several may be named, separated by commas.
-
-        Raises
-        ------
-        ParameterError
-            If they are not all different.
-        """
-        if self.type.startswith("list[") or ("PATH" in self.words and Path(text).exists()):
-            return [text]
-        several = text.split(",")
-        if len({repr(self.parse(one)) for one in several}) < len(several):
+    def values(self, text: str) -> list[object]:
+        """Return what `text` stands for: of a parameter that takes one value, several may be named, with commas."""
+        whole = self.type.startswith("list[") or ("PATH" in self.words and Path(text).exists())
+        found = [self.parse(one) for one in ([text] if whole else text.split(","))]
+        if len(set(map(repr, found))) < len(found):
             raise ParameterError(f"{self.name} must be given values that are all different, got {text!r}")
-        return several
+        return found
 
 
 def _numbers(item: str) -> Iterable[str]:
@@ -117,13 +97,7 @@ def _numbers(item: str) -> Iterable[str]:
 
 
 def read_parameters(source: str) -> dict[str, Parameter]:
-    """Return the parameters that a parameters cell declares, in its order.
-
-    Raises
-    ------
-    ValueError
-        If a statement is not a typed assignment of a literal with a comment behind it.
-    """
+    """Return the parameters that a cell declares; ValueError if a line is not as `Parameter` describes it."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
     parameters = {}
@@ -137,3 +111,19 @@ def read_parameters(source: str) -> dict[str, Parameter]:
             case _:
                 raise ValueError(f"not `name: type = value  # description`: {ast.unparse(statement)!r}")
     return parameters
+
+
+def inline(notebook: dict[str, Any], values: Mapping[str, object]) -> None:
+    """Write a run's values into the cell of an executed notebook that declares its parameters.
+
+    The cell that papermill has injected behind it, which held them until now, is removed: run again in place, the
+    notebook then does the same.
+    """
+    cells = notebook["cells"]
+    cells[:] = [cell for cell in cells if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    (declared,) = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    source = "".join(declared["source"])
+    for name, value in values.items():
+        line = re.compile(rf"^({name}: [^=\n]+= ).*?(?=  # |$)", re.MULTILINE)
+        source = line.sub(lambda found, value=value: found[1] + repr(value), source)  # type: ignore[misc]
+    declared["source"] = source.splitlines(keepends=True)

@@ -10,13 +10,7 @@ _BLOCK = re.compile(r"```\{glue:any\} ([\w.-]+)\n:doc: \S*?([\w-]+)\.ipynb\n```"
 
 
 def paste(values: Mapping[str, Any]) -> None:
-    """Let pages paste values from this notebook by their names, except NaN: what the run does not have.
-
-    Parameters
-    ----------
-    values : mapping of str to float, str or DataFrame
-        By the keys of ``{glue:text}`` and ``{glue:any}``.
-    """
+    """Let pages paste values from this notebook by their names, except NaN: what the run does not have."""
     from myst_nb import glue
 
     for name, value in values.items():

@@ -15,44 +15,21 @@ from typing import Any
 
 import leamvd
 from leamvd._support import checks, children
-from leamvd.book import pasted
-from leamvd.book.results import latest
+from leamvd.book import pasted, sections
+from leamvd.book.runs import latest
 
 _JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
-    """Build the book from a clone's pages and executed notebooks.
+    """Build the book from a clone's pages and executed notebooks, and return the page to open.
+
+    The latest runs in the folder `results`, of one or all sections, take the place of the clone's own notebooks. What
+    they do not have of the numbers that pages paste is a dash there, and a page that pastes other numbers than it is
+    about says so.
 
     The pages are staged and built fresh, in a hidden folder beside `output`, so neither hidden folders of the clone nor
     an earlier build's pages can matter. An earlier book is replaced when the new one is whole, by renaming.
-
-    Parameters
-    ----------
-    results : Path, optional
-        Folder whose latest runs take the place of the clone's own ``notebooks/<name>.ipynb``, one or all of them; see
-        `leamvd.book.results`. What they do not have of the numbers that pages paste is a dash there, and a page that
-        pastes other numbers than it is about says so.
-    output : Path
-        Folder to hold the book.
-
-    Returns
-    -------
-    Path
-        The page to open: ``index.html`` in `output`.
-
-    Raises
-    ------
-    FileNotFoundError
-        Where the package does not lie in a clone, or `results` holds no notebook of the book.
-    FileExistsError
-        If `output` holds anything but an earlier book.
-    ValueError
-        For a notebook that `check` refuses.
-    RuntimeError
-        If the build fails or warns; the message carries its output.
-    ModuleNotFoundError
-        Without the extra ``leamvd[book]``.
     """
     checks.needs("rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc")
     sources = Path(leamvd.__file__).resolve().parent.parent
@@ -90,7 +67,7 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
     (stage / "figures").mkdir()
     own = {path.stem: pasted.read(_read(sources / "notebooks" / path.name)) for path in notebooks}
     given = {path.stem: pasted.read(_read(path)) for path in notebooks}
-    commands = {path.stem: _stage(path, _figures(path, sources), stage, given) for path in notebooks}
+    commands = {path.stem: _stage(path, sources, stage, given) for path in notebooks}
     for page in (stage / "book").glob("*.md"):
         text = page.read_text(encoding="utf-8")
         others = {name for name, key in pasted.keys(text) if given[name].get(key) != own[name].get(key)}
@@ -124,22 +101,16 @@ def _read(notebook: Path) -> dict[str, Any]:
     return content
 
 
-def _figures(notebook: Path, sources: Path) -> Path:
-    """Return where the numbers lie that a notebook's figures plot, as `leamvd.figures.style.save` has written them."""
-    own = notebook.parent == sources / "notebooks"
-    return sources / "tests" / "figures" if own else notebook.parent / "figures"
-
-
-def _stage(notebook: Path, figures: Path, stage: Path, given: Mapping[str, Mapping[str, str]]) -> str:
+def _stage(notebook: Path, sources: Path, stage: Path, given: Mapping[str, Mapping[str, str]]) -> str:
     """Copy a notebook, and say below each of its figures what makes it and where the numbers are that it plots.
 
     Values that pages paste, `given` by the notebooks' stems, are dashes where they are not there. Return the command.
     """
-    from leamvd.book import sections
-
-    content, named = _read(notebook), {section.name: section for section in sections.load()}
-    parameters = content["metadata"].get("papermill", {}).get("parameters", {})
-    command = named[content["metadata"]["leamvd"]["section"]].command(parameters)
+    content = _read(notebook)
+    (section,) = sections.choose(sections.load(), [content["metadata"]["leamvd"]["section"]])
+    command = section.command(content["metadata"].get("papermill", {}).get("parameters", {}))
+    own = notebook.parent == sources / "notebooks"
+    figures = sources / "tests" / "figures" if own else notebook.parent / "figures"
     for cell in content["cells"]:
         if cell["cell_type"] == "markdown":
             source = pasted.dashed("".join(cell["source"]), given, notebook.stem)
@@ -157,18 +128,9 @@ def _stage(notebook: Path, figures: Path, stage: Path, given: Mapping[str, Mappi
 
 
 def check(notebook: Path) -> None:
-    """Refuse a notebook that a reader should not be shown.
+    """Refuse a notebook that a reader should not be shown, with all that is wrong in it.
 
-    Parameters
-    ----------
-    notebook : Path
-        An executed notebook.
-
-    Raises
-    ------
-    ValueError
-        If its run failed, a cell holds an error or was not executed, or an image has no alternative text
-        (cell metadata ``mystnb.image.alt``). The message names the notebook and every such cell.
+    That is where its run failed, a cell holds an error or was not executed, or an image has no alternative text.
     """
     import nbformat
 

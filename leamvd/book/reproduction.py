@@ -1,45 +1,35 @@
 """What `leamvd reproduce` does with a section before its notebook: check it, say what there is to do, compute it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from leamvd._support.memory import available
+from leamvd._support.threads import thread_count
+from leamvd.analysis.rules import Margins
 from leamvd.book.parameters import ParameterError
-from leamvd.book.results import STORE
-from leamvd.book.sections import Section
-
-if TYPE_CHECKING:
-    from leamvd.experiments.studies import Study
-
-STUDIED = ("mnist-7x7", "mnist-28x28", "error-measures", "readings", "classification")
-"""Sections with studies, as `leamvd.experiments.studies.STUDIES` has them; to import that takes long."""
+from leamvd.book.runs import STORE
+from leamvd.book.sections import Section, swept
+from leamvd.campaign.jobs import with_needs
+from leamvd.campaign.store import Store
+from leamvd.experiments import alternatives, costs, records, search_directions, studies
+from leamvd.experiments.studies import STUDIES, Classification, Study
+from leamvd.networks.rbm import n_parameters
+from leamvd.optimizers.cma_es import check_memory
 
 
 def check(section: Section, parameters: Mapping[str, Any]) -> str:
-    """Refuse what the section's experiments would refuse once they are reached.
-
-    Returns
-    -------
-    str
-        A checksum of the data that the section rests on; empty where it takes none.
-
-    Raises
-    ------
-    ParameterError
-        If something is refused; the message begins with the section's name.
-    """
+    """Refuse what the section's experiments would refuse once they are reached; return a checksum of its data."""
     try:
         match section.name:
             case "directions":
-                from leamvd.experiments import search_directions
-
                 plan = search_directions.plan(parameters["profile"], **search_directions.parameters(parameters))
                 next(plan.run(plan.seeds[0]))
             case "verdicts":
-                from leamvd.analysis.rules import Margins
-
                 Margins.of(parameters)
             case _ if own := study(section, parameters):
                 return _checked_study(own)
@@ -48,21 +38,25 @@ def check(section: Section, parameters: Mapping[str, Any]) -> str:
     return ""
 
 
-def study(section: Section, parameters: Mapping[str, Any]) -> "Study | None":
-    """Return the study of a section; None where it has none, or it is read."""
-    if section.name not in STUDIED:
-        return None
-    from leamvd.experiments import studies
+def check_sweep(section: Section, sets: Sequence[Mapping[str, object]]) -> None:
+    """Refuse several sets of values for a section that has no final errors to compare."""
+    comparable = sorted({name for (name, _), study in STUDIES.items() if not isinstance(study, Classification)})
+    if len(sets) > 1 and section.name not in comparable:
+        raise ParameterError(
+            f"{section.name} has no final errors to compare: give {', '.join(swept(sets))} one value, "
+            f"or sweep over {' or '.join(comparable)}"
+        )
 
+
+def study(section: Section, parameters: Mapping[str, Any]) -> Study | None:
+    """Return the study of a section; None where it has none, or it is read."""
+    if section.name not in {name for name, _ in STUDIES}:
+        return None
     own = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
     return None if own.archived else own
 
 
-def _checked_study(study: "Study") -> str:
-    from leamvd.experiments import alternatives, studies
-    from leamvd.networks.rbm import n_parameters
-    from leamvd.optimizers.cma_es import check_memory
-
+def _checked_study(study: Study) -> str:
     if any(method.partition(":")[0] == "cma-es" for method in study.methods):
         check_memory(max(n_parameters(*units) for units in pairwise([study.side**2, *study.layers])))
     if study.section == "readings" and not alternatives.pairs(study.methods):
@@ -70,19 +64,11 @@ def _checked_study(study: "Study") -> str:
     return studies.images(study).checksum
 
 
-def dry_run_table(study: "Study | None", output: Path, n_jobs: int | None) -> str:
+def dry_run_table(study: Study | None, output: Path, n_jobs: int | None) -> str:
     """Return what a section's study computes, what of it is stored, and what the rest takes, as a table to be printed.
 
     Times are rough, see `leamvd.experiments.costs`; a job that would not fit in memory is named.
     """
-    import pandas as pd
-
-    from leamvd._support.memory import available
-    from leamvd._support.threads import thread_count
-    from leamvd.campaign.jobs import with_needs
-    from leamvd.campaign.store import Store
-    from leamvd.experiments import costs, records, studies
-
     if study is None:
         return "the notebook alone\n"
     data, store = studies.images(study), Store(output / STORE)
@@ -103,13 +89,9 @@ def dry_run_table(study: "Study | None", output: Path, n_jobs: int | None) -> st
     return "\n".join(lines) + "\n"
 
 
-def compute(
-    study: "Study | None", output: Path, jobs: int | None, scheduler: str | None, deadline: float
-) -> str | None:
+def compute(study: Study | None, output: Path, jobs: int | None, scheduler: str | None, deadline: float) -> str | None:
     """Compute what a section's study, where it has one, has not stored; return what is left if time is over."""
     if study is not None:
-        from leamvd.experiments import records
-
         seconds = deadline - time.monotonic()
         if left := records.compute(study, output, n_jobs=jobs, scheduler=scheduler, seconds=seconds):
             return f"{len(left)} jobs are left, and the notebook"

@@ -1,19 +1,31 @@
-"""What a run of a section says of itself in ``run.json``, and reading it back."""
+"""The folder of the results: what runs of sections have made, what each says of itself, and what all have computed.
 
+``OUTPUT/SECTION/RUN`` holds the notebook, figures and tables of one run, ``OUTPUT/SECTION/latest`` names the last run,
+``OUTPUT/SECTION/sweep-*`` put runs side by side, ``OUTPUT/store`` holds what was computed, and ``OUTPUT/.partial`` what
+is being run or was stopped. Any of these folders can be deleted when no command is at work there.
+"""
+
+import contextlib
 import hashlib
+import itertools
 import json
 import platform
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from filelock import FileLock
+
 import leamvd
-from leamvd.book.results import LATEST, STORE, latest
+from leamvd.campaign import versions
+from leamvd.campaign.store import LOCK, alone
+from leamvd.campaign.tables import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ABOUT = "run.json"
+ABOUT, LATEST, PARTIAL, STORE = "run.json", "latest", ".partial", "store"
 
 _PACKAGES = ("leamvd", "cma", "matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy", "torch")
 
@@ -42,7 +54,7 @@ class Run(NamedTuple):
         return records.read(self.folder)[0] if studies.has_study(self.about) else None
 
     def table(self) -> "pd.DataFrame":
-        """Return what its study has found, checked to be what was written; see `leamvd.experiments.records.run`."""
+        """Return what its study has found, checked to be what was written."""
         from leamvd.experiments import records
 
         return records.read(self.folder)[1]["runs"]
@@ -50,8 +62,6 @@ class Run(NamedTuple):
 
 def made_with(data: str = "") -> dict[str, str]:
     """Return what runs a section here: data, given by a checksum, code, commit, Python, the machine, all versions."""
-    from leamvd.campaign import versions  # brings pandas, which takes long to import
-
     found = {"data": data} if data else {}
     found |= {"code": _code(Path(leamvd.__file__).parent), "commit": versions.commit() or "none"}
     found |= {"Python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
@@ -77,27 +87,55 @@ def name(about: Mapping[str, Any]) -> str:
     return "-".join([*filter(None, [about["parameters"].get("profile")]), digest])
 
 
-def read(path: Path) -> Run:
-    """Return the run in a folder; a section's folder, or the file ``latest`` in it, stands for its last run.
+def latest(output: Path, section: str) -> Path | None:
+    """Return the folder of the last run of a section, given by its file's stem; None where there is none."""
+    named = output / section / LATEST
+    return named.with_name(named.read_text(encoding="utf-8").strip()) if named.is_file() else None
 
-    Raises
-    ------
-    NoRunError
-        If there is none, or its ``run.json`` is not what a run writes.
-    """
+
+def read(path: Path) -> Run:
+    """Return the run in a folder; a section's folder, or the file ``latest`` in it, stands for its last run."""
     section = path.parent if path.name == LATEST else path
     folder = latest(section.parent, section.name) or path
     about = folder / ABOUT
     try:
         known = json.loads(about.read_text(encoding="utf-8"))
-        if not all(isinstance(known[member], kind) for member, kind in _MEMBERS.items()):
-            raise TypeError
-        if not isinstance(known["parameters"].get("profile", ""), str):
+        profile = known["parameters"].get("profile", "")
+        if not isinstance(profile, str) or not all(isinstance(known[name], kind) for name, kind in _MEMBERS.items()):
             raise TypeError
     except (FileNotFoundError, NotADirectoryError):
         raise NoRunError(f"{folder} is no run of a section: it has no {ABOUT}") from None
-    except OSError as error:
-        raise NoRunError(f"{about} cannot be read: {error.strerror}") from None
-    except (KeyError, RecursionError, TypeError, ValueError):
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
         raise NoRunError(f"{about} is not what a run of a section writes: {', '.join(_MEMBERS)}") from None
     return Run(folder.resolve(), known)
+
+
+@contextlib.contextmanager
+def working_folder(output: Path, name: str) -> Iterator[Path]:
+    """Make a folder of this name that no other process works in; what a run left there that was stopped is kept.
+
+    While another process works in the folder of this name, it is another one.
+    """
+    partial = output / PARTIAL
+    partial.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        work = partial / (name if number == 1 else f"{name}-{number}")
+        with alone(partial / f"{work.name}{LOCK}") as ours:
+            if ours:
+                work.mkdir(exist_ok=True)
+                yield work
+                return
+
+
+def publish(work: Path, output: Path, section: str, run: str) -> Path:
+    """Move what is in the working folder to its place; an earlier run of this name is one of the same with the same."""
+    place, earlier = output / section / run, output / PARTIAL / f"{section}-{run}.earlier"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(output / PARTIAL / f"{section}.publish{LOCK}"):  # two runs may end at the same time
+        if place.exists():
+            shutil.rmtree(earlier, ignore_errors=True)
+            place.rename(earlier)
+        work.rename(place)
+        write_whole(place.parent / LATEST, f"{run}\n")
+        shutil.rmtree(earlier, ignore_errors=True)  # at last, so that nothing is gone where a step fails
+    return place

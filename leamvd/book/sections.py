@@ -1,8 +1,9 @@
-"""The notebooks as programs: what each one takes, and how it runs."""
+"""The notebooks as programs: what each one takes, the values that it is run with, and how it runs."""
 
 import contextlib
 import difflib
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -15,9 +16,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from leamvd._support import checks
-from leamvd.book import results, runs
-from leamvd.book.inlined import inline
-from leamvd.book.parameters import Parameter, ParameterError, read_parameters
+from leamvd.book import runs
+from leamvd.book.parameters import Parameter, ParameterError, inline, read_parameters
+from leamvd.campaign.store import STORE
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
@@ -85,13 +86,7 @@ def _read_section(path: Path) -> Section:
 
 
 def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
-    """Return the sections of these names (or file stems), in the book's order; all of them when none is named.
-
-    Raises
-    ------
-    ParameterError
-        When there is no such section.
-    """
+    """Return the sections of these names (or file stems), in the book's order; all of them when none is named."""
     wanted = set(names)
     known = {known: section for section in sections for known in (section.name, section.stem)}
     for name in sorted(wanted - known.keys()):
@@ -99,33 +94,42 @@ def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
     return [section for section in sections if not wanted or wanted & {section.name, section.stem}]
 
 
-def assign(sections: Sequence[Section], settings: Iterable[tuple[str, str]]) -> list[dict[str, object]]:
-    """Return each section's values for those of the `settings` (name, text) that it has a parameter for.
+Values = dict[str, object]
 
-    Where a section has a profile and none is given, it is `PROFILE`.
 
-    Raises
-    ------
-    ParameterError
-        When a name is given twice, is known to none of the sections, or its text does not fit the parameter.
+def plan(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> list[tuple[Section, list[Values]]]:
+    """Return each section with the sets of values that it is to be run with, of those that it has parameters for.
+
+    Settings are names and texts. Where a parameter takes one value, a text may name several: a section is then run with
+    each, or with the product of those swept over. Where a section has a profile and none is given, it is `PROFILE`.
     """
     known = {name for section in sections for name in section.parameters}
-    values: list[dict[str, object]] = [
-        {"profile": PROFILE} if "profile" in section.parameters else {} for section in sections
-    ]
-    seen = set()
-    for name, text in settings:
+    names = [name for name, _ in settings]
+    for name in names:
         if name == "output":
             raise ParameterError("output is set by --output")
         if name not in known:
             raise ParameterError(f"no parameter {name!r}{_suggest(name, known)}")
-        if name in seen:
+        if names.count(name) > 1:
             raise ParameterError(f"{name} is given twice")
-        seen.add(name)
-        for section, chosen in zip(sections, values, strict=True):
-            if name in section.parameters:
-                chosen[name] = section.parameters[name].parse(text)
-    return values
+    planned = []
+    for section in sections:
+        own = section.parameters
+        usual: Values = {"profile": PROFILE} if "profile" in own else {}
+        given = {name: own[name].values(text) for name, text in settings if name in own}
+        sets = [usual | dict(zip(given, values, strict=True)) for values in itertools.product(*given.values())]
+        planned.append((section, sets))
+    return planned
+
+
+def swept(sets: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return the names of the parameters in which sets of values differ."""
+    return [name for name, value in sets[0].items() if any(one[name] != value for one in sets)]
+
+
+def labels(sets: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return what tells each set of values from the others: "population_size=12", nothing where there is one set."""
+    return [", ".join(f"{name}={one[name]}" for name in swept(sets)) for one in sets]
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
@@ -134,33 +138,11 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 
 
 def run(section: Section, values: Mapping[str, object], output: Path, data: str = "") -> Path:
-    """Execute a section's notebook, and publish what it has made.
+    """Execute a section's notebook with values that differ from its own, and publish what it has made; return where.
 
     What studies compute is shared by all runs in `output`; what else an earlier, unfinished run of the same name has
-    made is kept, so that experiments go on from there.
-
-    Parameters
-    ----------
-    section : Section
-        What to run.
-    values : mapping
-        Parameters that differ from the notebook's own, as `assign` returns them.
-    output : Path
-        The folder of the results.
-    data : str
-        A checksum of the data that it rests on.
-
-    Returns
-    -------
-    Path
-        The folder of this run, see `leamvd.book.results` and `leamvd.book.runs.name`.
-
-    Raises
-    ------
-    RunError
-        When a cell fails or the kernel dies; the partial notebook stays where it is.
-    ModuleNotFoundError
-        Without the extra ``leamvd[book]``.
+    made is kept, so that experiments go on from there. `data` is a checksum of what it rests on. When a cell fails or
+    the kernel dies, a `RunError` says so, and the partial notebook stays where it is.
     """
     checks.needs("running a notebook", "book", "papermill", "ipykernel", "myst_nb")
     about = {
@@ -171,19 +153,19 @@ def run(section: Section, values: Mapping[str, object], output: Path, data: str 
         "made_with": runs.made_with(data),
     }
     name = runs.name(about)
-    with results.working_folder(output, f"{section.stem}-{name}") as work:
+    with runs.working_folder(output, f"{section.stem}-{name}") as work:
         for left in work.glob(".*"):  # by a run that was killed
             shutil.rmtree(left)
-        _execute(section, values, work, output / results.STORE)
+        _execute(section, values, work, output / runs.STORE)
         (work / runs.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        return results.publish(work, output, section.stem, name)
+        return runs.publish(work, output, section.stem, name)
 
 
 def _execute(section: Section, values: Mapping[str, object], work: Path, store: Path) -> None:
     import papermill  # half a second
 
     notebook = work / f"{section.stem}.ipynb"
-    # papermill warns about parameters that its own parser of the cell cannot read; `assign` has checked them all.
+    # papermill warns about parameters that its own parser of the cell cannot read; `plan` has checked them all.
     logging.getLogger("papermill").setLevel(logging.ERROR)
     # A path relative to the working folder: nothing in the notebook then depends on where the results lie.
     given = dict(values) | ({"output": "."} if "output" in section.parameters else {})
@@ -210,8 +192,6 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
 @contextlib.contextmanager
 def _environment(store: Path) -> Iterator[None]:
     """Set what the kernel finds in its environment: no settings or kernels of the user, nothing that is kept there."""
-    from leamvd.campaign.store import STORE
-
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(prefix="leamvd-jupyter-", ignore_cleanup_errors=True) as folder:
         jupyter = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")

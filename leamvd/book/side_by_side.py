@@ -1,51 +1,68 @@
-"""Two runs on one page: what differs, errors with intervals, figures."""
+"""Runs of a section side by side: a sweep as a table and a figure; two on a page, with what differs and all figures."""
 
 import base64
 import hashlib
 import io
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
+import pandas as pd
+
 from leamvd._support import checks
+from leamvd.analysis import comparison, intervals
+from leamvd.book import sections
 from leamvd.book.runs import NoRunError, Run, read
-from leamvd.campaign.tables import write_whole
+from leamvd.campaign.tables import write_table, write_whole
+from leamvd.figures import comparison as draw
+from leamvd.figures.style import save
+
+
+def sweep(sets: Sequence[Mapping[str, object]], places: Sequence[Path]) -> tuple[Path, pd.DataFrame]:
+    """Put the final errors of a sweep's runs side by side, given the sets of values and the folders of the runs.
+
+    Returned are a folder with all of them, ``errors.csv``, and their figure, and the mean-field errors for reading, a
+    column for each run.
+    """
+    swept, tables, columns, data = sections.swept(sets), [], {}, []
+    for values, label, run in zip(sets, sections.labels(sets), map(read, places), strict=True):
+        if known := run.study():
+            data.append(known["study"]["dataset"])
+        errors = intervals.errors(run.table())
+        tables.append(errors.assign(run=run.folder.name, **{name: str(values[name]) for name in swept}))
+        columns[label] = errors
+    errors = pd.concat(tables, ignore_index=True)
+    errors = errors[["run", *swept, *errors.columns.difference(["run", *swept], sort=False)]]
+    names = sorted(place.name for place in places)
+    folder = places[0].parent / f"sweep-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
+    folder.mkdir(exist_ok=True)
+    write_table(folder / "errors.csv", errors)
+    title = f"{', '.join(dict.fromkeys(data))} (bars: 95 % intervals over seeds)"
+    save(draw.sweep(errors[errors["measure"] == "mean_field"], swept, title), "sweep", folder)
+    return folder, intervals.side_by_side(columns, "mean_field")
 
 
 def compare(a: Path, b: Path) -> Path:
-    """Write a page that puts two runs of a section side by side, and return its path, beside the first run.
-
-    Parameters
-    ----------
-    a, b : Path
-        Folders of runs, see `leamvd.book.runs.read`.
-
-    Raises
-    ------
-    leamvd.book.runs.NoRunError
-        If one is no run, or both are the same, or of two sections.
-    leamvd.campaign.store.DamageError, ValueError
-        If units of a study, or what says which they are, are missing or damaged.
-    ModuleNotFoundError
-        Without the extra ``leamvd[book]``.
-    """
-    checks.needs("comparing runs", "book", "jinja2", "nbformat")
+    """Write a page that puts two runs of a section side by side, and return its path, beside the first run."""
+    checks.needs("comparing runs", "book", "jinja2")
     import jinja2
 
     runs = (read(a), read(b))
-    folders, sections = [run.folder for run in runs], [run.about["section"] for run in runs]
-    if sections[0] != sections[1]:
-        raise NoRunError(f"RUN_A and RUN_B must be runs of one section, got {' and '.join(sections)}")
+    folders, names = [run.folder for run in runs], [run.about["section"] for run in runs]
+    if names[0] != names[1]:
+        raise NoRunError(f"RUN_A and RUN_B must be runs of one section, got {' and '.join(names)}")
     if folders[0] == folders[1]:
         raise NoRunError(f"RUN_A and RUN_B must be two runs, got {folders[0]} twice")
     settings, origins = zip(*map(_described, runs), strict=True)
     templates = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     of_one = folders[0].parts[-2:] == folders[1].parts[-2:]  # made twice
-    names = ["/".join(folder.parts[-3 if of_one else -2 :]) for folder in folders]
+    shown = ["/".join(folder.parts[-3 if of_one else -2 :]) for folder in folders]
     text = environment.get_template("side_by_side.html").render(
-        section=sections[0],
-        runs=dict(zip("AB", names, strict=True)),
+        section=names[0],
+        runs=dict(zip("AB", shown, strict=True)),
         differing={"Parameters": _differing(*settings), "Made with": _differing(*origins)},
         errors=_errors(runs),
         figures=_figures(runs),
@@ -82,48 +99,34 @@ def as_text(value: Any) -> str:
 
 def _errors(runs: tuple[Run, Run]) -> dict[str, Any]:
     """Return tables of the final errors, a list of rows for each measure, and their figure; nothing without a study."""
-    import pandas as pd
-
-    from leamvd.analysis import intervals
-    from leamvd.analysis.comparison import GROUP, MEASURES
-    from leamvd.figures import comparison as draw
-
     if not all(run.study() for run in runs):
         return {}
     tables = [run.table() for run in runs]
     errors = dict(zip("AB", map(intervals.errors, tables), strict=True))
-    ratios = intervals.ratios(*tables).set_index(["measure", *GROUP])
-    rows = {title: _rows(errors, ratios, measure) for measure, title in MEASURES.items()}
+    ratios = intervals.ratios(*tables).set_index(["measure", *comparison.GROUP])
+    rows = {title: _rows(errors, ratios, measure) for measure, title in comparison.MEASURES.items()}
     drawn = pd.concat([table.assign(run=name) for name, table in errors.items()], ignore_index=True)
     figure = draw.sweep(drawn[drawn["measure"] == "mean_field"], ["run"], "mean-field errors (bars: 95 % intervals)")
-    return {"rows": rows, "figure": _png(figure)}
+    file = io.BytesIO()
+    figure.savefig(file, format="png")
+    plt.close(figure)
+    return {"rows": rows, "figure": data_uri(file.getvalue())}
 
 
-def _rows(errors: Mapping[str, Any], ratios: Any, measure: str) -> list[dict[str, Any]]:
+def _rows(errors: Mapping[str, pd.DataFrame], ratios: pd.DataFrame, measure: str) -> list[dict[str, Any]]:
     """Return a row for each cell: its name, both errors, their ratio and on how many pairs it rests."""
-    from leamvd.analysis import comparison, intervals
-
     rows = []
-    runs = {name: table[table["measure"] == measure].set_index(comparison.GROUP) for name, table in errors.items()}
+    counts = [table[table["measure"] == measure].set_index(comparison.GROUP)["runs"] for table in errors.values()]
     texts = intervals.side_by_side(errors, measure)
     for cell, columns in zip(texts.index.to_list(), texts.to_dict("records"), strict=True):
         row: dict[str, Any] = {"cell": cell} | {str(name): text for name, text in columns.items()}
-        row["runs"] = [int(run["runs"].get(cell, 0)) for run in runs.values()]
+        row["runs"] = [int(count.get(cell, 0)) for count in counts]
         if (measure, *cell) in ratios.index:
             found = ratios.loc[(measure, *cell)]
             row["ratio"] = intervals.text(found["ratio"], found["low"], found["high"], "{:.4g}".format)
             row |= {"paired": int(found["paired"]), "differs": bool(found["low"] > 1 or found["high"] < 1)}
         rows.append(row)
     return rows
-
-
-def _png(figure: Any) -> str:
-    import matplotlib.pyplot as plt
-
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    plt.close(figure)
-    return data_uri(file.getvalue())
 
 
 def data_uri(png: bytes) -> str:
@@ -150,12 +153,10 @@ def _figures(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
 
 def alternatives(run: Run) -> dict[str, str]:
     """Return the alternative texts of a run's figures, from its notebook."""
-    import nbformat
-
     texts = {}
     for path in run.folder.glob("*.ipynb"):
-        for cell in nbformat.read(path, as_version=4).cells:  # type: ignore[no-untyped-call]
-            about = cell.metadata.get("mystnb", {})
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            about = cell["metadata"].get("mystnb", {})
             if name := about.get("figure", {}).get("name"):
                 texts[name.removeprefix("fig-")] = about.get("image", {}).get("alt", "")
     return texts
