@@ -71,9 +71,14 @@ class Part(NamedTuple):
 
     view: str  # of `VIEWS`, or "both"
     studies: tuple[str, ...]  # of `RECORDED`
-    rule: Callable[..., rules.Parts]
+    rule: Callable[..., rules.Tests]
     compared: tuple[Any, ...]  # by the rule
     margin: str = ""  # a field of `Margins`
+
+    def tests(self, tables: Mapping[str, pd.DataFrame], margins: Margins) -> rules.Tests:
+        """Apply the rule to tables that are indexed by `rules.by_cell`."""
+        margin = [getattr(margins, self.margin)] if self.margin else []
+        return self.rule(*(tables[name] for name in self.studies), *self.compared, *margin)
 
 
 class Claim(NamedTuple):
@@ -228,16 +233,17 @@ _SAME = ["study", "view", "part", "test"]  # of one test that is a part of two c
 
 def recorded() -> dict[str, pd.DataFrame]:
     """Return what is recorded of `RECORDED`, by its name; of "classification" the runs of both sizes of images."""
-    tables = {name: archive.read(name, table) for name, table in RECORDED.items() if archive.exists(name)}
-    measured = [archive.read(name) for name in studies.ARCHIVED["classification"].values() if archive.exists(name)]
-    return tables | ({"classification": pd.concat(measured, ignore_index=True)} if measured else {})
+    names = {name: [name] for name in RECORDED} | {"classification": [*studies.ARCHIVED["classification"].values()]}
+    found = {
+        name: [archive.read(one, RECORDED[name]) for one in own if archive.exists(one)] for name, own in names.items()
+    }
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in found.items() if tables}
 
 
 def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
     """Return the tables by which the claims are judged: what is `recorded`, or the same studies run with "paper".
 
-    Costs, and with them C1 and C2, are judged by what is recorded alone. With any other profile there is nothing: the
-    rules are about these studies.
+    Costs, and with them C1 and C2, are judged by what is recorded alone; no other profile judges anything.
     """
     if profile == "recorded":
         return recorded()
@@ -253,8 +259,7 @@ def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
 def settling(study: Study, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables by which a page may judge claims, given its study and this study's rows.
 
-    They are all that is recorded where the study is; the rows alone where it is a registered one with any seeds; and
-    none where it is another, which settles nothing.
+    All that is recorded where the study is; the rows where it is a registered one with any seeds; else nothing.
     """
     if study.archived:
         return recorded()
@@ -265,22 +270,10 @@ def settling(study: Study, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def evidence(
     tables: Mapping[str, pd.DataFrame], *, without: Sequence[int] = (), margins: Margins = REGISTERED
 ) -> pd.DataFrame:
-    """Return every test of the claims whose studies are there, with what it decides.
+    """Return every test of the claims whose studies are among the tables, without some seeds.
 
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Of `RECORDED`, what there is, by its name.
-    without : sequence of int
-        Seeds that are left out.
-    margins : Margins
-        Level and margins.
-
-    Returns
-    -------
-    DataFrame
-        `COLUMNS`; `p` corrected by Holm over all `TESTS`, those that have not been run counted as not met; and whether
-        the part is `met`, missing where its runs are too few to tell.
+    `p` is corrected by Holm over all `TESTS`, those that have not been run counted as not met; whether the part is
+    `met` is missing where its runs are too few to tell.
     """
     kept = {name: table[~table["seed"].isin(without)] if "seed" in table else table for name, table in tables.items()}
     indexed = {name: rules.by_cell(table) for name, table in kept.items()}
@@ -289,9 +282,7 @@ def evidence(
         for claim in CLAIMS
         for part in claim.parts
         if set(part.studies) <= set(indexed)
-        for name, effect in part.rule(
-            [indexed[study] for study in part.studies], getattr(margins, part.margin, None), *part.compared
-        )
+        for name, effect in part.tests(indexed, margins)
     ]
     rows = pd.DataFrame(found, columns=COLUMNS)
     slope = rows["unit"] == "slope"
@@ -347,14 +338,9 @@ def against_cd(rows: pd.DataFrame) -> pd.DataFrame:
 def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
     """Return what prose and cards may quote of `evidence`.
 
-    Returns
-    -------
-    dict of str to float or str
-        For every claim and view "c4-as-printed", the answer, "c4-as-printed-met", how many of its parts are met and
-        how many are `still_open`, and "c4-as-printed-furthest", the part whose effect is furthest from where the claim
-        has it: the effect, its 95 % interval and the part; dashes where nothing has been run. Of `against_cd`,
-        "as-printed-mnist_7x7-rbm-2" and so on, and the ends of the interval, "as-printed-mnist_7x7-rbm-2-low" and
-        "-high".
+    For every claim and view "c4-as-printed" is the answer, "-met" how many of its parts are met and how many are
+    `still_open`, and "-furthest" the part whose effect is furthest from where the claim has it; dashes where nothing
+    has been run. Of `against_cd`, "as-printed-mnist_7x7-rbm-2" and the ends of its interval, "-low" and "-high".
     """
     cards = {}
     for (claim, view), answer in answers(rows).stack().items():  # type: ignore[misc]
@@ -393,13 +379,7 @@ def _shown(row: pd.Series) -> str:
 
 
 def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
-    """Return the answers that would be others by one of `OTHERS` in the place of a margin.
-
-    Returns
-    -------
-    DataFrame
-        A row for each: claim, view, the answer, the margin and its value, the other answer.
-    """
+    """Return the answers that would be others by one of `OTHERS` in the place of a margin."""
     changed = {f"{name}={value}": {name: value} for name, values in OTHERS.items() for value in values}
     others = {
         name: evidence(tables, margins=dataclasses.replace(margins, **new))  # type: ignore[arg-type]
@@ -412,11 +392,6 @@ def other_measurements(tables: Mapping[str, pd.DataFrame], margins: Margins = RE
     """Return the answers that would be others by another reading of LEA-MVD in study A, or by one of `ERRORS`.
 
     They were not registered, and are no answers: they show what an answer depends on.
-
-    Returns
-    -------
-    DataFrame
-        A row for each: claim, view, the answer, what takes its place, the other answer.
     """
     runs = tables.get("mnist_7x7", pd.DataFrame(columns=["method"], dtype=str))
     kept, readings = runs[runs["method"] != "lea-mvd"], runs["method"].str.startswith("lea-mvd:")
