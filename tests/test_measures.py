@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from test_costs import bench
 
 from leamvd.analysis import measures
 from leamvd.analysis.statistics import interval
-from leamvd.campaign import archive
 
 
 def runs(**columns):
@@ -43,13 +43,8 @@ def test_explained_is_in_units_that_layers_share():
 
 
 def test_a_generation_takes_as_long_as_its_evaluations():
-    objectives, training = (archive.read("linear_cost", name) for name in ("objectives", "training"))
-    first = "threads == 1 and n_visible == 784 and n_hidden == 500"
-    evaluations = objectives.query(f"{first} and backend == 'numpy' and precision == 'float32'").iloc[0]
-    epoch = training.query(f"{first} and trainer == 'leamvd'").iloc[0]
-    generation = 20 * evaluations["seconds"] / evaluations["population_size"] / evaluations["n_images"]
-    expected = generation / (epoch["seconds"] / epoch["n_images"])
-    assert measures.generation_in_epochs(objectives, training) == pytest.approx(expected, rel=1e-5)
+    bench_tables = bench([(784, 500)], {(784, 500): 3.0})  # an epoch takes three evaluations, a generation makes twenty
+    assert measures.generation_in_epochs(*bench_tables) == pytest.approx(20 / 3, rel=1e-5)
 
 
 def test_quoted_numbers_are_those_of_the_tables():
