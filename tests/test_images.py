@@ -16,7 +16,7 @@ from leamvd.data import images as data_images
 from leamvd.data.images import load, resize
 from leamvd.data.mnist import DataError
 
-# --- names ---
+# ---- names
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_folder_name_cannot_be_read_as_html_markdown_or_tex(folder: str, name:
     assert not set("$_<>&*`[]\\") & set(data.description)
 
 
-# --- resizing ---------------------------------------------------------------------------------------------------------
+# ---- resizing
 
 
 def piecewise_constant_mean(image: NDArray[np.float64], side: int) -> NDArray[np.float64]:
@@ -76,16 +76,13 @@ def test_resizing_keeps_range_constants_symmetry_and_the_mean_of_smaller_images(
     np.testing.assert_allclose(resize(np.full((1, old**2), 0.3), side), 0.3, rtol=1e-12)
     if side <= old:
         np.testing.assert_allclose(new.mean(axis=1), rows.mean(axis=1), rtol=1e-12)
-    transposed = resize(images.transpose(0, 2, 1).reshape(2, -1), side)
-    np.testing.assert_allclose(transposed.reshape(2, side, side).transpose(0, 2, 1).reshape(2, -1), new, atol=1e-12)
-    flipped = resize(images[:, ::-1].reshape(2, -1), side)
-    np.testing.assert_allclose(flipped.reshape(2, side, side)[:, ::-1].reshape(2, -1), new, atol=1e-12)
-
-
-@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_resizing_twice_is_resizing_once_where_sizes_divide(side: int, first: int, second: int, seed: int) -> None:
-    rows = np.random.default_rng(seed).random((2, (side * first * second) ** 2))
-    np.testing.assert_allclose(resize(resize(rows, side * first), side), resize(rows, side), rtol=1e-12)
+    pictures = new.reshape(2, side, side)
+    for turned, expected in (
+        (images.transpose(0, 2, 1), pictures.transpose(0, 2, 1)),
+        (images[:, ::-1], pictures[:, ::-1]),
+    ):
+        found = resize(turned.reshape(2, -1), side).reshape(2, side, side)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -98,17 +95,13 @@ def test_a_smaller_image_can_be_the_centers_of_blocks(old: int, side: int, picke
 
 
 def test_pooling_is_part_of_the_description_where_it_matters() -> None:
-    mean, center = (load("digits", side=7, pooling=pooling) for pooling in ("mean", "center"))
-    assert "averaged from 8 x 8" in mean.description
+    center = load("digits", side=7, pooling="center")
     assert "the center of each block from 8 x 8" in center.description
-    assert not np.array_equal(mean.train, center.train)
     assert set(np.unique(center.train)) <= set(np.unique(load("digits", side=8).train)), "no new gray levels"
     for side in (8, 9):
         mean, center = (load("digits", side=side, pooling=pooling) for pooling in ("mean", "center"))
         assert mean.description == center.description
         np.testing.assert_array_equal(mean.train, center.train)
-    with pytest.raises(ValueError, match="pooling must be one of"):
-        load("digits", pooling="max")
 
 
 @pytest.mark.parametrize(("old", "side"), [(8, 28), (3, 5), (1, 4)])
@@ -128,7 +121,7 @@ def test_resize_refuses_what_is_not_square_images(bad: NDArray[np.float64]) -> N
         resize(bad, 1)
 
 
-# --- digits -----------------------------------------------------------------------------------------------------------
+# ---- digits
 
 
 def test_digits_split_is_fixed_complete_and_stratified() -> None:
@@ -152,16 +145,15 @@ def test_digits_split_is_fixed_complete_and_stratified() -> None:
     )
 
 
-@pytest.mark.parametrize("side", [7, 28])
-def test_digits_are_resized_from_their_gray_levels(side: int) -> None:
+@pytest.mark.parametrize(("side", "how"), [(7, "averaged"), (28, "interpolated")])
+def test_digits_are_resized_from_their_gray_levels(side: int, how: str) -> None:
     data, original = load("digits", side=side, dtype="float64"), load("digits", side=8, dtype="float64")
     np.testing.assert_allclose(data.test, resize(original.test, side), rtol=1e-12)
     assert data.side == side
-    assert (data.train.min(), data.train.max()) == (0, 1)
-    assert ("averaged from 8 x 8" if side == 7 else "interpolated from 8 x 8") in data.description
+    assert f"{how} from 8 x 8" in data.description
 
 
-# --- a folder of IDX files --------------------------------------------------------------------------------------------
+# ---- a folder of IDX files
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -195,15 +187,13 @@ FIVE = np.zeros((5, 4, 4), np.uint8)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-8] + bytes(8), "damaged gzip"),
-        (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),
+        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),  # EOFError
+        (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),  # gzip.BadGzipFile
+        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),  # zlib.error
         (TEST_LABELS, b"<html>not found</html>", "not an IDX file of unsigned bytes with 1 axes"),
         (TRAIN_IMAGES, idx(FIVE[0]), "not an IDX file of unsigned bytes with 3 axes"),
         (TRAIN_IMAGES, b"\0\0\x0d\x03" + idx(FIVE)[4:], "not an IDX file"),
         (TRAIN_IMAGES, idx(FIVE)[:10], "not an IDX file"),
-        (TRAIN_IMAGES, b"", "not an IDX file"),
         (TRAIN_IMAGES, idx(FIVE)[:-1], "79 values where its header announces 5 x 4 x 4"),
         (TRAIN_IMAGES, idx(FIVE) + b"\0", "81 values where its header announces 5 x 4 x 4"),
         (TRAIN_IMAGES, idx(FIVE[:0]), "0 values where its header announces 0 x 4 x 4"),
@@ -226,18 +216,15 @@ def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     write(folder, {TEST_LABELS: idx(np.zeros(19, np.uint8))})
     with pytest.raises(DataError, match="20 images but 19 labels in its t10k"):
         load(folder)
-    write(folder, good | {TRAIN_IMAGES: idx(np.zeros((30, 4, 5), np.uint8))})
-    with pytest.raises(DataError, match="square and of one size, got 4 x 5 and 4 x 4 pixels"):
-        load(folder)
-    write(folder, {TEST_IMAGES: idx(np.zeros((20, 4, 5), np.uint8))})
-    with pytest.raises(DataError, match="square and of one size, got 4 x 5 and 4 x 5 pixels"):
-        load(folder)
-    write(folder, good | {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))})
-    with pytest.raises(DataError, match="square and of one size, got 5 x 5 and 4 x 4 pixels"):
-        load(folder)
+    oblong = {TRAIN_IMAGES: idx(np.zeros((30, 4, 5), np.uint8)), TEST_IMAGES: idx(np.zeros((20, 4, 5), np.uint8))}
+    larger = {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))}
+    for files, sizes in ((oblong, "4 x 5 and 4 x 5"), (larger, "5 x 5 and 4 x 4")):
+        write(folder, good | files)
+        with pytest.raises(DataError, match=f"square and of one size, got {sizes} pixels"):
+            load(folder)
 
 
-# --- binarization, subsets, arguments ---------------------------------------------------------------------------------
+# ---- binarization, subsets, arguments
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -311,12 +298,12 @@ def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Pat
     ("arguments", "error", "message"),
     [
         ({"side": 0}, ValueError, "side must be an integer >= 1, got 0"),
-        ({"side": 7.0}, TypeError, "side must be an integer"),
         ({"binarize": "grey"}, ValueError, "binarize must be one of 'gray', 'threshold', 'bernoulli', got 'grey'"),
         ({"dtype": "int8"}, ValueError, "dtype must be one of"),
+        ({"pooling": "max"}, ValueError, "pooling must be one of"),
         ({"seed": -1}, ValueError, "seed must be an integer >= 0, got -1"),
         ({"n_train": 0}, ValueError, "n_train must be an integer >= 1, got 0"),
-        ({"n_test": True}, TypeError, "n_test must be an integer"),
+        ({"n_test": 3.0}, TypeError, "n_test must be an integer"),
         ({"n_train": 1438}, ValueError, "n_train must be at most the 1437 images of scikit-learn digits, got 1438"),
         ({"n_test": 361}, ValueError, "n_test must be at most the 360 images of scikit-learn digits, got 361"),
     ],
