@@ -10,7 +10,7 @@ is, and not testable where a part has too few runs.
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,19 +24,12 @@ from leamvd.campaign import archive
 from leamvd.experiments import records, studies
 from leamvd.experiments.studies import Classification, Study
 
-RECORDED = {
-    "linear_cost": "optimizers",
-    "mnist_7x7": "runs",
-    "mnist_28x28": "runs",
-    "readings": "runs",
-    "classification": "runs",
-}
-"""Names of recorded runs that settle claims, see `leamvd.campaign.archive.read`, and the table of each."""
+RECORDED = {"linear_cost": "optimizers"}
+RECORDED |= dict.fromkeys(("mnist_7x7", "mnist_28x28", "readings", "classification"), "runs")
+"""Names of recorded runs that settle claims, and the table of each."""
 
 LOOKED_AT = (0, 1)
 """Seeds that had been looked at before the rules were written; every answer is also given without them."""
-
-Answer = Literal["reproduced", "partly", "not reproduced", "not testable", "not yet run", "not measured"]
 
 OTHERS = {
     "level": (0.025, 0.1),
@@ -94,7 +87,7 @@ A, D = ("mnist_7x7",), ("mnist_28x28",)
 
 
 def _lower(study: tuple[str, ...], layers: Sequence[int], pairs: Sequence[tuple[str, str]]) -> tuple[Part, ...]:
-    """Return that methods end below their baselines, in each view."""
+    """Say that methods end below their baselines, in each view."""
     return tuple(
         Part(view, study, rules.ends_lower, (*inputs_and_measure, layer, *pair))
         for view, inputs_and_measure in VIEWS.items()
@@ -104,7 +97,7 @@ def _lower(study: tuple[str, ...], layers: Sequence[int], pairs: Sequence[tuple[
 
 
 def _superior(layer: int) -> tuple[Part, ...]:
-    """Return that LEA-MVD ends below contrastive divergence and the constant image, which a conclusion rests on."""
+    """Say that LEA-MVD ends below contrastive divergence and the constant image, which a conclusion rests on."""
     view, (inputs, measure) = "conclusion", VIEWS["conclusion"]
     return (
         Part(view, D, rules.ends_lower, (inputs, measure, layer, "lea-mvd", "cd")),
@@ -249,8 +242,8 @@ def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
         return recorded()
     if profile != "paper":
         return {}
-    sections = [name for name in RECORDED if name.replace("_", "-") in studies.ARCHIVED and name != "classification"]
-    tables = {name: records.run(studies.study(name.replace("_", "-"), "paper"), output) for name in sections}
+    sections = ("mnist-7x7", "mnist-28x28", "readings")
+    tables = {name.replace("-", "_"): records.run(studies.study(name, "paper"), output) for name in sections}
     own = [studies.study("classification", one) for one in studies.ARCHIVED["classification"]]
     measured = [records.measure(study, output).runs for study in own if isinstance(study, Classification)]
     return tables | {"classification": pd.concat(measured, ignore_index=True)}
@@ -355,7 +348,6 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
 
 
 def _of(rows: pd.DataFrame, claim: str, view: str) -> pd.DataFrame:
-    """Return the rows of a claim in one view."""
     return rows[(rows["claim"] == claim) & rows["view"].isin([view, "both"])]
 
 
@@ -406,7 +398,7 @@ def other_measurements(tables: Mapping[str, pd.DataFrame], margins: Margins = RE
 
 
 def _scored_by(measure: str, table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of pre-training with another error in the place of the mean-field error; others as they are."""
+    """Return rows of pre-training with another error in the place of the mean-field error."""
     if measure not in table:
         return table
     images = "n_test_images" if measure.startswith("test_") else "n_images"
@@ -424,7 +416,7 @@ def _compared(rows: pd.DataFrame, others: Mapping[str, pd.DataFrame], what: str)
     return pd.DataFrame(changes, columns=["claim", "view", "answer", what, "other answer"])
 
 
-def _answer(claim: Claim, rows: pd.DataFrame) -> Answer:
+def _answer(claim: Claim, rows: pd.DataFrame) -> str:
     if not claim.parts:
         return "not measured"
     if rows.empty or not rows["runs"].all():

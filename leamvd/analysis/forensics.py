@@ -44,10 +44,9 @@ SHOWN = [*SETTINGS, *COUNTED, *NUMBERS, FACTOR]
 
 
 def combinations(study: Study) -> pd.DataFrame:
-    """Return what can be compared with the paper's numbers: each search with each contrastive divergence beside it.
+    """Return what can be compared with the paper's numbers: each search with contrastive divergence, the `baseline`.
 
-    Both start from the same kind of first weights; where the search has no start solution, from any. The columns are
-    `SETTINGS`, and the names in the study of `method` and `baseline`.
+    Both start from the same kind of first weights; where the search has no start solution, from any.
     """
     trained = [name for name in study.methods if name.startswith("cd") and study.training_of(name).learning_rate]
     searches = [name for name in study.methods if name.startswith("lea-mvd")]
@@ -74,10 +73,7 @@ def _reading(study: Study, method: str) -> str:
 
 
 def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
-    """Return how near each combination of a study comes, counted in every way: `SHOWN`, method and baseline.
-
-    The three errors are geometric means over runs.
-    """
+    """Return how near each combination of a study comes, counted in every way; errors are geometric means over runs."""
     rows = combinations(study).merge(pd.DataFrame(product(SUMMED, IMAGES), columns=COUNTED), how="cross")
     ends = last(table)
     logs = ends[["mean_field", "sampled"]].div(ends["n_images"], axis=0).apply(np.log)
@@ -106,10 +102,7 @@ def methods(rows: pd.DataFrame) -> tuple[str, ...]:
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return, from `distances`, a row for each choice and what is chosen.
-
-    It has the geometric mean of each number over all combinations that chose so, and the smallest `FACTOR` among them.
-    """
+    """Return, from `distances`, geometric means of the numbers by what is chosen, and the smallest `FACTOR`."""
     found = [
         (choice, str(level), *np.exp(np.log(group[list(NUMBERS)]).mean()), group[FACTOR].min())
         for choice in (*SETTINGS, *COUNTED)
@@ -119,10 +112,9 @@ def effects(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
-    """Return what random weights make of the images: no training, so that any error of their features is luck.
+    """Return what random weights make of the images: without training (a learning rate of zero), so any error is luck.
 
-    Means for each layer and kind of first weights that the study leaves as they are (a learning rate of zero): the
-    standard deviation of its inputs, and per 10,000 images the error of the constant image.
+    The constant image's error is per 10,000 images.
     """
     names = {
         method: _weights(own)

@@ -20,8 +20,7 @@ def paths(table: pd.DataFrame) -> pd.DataFrame:
 def explained(table: pd.DataFrame) -> pd.DataFrame:
     """Return last errors in units that can be compared from layer to layer: means over runs.
 
-    They are per image, the constant image's and the mean-field error with its 95 % interval; per visible unit; and the
-    percentage of the inputs' variance that is explained, 100 (1 - error / constant's error), by either measure.
+    Errors are per image; explained is which percentage of the inputs' variance, 100 (1 - error / constant's error).
     """
     ends = last(table)
     error = ends["mean_field"] / ends["n_images"]

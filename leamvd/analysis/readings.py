@@ -22,17 +22,14 @@ QUOTED = (
 
 PROBLEMS = {FUNCTIONS: "", "RBM 1": "1", "RBM 2": "2", "RBM 3": "3"}
 PROBLEMS |= {f"{name}, n = 100": name for name in ("rosenbrock", "rastrigin")}
-"""Problems that prose speaks of, and their words in keys."""
+"""Problems that prose speaks of, and their words."""
 
 
 # ---- effects
 
 
 def outcomes(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
-    """Return a measure at a study's last iterations, on its first kind of inputs: problem, method, seed, error.
-
-    A problem is a layer, "RBM 1".
-    """
+    """Return a measure at a study's last iterations, on its first kind of inputs; a problem is a layer, "RBM 1"."""
     ends = last(table[table["inputs"] == table["inputs"].iloc[0]])
     return ends[["method", "seed"]].assign(problem="RBM " + ends["layer"].astype(str), error=ends[measure])
 
@@ -59,10 +56,7 @@ def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def against_cd(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Compare LEA-MVD, by default and by each alternative, with contrastive divergence, paired over seeds.
-
-    The lowest ratio of a problem comes first.
-    """
+    """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a problem comes first."""
     ours = outcomes.loc[outcomes["method"].str.startswith("lea-mvd"), "method"].unique()
     found = compared(outcomes, "error", [(method, "cd") for method in ours], by=["problem"])
     found = found.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
@@ -91,10 +85,9 @@ def idle(effects: pd.DataFrame) -> pd.DataFrame:
 def quoted(effects: pd.DataFrame, against_cd: pd.DataFrame) -> dict[str, float | str]:
     """Return what prose quotes of `effects` and `against_cd`.
 
-    "readings-path-off-ratio" is of the functions, "readings-path-off-3-ratio" of RBM 3, likewise other `PROBLEMS` and
-    `QUOTED` methods. "readings-lowest-3" is the lowest ratio to contrastive divergence in RBM 3, and "-method" what
-    reaches it. Counted are the tests, the pairs that a test has, and the settings that are compared with contrastive
-    divergence.
+    "readings-path-off-ratio" is of the functions, "readings-path-off-3-ratio" of RBM 3, likewise other `PROBLEMS`;
+    "readings-lowest-3" is the lowest ratio to contrastive divergence in RBM 3, and "-method" what reaches it. Counted
+    are the tests, the pairs of a test, and the settings that are compared with contrastive divergence.
     """
     own, best = (
         table.assign(own=table["method"].str.removeprefix("lea-mvd:"), word=table["problem"].map(PROBLEMS))

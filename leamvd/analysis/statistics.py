@@ -90,10 +90,8 @@ def compared(
 ) -> pd.DataFrame:
     """Compare groups of runs with their baselines, by seed, see `paired`, within each group of the columns `by`.
 
-    `pairs` are names in the column `names`; those that are not both there are left out. The table has a row for each
-    group and pair: `by`, `names`, baseline, runs, how many of them are `equal` to the last bit, the effect by the name
-    of its `unit`, low, high, and p, corrected by Holm over the whole table, NaN where all runs are equal or there is
-    one.
+    `pairs` are names in the column `names`; those that are not both there are left out. `equal` counts the runs that
+    are, to the last bit; p is corrected by Holm over the whole table, NaN where all runs are equal or there is one.
     """
     rows = []
     for cell, group in table.groupby(list(by), sort=False):
