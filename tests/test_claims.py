@@ -178,15 +178,12 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     parts = [
         part("C1", "both", "time, float32", 1.01, (0.95, 1.05), True, "slope"),
         part("C1", "both", "memory, float32", 0.96, (0.95, 1.05), True, "slope"),
-        part("C2", "both", "memory, float64", np.nan, (1.8, 2.2), pd.NA, "slope", runs=1),
         part("C4", "as printed", "RBM 2, lea-mvd / cd", 1.25, (-inf, 1), False),
         part("C4", "as printed", "RBM 3, lea-mvd / cd", 0.5, (-inf, 1), True),
         part("C4", "conclusion", "RBM 2, lea-mvd / cd", 0.75, (-inf, 1), True),
         part("C5", "as printed", "RBM 2, lea-mvd / cd", 1.25, (-inf, 1), False),
         part("C8", "as printed", "RBM 3, lea-mvd / 900", 0.25, (0.5, 2), False),  # by a factor of 2
         part("C8", "as printed", "RBM 3, cd", -50, (-10, 10), False, "%"),  # by 40 % of 1
-        part("C9", "as printed", "RBM 1, cd", 0.8, (1, inf), False),
-        part("C9", "as printed", "RBM 2, cd", 3.0, (1, inf), True),
         part("C10", "both", "RBM 1, cd", -1.5, (-1, 1), pd.NA, "%"),
         part("C15", "both", "mnist-7x7, lea-mvd / cd", 0.9, (-inf, 1), True, study="classification"),
         part("C15", "both", "mnist-28x28, lea-mvd / cd", np.nan, (-inf, 1), False, runs=0, study="classification"),
@@ -198,12 +195,10 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     )  # fmt: skip
     assert found["c1-as-printed-furthest"] == found["c1-conclusion-furthest"] == "0.96, memory, float32"
     assert found["c1-conclusion-met"] == "2 of 2"
-    assert found["c2-as-printed-furthest"] == "–, memory, float64"
     assert found["c4-as-printed-furthest"] == "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"
     assert found["c4-as-printed-met"] == "1 of 2, 1 open", "one interval ends at its bound of 1"
     assert found["c4-conclusion-furthest"] == "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"
     assert found["c8-as-printed-furthest"] == "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"
-    assert found["c9-as-printed-furthest"] == "0.8 (0.55 to 1.05), RBM 1, cd"
     assert found["c10-as-printed-furthest"] == "-1.5 % (-1.75 to -1.25), RBM 1, cd"
     assert found["c10-as-printed-met"] == "0 of 1"
     assert {found[f"c{n}-as-printed-{what}"] for n in (6, 15) for what in ("met", "furthest")} == {"–"}
@@ -402,13 +397,6 @@ def test_other_margins_say_which_answers_would_be_others(whole):
     tables["linear_cost"] = pd.concat([powers(time=1.06), full()])
     rows = claims.other_margins(tables)
     assert rows.values.tolist() == [["C1", view, "partly", "linear=(0.9, 1.1)", "reproduced"] for view in VIEWS]
-    for name, (less, more) in claims.OTHERS.items():
-        registered = getattr(REGISTERED, name)
-        if name in ("linear", "quadratic"):  # about a middle
-            less, registered, more = (high - low for low, high in (less, registered, more))
-        elif name == "factor":
-            less, registered, more = np.log([less, registered, more])
-        assert (2 * less, more) == pytest.approx((registered, 2 * registered), rel=0.01)
 
 
 def test_other_measurements_say_which_answers_would_be_others(whole):

@@ -1,6 +1,5 @@
 """Controls of the reconstruction error."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from test_costs import bench
@@ -20,14 +19,6 @@ def runs(**columns):
     table = pd.concat([cd, lea], ignore_index=True).assign(**(known | {"n_visible": 4, "n_hidden": 3} | columns))
     table["sampled"] = 1000 - table["mean_field"]
     return table.assign(mean_field_ratio=table["mean_field"] / 500, sampled_ratio=table["sampled"] / 500)
-
-
-def test_paths_begin_with_the_epoch_that_optimizers_start_from():
-    table = pd.concat([runs(), runs(seed=1).assign(mean_field_ratio=0.0)], ignore_index=True)
-    found = measures.paths(table)
-    assert found["iteration"].tolist() == [1, 2, 3, 4, 0, 1, 2, 3]
-    assert np.allclose(found["mean_field_ratio"], np.array([400, 300, 250, 200, 400, 390, 380, 100]) / 1000)
-    assert np.allclose(found["sampled_ratio"], np.array([600, 700, 750, 800, 600, 610, 620, 900]) / 500)
 
 
 def test_explained_is_in_units_that_layers_share():

@@ -9,23 +9,12 @@ import pandas as pd
 import pytest
 from small_studies import SMALL
 
-from leamvd import Reading
 from leamvd.analysis import readings
 from leamvd.analysis.statistics import paired
 from leamvd.campaign import archive
 from leamvd.data.functions import FUNCTIONS
 from leamvd.experiments import functions, recording, records
 from leamvd.experiments.studies import STUDIES
-
-
-def test_stop_rules_cannot_act_where_the_whole_budget_is_spent(tmp_path: Path) -> None:
-    """R1 and R4 on images, to the last bit."""
-    own = ("lea-mvd", "lea-mvd:convergence=unscaled", "lea-mvd:sigma_norm=spectral", "lea-mvd:shift=printed")
-    study = dataclasses.replace(SMALL, methods=own, inputs=("shared",), reading=Reading(n_gen=4, population_size=8))
-    found = readings.effects(readings.outcomes(records.run(study, tmp_path)))
-    assert readings.idle(found)[["item", "problems"]].values.tolist() == [["R1", 2], ["R4", 2]]
-    assert found["problem"].unique().tolist() == ["RBM 1", "RBM 2"]
-
 
 # ---- effects
 
