@@ -57,57 +57,55 @@ def test_an_unreadable_file_is_a_data_error(tmp_path: Path, monkeypatch: pytest.
         load(folder)
 
 
-class Server:
-    """Serves /BEHAVIOR/NAME on the loopback interface and keeps a list of what was asked for."""
+class Handler(BaseHTTPRequestHandler):
+    """Answers /BEHAVIOR/NAME."""
+
+    server: "Server"
+
+    def log_message(self, *_: object) -> None: ...
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        _, behavior, name = self.path.split("/")
+        content = self.server.files[name]
+        if behavior.isdigit():
+            self.send_error(int(behavior))
+            return
+        if behavior == "silent":
+            self.server.closing.wait(10)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if behavior == "altered":
+            content = content[:-1] + bytes([content[-1] ^ 1])
+        elif behavior in ("truncated", "stalled"):
+            content = content[: len(content) // 2]
+        self.wfile.write(content)
+        if behavior == "stalled":
+            self.server.closing.wait(10)
+
+
+class Server(ThreadingHTTPServer):
+    """Listens on the loopback interface and keeps a list of what was asked for."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
-        self.asked: list[str] = []
-        self.closing = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *_: object) -> None: ...
-
-            def do_GET(self) -> None:
-                server.asked.append(self.path)
-                _, behavior, name = self.path.split("/")
-                content = files[name]
-                if behavior.isdigit():
-                    self.send_error(int(behavior))
-                    return
-                if behavior == "silent":
-                    server.closing.wait(10)
-                    return
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                if behavior == "altered":
-                    content = content[:-1] + bytes([content[-1] ^ 1])
-                elif behavior in ("truncated", "stalled"):
-                    content = content[: len(content) // 2]
-                self.wfile.write(content)
-                if behavior == "stalled":
-                    server.closing.wait(10)
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.01})
-        self.thread.start()
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files, self.asked, self.closing = files, list[str](), threading.Event()
 
     def address(self, behavior: str) -> str:
-        return f"http://127.0.0.1:{self.http.server_port}/{behavior}/"
-
-    def close(self) -> None:
-        self.closing.set()
-        self.http.shutdown()
-        self.thread.join()
-        self.http.server_close()
+        return f"http://127.0.0.1:{self.server_port}/{behavior}/"
 
 
 @pytest.fixture
 def server(files: dict[str, bytes], cache: Path) -> Iterator[Server]:
-    server = Server(files)
-    yield server
-    server.close()
+    with Server(files) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.closing.set()
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture

@@ -153,23 +153,11 @@ def test_the_hardest_of_several_counts_and_what_was_not_run_is_harder_than_what_
 # ---- tables
 
 
-def slow_holm(p):
-    """Step down through the sorted p-values; nothing may be smaller than what came before it."""
-    tested = sorted((x, i) for i, x in enumerate(p) if not np.isnan(x))
-    result, largest = [np.nan] * len(p), 0.0
-    for rank, (x, i) in enumerate(tested):
-        largest = max(largest, min(1.0, x * (len(tested) - rank)))
-        result[i] = largest
-    return result
-
-
 def test_holm() -> None:
-    assert holm(np.array([0.01, 0.04, 0.03])) == pytest.approx([0.03, 0.06, 0.06])
-    rng = np.random.default_rng(3)
-    for size in range(8):
-        p = rng.random(size) ** 3
-        p[rng.random(size) < 0.2] = np.nan
-        assert holm(p) == pytest.approx(slow_holm(p), nan_ok=True)
+    """The smallest p times the number of tests, the next times one less; rising, and at most 1."""
+    assert holm(np.array([0.01, np.nan, 0.04, 0.03])) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
+    assert holm(np.array([0.7, 0.2, 0.6])) == pytest.approx([1, 0.6, 1])
+    assert holm(np.array([])).size == 0
 
 
 @pytest.mark.parametrize("unit", ["ratio", "difference"])
@@ -195,4 +183,4 @@ def test_a_table_compares_pairs_within_groups(unit: str) -> None:
         one = paired(own["b"], own["cd"], unit)
         assert found.loc[i, [unit, "low", "high"]].tolist() == pytest.approx(list(one[:3]))
         raw.append(one.p)
-    assert found["p"].dropna().tolist() == pytest.approx(slow_holm(raw))
+    assert found["p"].dropna().tolist() == pytest.approx(holm(np.array(raw)))
