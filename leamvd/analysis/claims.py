@@ -10,7 +10,7 @@ is, and not testable where a part has too few runs.
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,8 @@ RECORDED |= dict.fromkeys(("mnist_7x7", "mnist_28x28", "readings", "classificati
 
 LOOKED_AT = (0, 1)
 """Seeds that had been looked at before the rules were written; every answer is also given without them."""
+
+Answer = Literal["reproduced", "partly", "not reproduced", "not testable", "not yet run", "not measured"]
 
 OTHERS = {
     "level": (0.025, 0.1),
@@ -416,7 +418,7 @@ def _compared(rows: pd.DataFrame, others: Mapping[str, pd.DataFrame], what: str)
     return pd.DataFrame(changes, columns=["claim", "view", "answer", what, "other answer"])
 
 
-def _answer(claim: Claim, rows: pd.DataFrame) -> str:
+def _answer(claim: Claim, rows: pd.DataFrame) -> Answer:
     if not claim.parts:
         return "not measured"
     if rows.empty or not rows["runs"].all():
