@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from test_bench_summary import powers
 from leamvd.analysis import claims, rules
 from leamvd.analysis.claims import ABLATED
 from leamvd.analysis.rules import REGISTERED, VIEWS, Margins
+from leamvd.analysis.statistics import holm
 from leamvd.experiments import studies
 
 PAGE = (Path(__file__).parent.parent / "book" / "rules.md").read_text(encoding="utf-8")
@@ -67,38 +69,53 @@ READINGS = {
 
 
 def classification(errors, runs=12):
-    """Return records of `errors[study, method]` after the last of three epochs."""
+    """Return records of `errors[study, method]` after the last of three epochs; before it, all is the other way."""
     rows = [
-        {"study": study, "method": method, "seed": seed, "epoch": epoch, "test_error": error * (4 - epoch) * wobble}
+        {"study": study, "method": method, "seed": seed, "epoch": epoch, "test_error": shown * wobble}
         for (study, method), error in errors.items()
         for seed in range(runs)
         for wobble in [np.random.default_rng([seed, len(method)]).normal(1, 0.01)]
-        for epoch in (1, 2, 3)
+        for epoch, shown in ((1, 0.001 / error), (2, 0.001 / error), (3, error))
     ]
     return pd.DataFrame(rows)
 
 
+SIDES = ("mnist-7x7", "mnist-28x28")
 BETTER = {
     (study, method): error
-    for study in ("mnist-7x7", "mnist-28x28")
+    for study in SIDES
     for method, error in (("cd", 0.02), ("lea-mvd", 0.01), ("random-0.01", 0.001))
+}
+
+
+COSTS = {
+    ("leamvd", "float32"): (1.0, 1.0), ("leamvd", "float64"): (1.0, 1.0),
+    ("pycma full", "float64"): (2.0, 2.0), ("pycma separable", "float64"): (2.0, 2.0),
+}  # fmt: skip
+
+
+def costs(exponents):
+    """Return the bench's table of exponents[method, dtype]: of time and of memory."""
+    sizes = {"pycma full": (1000, 2000, 4000)}
+    return pd.concat(
+        powers(method, dtype, sizes.get(method, (10**4, 10**5, 10**6)), time, memory)
+        for (method, dtype), (time, memory) in exponents.items()
+    )
+
+
+STUDIES = {
+    "linear_cost": (costs, COSTS),
+    "mnist_7x7": (records, SMALL),
+    "mnist_28x28": (partial(records, n_visible=784), LARGE),
+    "readings": (records, READINGS),
+    "classification": (classification, BETTER),
 }
 
 
 @pytest.fixture(scope="module")
 def whole():
     """All studies, as if everything were as the paper says."""
-    return {
-        "linear_cost": pd.concat([powers(dtype=dtype) for dtype in ("float32", "float64")] + [full()]),
-        "mnist_7x7": records(SMALL),
-        "mnist_28x28": records(LARGE, n_visible=784),
-        "readings": records(READINGS),
-        "classification": classification(BETTER),
-    }
-
-
-def full(**changed):
-    return powers("pycma full", "float64", (1000, 2000, 4000), **{"time": 2, "memory": 2} | changed)
+    return {name: make(content) for name, (make, content) in STUDIES.items()}
 
 
 def test_the_papers_own_numbers_reproduce_its_claims(whole):
@@ -114,31 +131,59 @@ def test_the_papers_own_numbers_reproduce_its_claims(whole):
     slopes = rows["claim"].isin(["C1", "C2"])
     assert rows["p"].isna().equals(slopes)
     assert not rows.drop(columns=["p", "low", "high"]).isna().any(axis=None)
+    missing = {name.partition("-")[0] for name, value in claims.quoted(rows).items() if value == "–"}
+    assert missing == {"c13", "c14"}
 
 
+def layer_2(**ends):
+    """Settings of LEA-MVD by where they end in layer 2; the default ends at 100, all else at 120."""
+    return {("shared", 2, f"lea-mvd:{name}"): (500, 400, end) for name, end in ends.items()}
+
+
+BEST = layer_2(**{"exponent=3": 92})  # 100 / 92 is 1.087
 CHANGES = [
-    ("C3", "both", "mnist_7x7", {("own", 1, "cma-es"): (500, 500, 480)}, "partly"),
-    ("C3", "both", "mnist_7x7", {("own", 1, m): (500, 500, 480) for m in ("cma-es", "lea-mvd")}, "not reproduced"),
-    ("C4", "as printed", "mnist_7x7", {("own", 2, "cma-es"): (500, 500, 400)}, "partly"),
-    ("C4", "conclusion", "mnist_7x7", {("shared", 2, "cma-es"): (500, 500, 410)}, "partly"),
-    ("C5", "as printed", "mnist_7x7", {("own", 3, "lea-mvd"): (500, 400, 201)}, "partly"),
-    ("C6", "both", "mnist_28x28", {("own", 1, "cd"): (90_000, 9_000, 8_000)}, "partly"),
-    ("C7", "as printed", "mnist_28x28", {("own", 2, "cd"): (90_000, 30_000, 20_000)}, "partly"),
-    ("C7", "conclusion", "mnist_28x28", {("shared", 2, "lea-mvd"): (90_000, 60_000, 51_000)}, "partly"),
-    ("C7", "conclusion", "mnist_28x28", {("shared", 2, "lea-mvd"): (9e5, 6e5, 5.1e5)}, "not reproduced"),
-    ("C8", "as printed", "mnist_28x28", {("own", 3, "cd"): (50_000, 40_000, 30_000)}, "partly"),
-    ("C8", "as printed", "mnist_28x28", {("own", 3, "lea-mvd"): (5_000, 3_000, 2_000)}, "partly"),
-    ("C9", "as printed", "mnist_28x28", {("own", 1, "cd"): (900, 600, 400)}, "partly"),
-]
+    ("C1", "both", "linear_cost", {("leamvd", "float64"): (1.06, 1)}, {}, "partly"),
+    ("C1", "both", "linear_cost", {("leamvd", "float64"): (1, 0.94)}, {}, "partly"),
+    ("C1", "both", "linear_cost", dict.fromkeys(COSTS, (2, 0.94)), {}, "not reproduced"),
+    ("C1", "both", "linear_cost", {}, {"linear": (1.01, 1.05)}, "not reproduced"),
+    ("C2", "both", "linear_cost", {("pycma full", "float64"): (1, 2)}, {}, "reproduced"),
+    ("C2", "both", "linear_cost", {("pycma full", "float64"): (3, 1.9)}, {}, "reproduced"),
+    ("C2", "both", "linear_cost", {("pycma full", "float64"): (2, 1.5)}, {}, "not reproduced"),
+    ("C2", "both", "linear_cost", {("pycma full", "float64"): (2, 2.3)}, {}, "not reproduced"),
+    ("C2", "both", "linear_cost", {}, {"quadratic": (1.8, 1.9)}, "not reproduced"),
+    ("C3", "both", "mnist_7x7", {("own", 1, "cma-es"): (500, 500, 480)}, {}, "partly"),
+    ("C3", "both", "mnist_7x7", {("own", 1, m): (500, 500, 480) for m in ("cma-es", "lea-mvd")}, {}, "not reproduced"),
+    ("C3", "both", "mnist_7x7", {}, {"level": 1e-4}, "not testable"),
+    ("C3", "both", "mnist_7x7", {}, {"unchanged": 0.05}, "partly"),
+    ("C4", "as printed", "mnist_7x7", {("own", 2, "cma-es"): (500, 500, 400)}, {}, "partly"),
+    ("C4", "conclusion", "mnist_7x7", {("shared", 2, "cma-es"): (500, 500, 410)}, {}, "partly"),
+    ("C5", "as printed", "mnist_7x7", {("own", 3, "lea-mvd"): (500, 400, 201)}, {}, "partly"),
+    ("C6", "both", "mnist_28x28", {("own", 1, "cd"): (90_000, 9_000, 8_000)}, {}, "partly"),
+    ("C6", "both", "mnist_28x28", {}, {"little": 1}, "not reproduced"),
+    ("C7", "as printed", "mnist_28x28", {("own", 2, "cd"): (90_000, 30_000, 20_000)}, {}, "partly"),
+    ("C7", "as printed", "mnist_28x28", {}, {"factor": 1.00001}, "not reproduced"),
+    ("C7", "conclusion", "mnist_28x28", {("shared", 2, "lea-mvd"): (90_000, 60_000, 51_000)}, {}, "partly"),
+    ("C7", "conclusion", "mnist_28x28", {("shared", 2, "lea-mvd"): (9e5, 6e5, 5.1e5)}, {}, "not reproduced"),
+    ("C8", "as printed", "mnist_28x28", {("own", 3, "cd"): (50_000, 40_000, 30_000)}, {}, "partly"),
+    ("C8", "as printed", "mnist_28x28", {("own", 3, "lea-mvd"): (5_000, 3_000, 2_000)}, {}, "partly"),
+    ("C9", "as printed", "mnist_28x28", {("own", 1, "cd"): (900, 600, 400)}, {}, "partly"),
+    ("C9", "conclusion", "mnist_28x28", {}, {"factor": 100}, "reproduced"),
+    ("C11", "both", "readings", layer_2(**{"descent=off": 99}), {}, "partly"),
+    ("C11", "both", "readings", layer_2(**dict.fromkeys(ABLATED.values(), 90)), {}, "not reproduced"),
+    ("C12", "both", "readings", BEST, {}, "reproduced"),
+    ("C12", "both", "readings", BEST, {"behind": 5}, "partly"),
+    ("C12", "both", "readings", layer_2(**{"exponent=0": 90, "n_elite=1": 90, "reset=off": 90}), {}, "not reproduced"),
+    ("C15", "both", "classification", {("mnist-28x28", "lea-mvd"): 0.021}, {}, "partly"),
+    ("C15", "both", "classification", {(side, "lea-mvd"): 0.021 for side in SIDES}, {}, "not reproduced"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("claim", "view", "study", "errors", "answer"), CHANGES)
-def test_what_would_change_an_answer(whole, claim, view, study, errors, answer):
-    units = {"mnist_7x7": 49, "mnist_28x28": 784}[study]
-    cells = pd.MultiIndex.from_frame(whole[study][["inputs", "layer", "method"]])
-    table = pd.concat([whole[study][~cells.isin(list(errors))], records(errors, n_visible=units)])
-    tables = {name: whole[name] for name in ("mnist_7x7", "mnist_28x28")} | {study: table}
-    found = claims.answers(claims.evidence(tables))
+@pytest.mark.parametrize(("claim", "view", "study", "changes", "margins", "answer"), CHANGES)
+def test_what_would_change_an_answer(whole, claim, view, study, changes, margins, answer):
+    make, content = STUDIES[study]
+    both = {name: whole[name] for name in ("mnist_7x7", "mnist_28x28") if claim == "C9"}
+    table = make(content | changes) if changes else whole[study]
+    found = claims.answers(claims.evidence({**both, study: table}, margins=Margins(**margins)))
     for name in VIEWS if view == "both" else [view]:
         assert found.loc[claim, name] == answer
 
@@ -159,19 +204,8 @@ def test_c10_is_decided_by_ten_epochs():
         {"inputs": "own", "layer": 1, "method": "cd", "seed": seed, "iteration": t, "mean_field": error}
         for seed in range(12) for t, error in enumerate(fallen)
     )  # fmt: skip
-    ((_, effect),) = rules.has_converged([rules.by_cell(table)], 1.0, 1, "cd")
+    ((_, effect),) = rules.has_converged(rules.by_cell(table), 1, "cd", percent=1.0)
     assert effect[:3] == pytest.approx((0, 0, 0), abs=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_c10_asks_for_percent(scale):
-    """The fall over ten epochs is relative: of the logarithm, whatever the error's unit is."""
-    table = pd.DataFrame(
-        {"inputs": "own", "layer": 1, "method": "cd", "seed": seed, "iteration": t, "mean_field": scale * 0.99**t}
-        for seed in range(12) for t in range(20)
-    )  # fmt: skip
-    ((_, effect),) = rules.has_converged([rules.by_cell(table)], 1.0, 1, "cd")
-    assert effect.effect == pytest.approx(-1000 * np.log(0.99))
 
 
 # ---- what prose and cards quote
@@ -187,35 +221,29 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     parts = [
         part("C1", "both", "time, float32", 1.01, (0.95, 1.05), True, "slope"),
         part("C1", "both", "memory, float32", 0.96, (0.95, 1.05), True, "slope"),
-        part("C2", "both", "memory, float64", np.nan, (1.8, 2.2), pd.NA, "slope", runs=1),
         part("C4", "as printed", "RBM 2, lea-mvd / cd", 1.25, (-inf, 1), False),
         part("C4", "as printed", "RBM 3, lea-mvd / cd", 0.5, (-inf, 1), True),
         part("C4", "conclusion", "RBM 2, lea-mvd / cd", 0.75, (-inf, 1), True),
         part("C5", "as printed", "RBM 2, lea-mvd / cd", 1.25, (-inf, 1), False),
         part("C8", "as printed", "RBM 3, lea-mvd / 900", 0.25, (0.5, 2), False),  # by a factor of 2
         part("C8", "as printed", "RBM 3, cd", -50, (-10, 10), False, "%"),  # by 40 % of 1
-        part("C9", "as printed", "RBM 1, cd", 0.8, (1, inf), False),
-        part("C9", "as printed", "RBM 2, cd", 3.0, (1, inf), True),
         part("C10", "both", "RBM 1, cd", -1.5, (-1, 1), pd.NA, "%"),
         part("C15", "both", "mnist-7x7, lea-mvd / cd", 0.9, (-inf, 1), True, study="classification"),
         part("C15", "both", "mnist-28x28, lea-mvd / cd", np.nan, (-inf, 1), False, runs=0, study="classification"),
     ]
     rows = pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"})
     found = claims.quoted(rows)
-    assert (found["c1-conclusion"], found["c4-as-printed"], found["c10-as-printed"]) == (
-        "reproduced", "partly", "not testable"
-    )  # fmt: skip
-    assert found["c1-as-printed-furthest"] == found["c1-conclusion-furthest"] == "0.96, memory, float32"
-    assert found["c1-conclusion-met"] == "2 of 2"
-    assert found["c2-as-printed-furthest"] == "–, memory, float64"
-    assert found["c4-as-printed-furthest"] == "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"
-    assert found["c4-as-printed-met"] == "1 of 2, 1 open", "one interval ends at its bound of 1"
-    assert found["c4-conclusion-furthest"] == "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"
-    assert found["c8-as-printed-furthest"] == "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"
-    assert found["c9-as-printed-furthest"] == "0.8 (0.55 to 1.05), RBM 1, cd"
-    assert found["c10-as-printed-furthest"] == "-1.5 % (-1.75 to -1.25), RBM 1, cd"
-    assert found["c10-as-printed-met"] == "0 of 1"
-    assert {found[f"c{n}-as-printed-{what}"] for n in (6, 15) for what in ("met", "furthest")} == {"–"}
+    cards = {
+        "c1-as-printed": ("reproduced", "2 of 2", "0.96, memory, float32"),
+        "c1-conclusion": ("reproduced", "2 of 2", "0.96, memory, float32"),
+        "c4-as-printed": ("partly", "1 of 2, 1 open", "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"),  # from its bound on
+        "c4-conclusion": ("reproduced", "1 of 1", "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"),
+        "c6-conclusion": ("not yet run", "–", "–"),
+        "c8-as-printed": ("not reproduced", "0 of 2, 1 open", "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"),
+        "c10-as-printed": ("not testable", "0 of 1", "-1.5 % (-1.75 to -1.25), RBM 1, cd"),
+        "c15-as-printed": ("not yet run", "–", "–"),
+    }
+    assert {name: (found[name], found[f"{name}-met"], found[f"{name}-furthest"]) for name in cards} == cards
     ends = {"": 0.0, "-low": -0.25, "-high": 0.25}
     ratios = {"as-printed-mnist_7x7-rbm-2": 1.25, "as-printed-mnist_7x7-rbm-3": 0.5, "conclusion-mnist_7x7-rbm-2": 0.75}
     assert {name: value for name, value in found.items() if "mnist_7x7" in name} == {
@@ -236,86 +264,7 @@ def test_a_table_of_evidence_says_in_words_what_is_met():
     assert "study" not in shown
 
 
-def test_everything_is_quoted_where_everything_is_recorded(whole):
-    found = claims.quoted(claims.evidence(whole))
-    assert {name.partition("-")[0] for name, value in found.items() if value == "–"} == {"c13", "c14"}
-
-
-# ---- studies of their own
-
-
-def readings(**ends):
-    """Return records in which the default ends at 100 and all else at 120, but some settings' layer 2 elsewhere."""
-    return records(READINGS | {("shared", 2, f"lea-mvd:{name}"): (500, 400, end) for name, end in ends.items()})
-
-
-def test_an_ablation_counts_where_it_hurts_in_every_layer():
-    rows = claims.evidence({"readings": readings(**{"descent=off": 99})}).query("claim == 'C11'")
-    assert rows["part"].tolist() == [
-        "without P: RBM 1, path=off", "without C_ani: RBM 2, descent=off", "not made orthogonal: RBM 1, descent=free"
-    ]  # fmt: skip
-    assert rows["met"].tolist() == [True, False, True]
-    assert rows["effect"].tolist() == pytest.approx([100 / 120, 100 / 99, 100 / 120], rel=1e-3)
-    assert set(rows["view"]) == {"both"}
-    assert claims.answers(rows).loc["C11"].tolist() == ["partly"] * 2
-    gone = readings(**dict.fromkeys(ABLATED.values(), 90))
-    assert claims.answers(claims.evidence({"readings": gone})).loc["C11"].tolist() == ["not reproduced"] * 2
-
-
-@pytest.mark.parametrize(
-    ("ends", "answer"),
-    [
-        ({"exponent=3": 92}, "reproduced"),  # 100 / 92 is 1.087
-        ({"exponent=3": 90}, "partly"),  # 100 / 90 is 1.11
-        ({"exponent=0.5": 90, "n_elite=12": 90, "population_size=12+n_gen=125": 90}, "not reproduced"),
-    ],
-)
-def test_other_settings_may_be_better_by_a_margin(ends, answer):
-    rows = claims.evidence({"readings": readings(**ends)})
-    assert claims.answers(rows).loc["C12"].tolist() == [answer] * 2
-    rows = rows[rows["claim"] == "C12"]
-    assert rows["upper"].tolist() == pytest.approx([1.1] * 3)
-    assert rows["part"].str.partition(":")[0].tolist() == ["exponent 1.5", "n_elite 4", "no tuning"]
-    failed = [part.rpartition(", ")[2].replace(" ", "") for part in rows["part"][~rows["met"].astype(bool)]]
-    assert failed == [name for name in ends if answer != "reproduced"]
-
-
-def test_c12_asks_the_margin_that_it_is_given():
-    rows = claims.evidence({"readings": readings(**{"exponent=3": 92})}, margins=Margins(behind=5))
-    assert claims.answers(rows).loc["C12"].tolist() == ["partly"] * 2
-
-
-@pytest.mark.parametrize(
-    ("ends", "answer"),
-    [
-        ({("mnist-28x28", "lea-mvd"): 0.021}, "partly"),
-        ({("mnist-28x28", "lea-mvd"): 0.021, ("mnist-7x7", "lea-mvd"): 0.021}, "not reproduced"),
-    ],
-)
-def test_fine_tuning_is_compared_with_the_same_seed_after_the_last_epoch(ends, answer):
-    table = classification(BETTER | ends)
-    first = table["epoch"] < 3
-    table.loc[first, "test_error"] = np.where(table.loc[first, "method"] == "lea-mvd", 0.9, 0.1)
-    rows = claims.evidence({"classification": table})
-    assert claims.answers(rows).loc["C15"].tolist() == [answer] * 2
-    assert rows["part"].tolist() == ["mnist-7x7, lea-mvd / cd", "mnist-28x28, lea-mvd / cd"]
-    assert rows["effect"].iloc[1] == pytest.approx(1.05, rel=0.02)
-
-
 # ---- what a generation costs
-
-
-def test_c1_needs_both_slopes_of_leamvd_in_every_dtype():
-    def answer(*tables):
-        return claims.answers(claims.evidence({"linear_cost": pd.concat(tables)})).loc["C1", "as printed"]
-
-    others = powers("pycma full", "float64", time=2, memory=2)
-    assert answer(powers(), powers(dtype="float64"), others) == "reproduced"
-    assert answer(powers(), powers(dtype="float64", time=1.06)) == "partly"
-    assert answer(powers(memory=0.94), powers(dtype="float64")) == "partly"
-    assert answer(powers(memory=0.94, time=2)) == "not reproduced"
-    assert answer(others) == "not yet run"
-    assert answer(powers().assign(peak_bytes=np.nan)) == "not yet run"
 
 
 def test_growth_is_judged_by_the_last_decade():
@@ -325,38 +274,17 @@ def test_growth_is_judged_by_the_last_decade():
     assert rows["effect"].tolist() == pytest.approx([1, 1])
     assert rows["runs"].tolist() == [2, 2]
     small = powers(sizes=(1000, 10_000))  # what a call costs at any size would tell
-    assert claims.answers(claims.evidence({"linear_cost": small})).loc["C1", "as printed"] == "not testable"
-
-
-@pytest.mark.parametrize(
-    ("time", "memory", "answer"),
-    [
-        (1.0, 2.0, "reproduced"), (2.0, 1.5, "not reproduced"), (2.0, 2.3, "not reproduced"), (3.0, 1.9, "reproduced"),
-    ],
-)  # fmt: skip
-def test_c2_is_decided_by_the_memory_of_the_full_matrix(time, memory, answer):
-    table = pd.concat([full(time=time, memory=memory), powers("pycma separable", "float64", time=2, memory=2)])
-    rows = claims.evidence({"linear_cost": table}).query("claim == 'C2'")
-    assert rows["effect"].tolist() == pytest.approx([memory])
-    assert claims.answers(rows).loc["C2"].tolist() == [answer] * 2
+    others = {"not testable": small, "not yet run": powers().assign(peak_bytes=np.nan)}
+    for answer, table in others.items():
+        assert claims.answers(claims.evidence({"linear_cost": table})).loc["C1", "as printed"] == answer
 
 
 # ---- Holm's family, few runs, other margins
 
 
-def test_every_different_test_counts_once(whole):
-    rows = claims.evidence(whole).dropna(subset="p")
-    shared = rows[rows["part"].str.fullmatch(r"RBM [23], lea-mvd / cd") & (rows["study"] == "mnist_7x7")]
-    assert shared["claim"].tolist() == ["C4"] * 4 + ["C5"] * 4
-    assert shared["p"].tolist()[:4] == shared["p"].tolist()[4:]
-    assert len(rows) - 4 == claims.TESTS
-
-
 def test_ten_runs_are_enough_for_the_whole_family(whole):
-    """Study D without the seeds that had been looked at: by arithmetic, and as the rows say."""
-    left = len(set(studies.STUDIES["mnist-28x28", "paper"].seeds) - set(claims.LOOKED_AT))
-    assert left == 10
-    assert 0.5**left * claims.TESTS < REGISTERED.level <= 0.5 ** (left - 1) * claims.TESTS
+    """Study D without the seeds that had been looked at."""
+    assert len(set(studies.STUDIES["mnist-28x28", "paper"].seeds) - set(claims.LOOKED_AT)) == 10
     rows = claims.evidence(whole, without=claims.LOOKED_AT)
     assert set(rows.loc[rows["unit"] != "slope", "runs"]) == {10}
     assert not rows["met"].isna().any()
@@ -365,32 +293,18 @@ def test_ten_runs_are_enough_for_the_whole_family(whole):
 
 
 def test_p_is_corrected_by_holm_over_the_family(whole):
-    """Against the definition, step by step; tests that have not been run count as the largest."""
+    """A test of two claims counts once, and one that has not been run as 1."""
     for tables in (whole, {"mnist_7x7": whole["mnist_7x7"]}):
-        rows = claims.evidence(tables).dropna(subset="p").drop_duplicates(["study", "view", "part", "test"])
+        rows = claims.evidence(tables).dropna(subset="p")
+        twice = rows["part"].str.fullmatch(r"RBM [23], lea-mvd / cd") & (rows["study"] == "mnist_7x7")
+        assert rows[twice]["p"].tolist()[:4] == rows[twice]["p"].tolist()[4:], "of C4 and of C5"
+        rows = rows.drop_duplicates(["study", "view", "part", "test"])
         parts = {part: None for claim in claims.CLAIMS for part in claim.parts if claim.claim not in ("C1", "C2")}
         indexed = {name: rules.by_cell(table) for name, table in tables.items()}
-        raw = [
-            effect.p
-            for part in parts
-            if set(part.studies) <= set(tables)
-            for _, effect in part.rule(
-                [indexed[study] for study in part.studies], getattr(REGISTERED, part.margin, None), *part.compared
-            )
-        ]
-        assert len(raw) == len(rows)
-        largest = 0.0
-        for rank, i in enumerate(np.argsort(raw, kind="stable")):
-            largest = max(largest, min(1, raw[i] * (47 - rank)))
-            assert rows["p"].iloc[i] == pytest.approx(largest)
+        there = [part for part in parts if set(part.studies) <= set(tables)]
+        raw = [effect.p for part in there for _, effect in part.tests(indexed, REGISTERED)]
+        assert rows["p"].tolist() == pytest.approx(holm(np.append(raw, np.ones(47 - len(raw))))[: len(raw)])
         assert ((rows["p"] < 0.05) == rows["met"]).all()
-
-
-def test_a_study_that_is_added_takes_no_part_back(whole):
-    alone = claims.evidence({"mnist_7x7": whole["mnist_7x7"]})
-    together = claims.evidence(whole).merge(alone, on=["claim", "view", "part"], suffixes=("", "_alone"))
-    assert len(together) == len(alone)
-    assert (together["p"] <= together["p_alone"]).all()
 
 
 def test_too_few_runs_are_no_answer_and_what_is_missing_has_not_been_run(whole):
@@ -401,30 +315,13 @@ def test_too_few_runs_are_no_answer_and_what_is_missing_has_not_been_run(whole):
     assert found.loc["C4"].tolist() == ["not yet run"] * 2
     assert found.loc["C10"].tolist() == ["reproduced"] * 2
     assert found.loc["C9"].tolist() == ["not yet run"] * 2
-    nothing = claims.answers(claims.evidence({}))
-    assert set(nothing.to_numpy().flat) == {"not yet run", "not measured"}
-
-
-def test_a_reader_may_judge_by_other_margins(whole):
-    def answers(*names, **margins):
-        return claims.answers(claims.evidence({name: whole[name] for name in names}, margins=Margins(**margins)))
-
-    assert answers("mnist_7x7", level=1e-4).loc["C3", "as printed"] == "not testable"
-    assert answers("mnist_7x7", unchanged=0.05).loc["C3", "as printed"] == "partly"
-    assert answers("mnist_28x28", little=1).loc["C6", "as printed"] == "not reproduced"
-    assert answers("mnist_28x28", factor=1.00001).loc["C7", "as printed"] == "not reproduced"
-    assert answers("mnist_7x7", "mnist_28x28", factor=100).loc["C9", "conclusion"] == "reproduced"
-    assert answers("linear_cost", linear=(1.01, 1.05)).loc["C1", "as printed"] == "not reproduced"
-    assert answers("linear_cost", quadratic=(1.8, 1.9)).loc["C2", "as printed"] == "not reproduced"
 
 
 @pytest.mark.parametrize(
     ("margins", "error"),
     [
-        ({"level": 0}, "level must be a finite number > 0"),
         ({"level": 1}, "level must be"),
         ({"factor": 1}, "factor must be a finite number > 1, got 1"),
-        ({"unchanged": -1}, "unchanged must be"),
         ({"little": 0}, "little must be"),
         ({"behind": 0}, "behind must be"),
         ({"linear": (1.05, 0.95)}, r"linear must be two numbers, the smaller one first, got \(1.05, 0.95\)"),
@@ -439,21 +336,13 @@ def test_margins_are_checked(margins, error):
 def test_margins_come_from_a_notebook_and_tell_what_is_not_registered():
     given = dataclasses.asdict(REGISTERED) | {"linear": [0.95, 1.05], "factor": 3.0, "output": "results"}
     assert Margins.of(given).changed == {"factor": 3.0}
-    assert REGISTERED.changed == {}
 
 
 def test_other_margins_say_which_answers_would_be_others(whole):
     tables = {name: whole[name] for name in ("linear_cost", "mnist_7x7")}
-    tables["linear_cost"] = pd.concat([powers(time=1.06), full()])
+    tables["linear_cost"] = costs(COSTS | {("leamvd", "float32"): (1.06, 1)})
     rows = claims.other_margins(tables)
     assert rows.values.tolist() == [["C1", view, "partly", "linear=(0.9, 1.1)", "reproduced"] for view in VIEWS]
-    for name, (less, more) in claims.OTHERS.items():
-        registered = getattr(REGISTERED, name)
-        if name in ("linear", "quadratic"):  # about a middle
-            less, registered, more = (high - low for low, high in (less, registered, more))
-        elif name == "factor":
-            less, registered, more = np.log([less, registered, more])
-        assert (2 * less, more) == pytest.approx((registered, 2 * registered), rel=0.01)
 
 
 def test_other_measurements_say_which_answers_would_be_others(whole):
@@ -476,18 +365,7 @@ def test_close_are_the_parts_whose_interval_holds_a_bound():
     assert claims.close(rows).index.tolist() == [2, 3]
 
 
-# ---- the claims as data, and the page
-
-
-def test_a_claim_names_what_there_is():
-    fields = Margins.__dataclass_fields__
-    for claim in claims.CLAIMS:
-        assert all([claim.words, claim.place])
-        for part in claim.parts:
-            assert set(part.studies) <= set(claims.RECORDED)
-            assert part.view in (*VIEWS, "both")
-            assert part.margin in ("", *fields)
-    assert claims.TESTS == 47, "as registered"
+# ---- the page
 
 
 def test_the_page_of_rules_says_what_the_rules_compute():
@@ -508,6 +386,7 @@ def test_the_page_of_rules_says_what_the_rules_compute():
     for setting in SETTINGS:
         assert f"`{setting}`" in entries["C11" if setting in ABLATED.values() else "C12"]
     assert f"{claims.TESTS} different tests" in PAGE
+    assert claims.TESTS == 47, "as registered"
 
 
 @pytest.mark.parametrize(("study", "section"), [("A", "mnist-7x7"), ("D", "mnist-28x28")])

@@ -8,9 +8,7 @@ import pandas as pd
 import pytest
 
 from leamvd.analysis import forensics
-from leamvd.analysis.rules import PRINTED
-from leamvd.experiments import records, studies
-from leamvd.experiments.alternatives import CROSSED
+from leamvd.experiments import records
 from leamvd.experiments.studies import STUDIES, Study
 from leamvd.networks.dbn import Training
 
@@ -49,8 +47,6 @@ ERRORS = {
 
 def test_the_study_crosses_all_settings():
     found = forensics.combinations(PAPER)
-    assert len(found) == 60 <= 64
-    assert len(found[["method", "inputs"]].drop_duplicates()) == 52
     assert not found.duplicated(forensics.SETTINGS).any()
     started = found[found["start"] != "none"]
     levels = (("N(0, 0.1)", "N(0, 0.01)", "U(±0.1)"), ("epochs", "batch"), ("0.1", "0.01"), ("default", "printed"))
@@ -58,7 +54,6 @@ def test_the_study_crosses_all_settings():
     assert set(started[forensics.SETTINGS].itertuples(index=False, name=None)) == every
     free = set(itertools.product(levels[0], ("none",), ("–",), levels[3], ("own", "shared")))
     assert set(found[found["start"] == "none"][forensics.SETTINGS].itertuples(index=False, name=None)) == free
-    assert len(set(CROSSED)) == len(CROSSED)
 
 
 def test_a_search_stands_beside_the_contrastive_divergence_of_its_first_weights():
@@ -85,9 +80,8 @@ def test_nothing_depends_on_what_is_crossed_once(tmp_path):
 
 def test_distances_of_a_table_made_by_hand():
     rows = forensics.distances(SMALL, table(ERRORS))
-    assert len(rows) == 2 * 3 * 6, (
-        "lea-mvd by cd, and the search without a start by each of two, on two kinds of inputs"
-    )
+    assert len(rows) == 2 * 3 * 6, "three pairs on two kinds of inputs, counted in six ways"
+    pd.testing.assert_frame_equal(rows, forensics.distances(SMALL, table(ERRORS, n_images=5_000)))
     own = rows[(rows["method"] == "lea-mvd") & (rows["inputs"] == "own")].set_index(forensics.COUNTED)
     columns = ["cd, RBM 2", "lea-mvd, RBM 2", "lea-mvd, RBM 3"]
     assert list(forensics.NUMBERS.items()) == list(zip(columns, (50_000, 5_000, 900), strict=True))
@@ -101,36 +95,16 @@ def test_distances_of_a_table_made_by_hand():
     assert own["baseline"].unique().tolist() == ["cd"]
 
 
-def test_distances_do_not_depend_on_the_number_of_images_that_were_trained_on():
-    few, many = (forensics.distances(SMALL, table(ERRORS, n_images=n)) for n in (100, 5_000))
-    pd.testing.assert_frame_equal(few, many)
-
-
 def test_the_nearest_are_counted_in_their_best_way_once_each():
     rows = forensics.distances(SMALL, table(ERRORS))
     found = forensics.nearest(rows, 3)
-    first = found.iloc[0]
-    assert (first["method"], first["inputs"], first["measure"], first["images"]) == (
-        "lea-mvd",
-        "own",
-        "mean-field",
-        10_000,
-    )
-    assert first["factor"] == pytest.approx(1)
-    assert found["factor"].is_monotonic_increasing
+    assert found.loc[0, ["method", "inputs", "measure", "images"]].tolist() == ["lea-mvd", "own", "mean-field", 10_000]
     assert not found.duplicated(forensics.SETTINGS).any()
     best = rows.groupby([*forensics.SETTINGS, "baseline"])["factor"].min().sort_values()
     assert found["factor"].tolist() == pytest.approx(best.iloc[:3].tolist())
-    assert len(forensics.nearest(rows, 100)) == 6
-
-
-def test_methods_to_confirm_are_a_study():
-    rows = forensics.nearest(forensics.distances(SMALL, table(ERRORS)), 6)
-    named = forensics.methods(rows)
+    named = forensics.methods(forensics.nearest(rows, 100))
     assert named[0].startswith("cd")
     assert set(named) == set(SMALL.methods) - {"cd:learning_rate=0+n_gen=1"}
-    again = dataclasses.replace(STUDIES["error-measures", "confirm"], methods=named)
-    assert set(forensics.combinations(again)["method"]) == set(rows["method"])
 
 
 def test_effects_are_geometric_means_and_the_best_factor():
@@ -141,7 +115,6 @@ def test_effects_are_geometric_means_and_the_best_factor():
     own = np.exp(np.log(rows.loc[rows["inputs"] == "own", "lea-mvd, RBM 3"]).mean())
     assert found.loc[("inputs", "own"), "lea-mvd, RBM 3"] == pytest.approx(own)
     assert found.loc[("inputs", "own"), "factor"] == pytest.approx(1)
-    assert found["factor"].min() == rows["factor"].min()
 
 
 def test_untrained_features_have_their_constant():
@@ -158,7 +131,6 @@ def test_a_study_without_pairs_has_no_distances():
     study = dataclasses.replace(SMALL, methods=("cd", "cma-es"))
     rows = forensics.distances(study, table({("cd", "own", 2): (1.0, 1.0)}))
     assert rows.empty
-    assert forensics.nearest(rows, 3).empty
     assert forensics.effects(rows).empty
 
 
@@ -172,14 +144,7 @@ def test_quoted_numbers_are_those_of_the_nearest():
     assert (found["tried"], found["searches"], found["counted"]) == (6, 4, 36)
     assert (found["weights"], found["measure"], found["images"]) == ("N(0, 0.1)", "mean-field", "10000")
     assert [found[f"number-{i}"] for i in (1, 2, 3)] == pytest.approx([50_000, 5_000, 900])
-    assert [found[f"least-{i}"] for i in (1, 2, 3)] == pytest.approx(
-        rows[list(forensics.NUMBERS)].min().tolist(), rel=1e-5
-    )
+    least = rows[list(forensics.NUMBERS)].min().tolist()
+    assert [found[f"least-{i}"] for i in (1, 2, 3)] == pytest.approx(least, rel=1e-5)
     assert (found["untrained-2"], found["untrained-3"]) == (1.5, 2.5)
     assert "untrained-3" not in forensics.quoted(rows, features.iloc[:1])
-
-
-def test_the_papers_numbers_are_those_of_the_verdicts():
-    assert list(forensics.NUMBERS.values()) == list(PRINTED.values())
-    quick = studies.STUDIES["error-measures", "quick"]
-    assert len(forensics.combinations(quick)) == 26, "half of the settings"

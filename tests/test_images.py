@@ -1,6 +1,5 @@
 import gzip
 import hashlib
-import math
 import os
 from pathlib import Path
 
@@ -16,18 +15,12 @@ from leamvd.data import images as data_images
 from leamvd.data.images import load, resize
 from leamvd.data.mnist import DataError
 
-# --- names ---
+# ---- names
 
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [
-        ("fashion-mnist v1.2", "fashion-mnist v1.2"),
-        ("größe", "größe"),
-        ("a_b", "a-b"),
-        ("$x_1$ <b>&amp; *co*", "x-1- -b-amp- -co"),
-        ("__`[$]`__", "images"),
-    ],
+    [("größe v1.2", "größe v1.2"), ("$x_1$ <b>&amp; *co*", "x-1- -b-amp- -co"), ("__`[$]`__", "images")],
 )
 def test_a_folder_name_cannot_be_read_as_html_markdown_or_tex(folder: str, name: str, tmp_path: Path) -> None:
     data = load(write(tmp_path / folder, fake_files()))
@@ -36,25 +29,20 @@ def test_a_folder_name_cannot_be_read_as_html_markdown_or_tex(folder: str, name:
     assert not set("$_<>&*`[]\\") & set(data.description)
 
 
-# --- resizing ---------------------------------------------------------------------------------------------------------
+# ---- resizing
 
 
-def piecewise_constant_mean(image: NDArray[np.float64], side: int) -> NDArray[np.float64]:
-    """Split old and new pixels alike into the squares of their common grid, and average those: obvious and slow."""
-    old = len(image)
-    fine = math.lcm(old, side)
-    result = np.zeros((side, side))
-    for y in range(fine):
-        for x in range(fine):
-            result[y * side // fine, x * side // fine] += image[y * old // fine, x * old // fine]
-    return result / (fine // side) ** 2
+def area_means(images: NDArray[np.float64], side: int) -> NDArray[np.float64]:
+    """Split old and new pixels alike into the squares of a common grid, and average those: obvious and slow."""
+    old = images.shape[1]
+    fine = images.repeat(side, axis=1).repeat(side, axis=2)
+    return fine.reshape(-1, side, old, side, old).mean(axis=(2, 4)).reshape(-1, side**2)
 
 
 @pytest.mark.parametrize(("old", "side"), [(8, 7), (28, 7), (5, 3), (9, 4), (6, 5), (4, 1), (3, 3)])
 def test_smaller_images_are_means_over_areas(old: int, side: int) -> None:
     images = np.random.default_rng(old).random((3, old, old))
-    expected = [piecewise_constant_mean(image, side).ravel() for image in images]
-    np.testing.assert_allclose(resize(images.reshape(3, -1), side), expected, rtol=1e-14)
+    np.testing.assert_allclose(resize(images.reshape(3, -1), side), area_means(images, side), rtol=1e-14)
 
 
 def test_28_to_7_is_the_mean_of_4_by_4_blocks() -> None:
@@ -64,28 +52,14 @@ def test_28_to_7_is_the_mean_of_4_by_4_blocks() -> None:
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
-def test_resizing_keeps_range_constants_symmetry_and_the_mean_of_smaller_images(old: int, side: int, seed: int) -> None:
-    images = np.random.default_rng(seed).random((2, old, old))
-    rows = images.reshape(2, -1)
+def test_resizing_keeps_its_input_and_the_range(old: int, side: int, seed: int) -> None:
+    rows = np.random.default_rng(seed).random((2, old**2))
     before = rows.copy()
     new = resize(rows, side)
     assert new.shape == (2, side**2)
     assert not np.shares_memory(new, rows)
     assert rows.min() <= new.min() <= new.max() <= rows.max()
     np.testing.assert_array_equal(rows, before)
-    np.testing.assert_allclose(resize(np.full((1, old**2), 0.3), side), 0.3, rtol=1e-12)
-    if side <= old:
-        np.testing.assert_allclose(new.mean(axis=1), rows.mean(axis=1), rtol=1e-12)
-    transposed = resize(images.transpose(0, 2, 1).reshape(2, -1), side)
-    np.testing.assert_allclose(transposed.reshape(2, side, side).transpose(0, 2, 1).reshape(2, -1), new, atol=1e-12)
-    flipped = resize(images[:, ::-1].reshape(2, -1), side)
-    np.testing.assert_allclose(flipped.reshape(2, side, side)[:, ::-1].reshape(2, -1), new, atol=1e-12)
-
-
-@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_resizing_twice_is_resizing_once_where_sizes_divide(side: int, first: int, second: int, seed: int) -> None:
-    rows = np.random.default_rng(seed).random((2, (side * first * second) ** 2))
-    np.testing.assert_allclose(resize(resize(rows, side * first), side), resize(rows, side), rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -97,18 +71,16 @@ def test_a_smaller_image_can_be_the_centers_of_blocks(old: int, side: int, picke
     np.testing.assert_array_equal(resize(images.reshape(3, -1), side, "center").reshape(3, side, side), expected)
 
 
-def test_pooling_is_part_of_the_description_where_it_matters() -> None:
-    mean, center = (load("digits", side=7, pooling=pooling) for pooling in ("mean", "center"))
-    assert "averaged from 8 x 8" in mean.description
+def test_resizing_is_part_of_the_description_where_it_matters() -> None:
+    assert "averaged from 8 x 8" in load("digits", side=7).description
+    assert "interpolated from 8 x 8" in load("digits", side=28).description
+    center = load("digits", side=7, pooling="center")
     assert "the center of each block from 8 x 8" in center.description
-    assert not np.array_equal(mean.train, center.train)
     assert set(np.unique(center.train)) <= set(np.unique(load("digits", side=8).train)), "no new gray levels"
     for side in (8, 9):
         mean, center = (load("digits", side=side, pooling=pooling) for pooling in ("mean", "center"))
         assert mean.description == center.description
         np.testing.assert_array_equal(mean.train, center.train)
-    with pytest.raises(ValueError, match="pooling must be one of"):
-        load("digits", pooling="max")
 
 
 @pytest.mark.parametrize(("old", "side"), [(8, 28), (3, 5), (1, 4)])
@@ -128,7 +100,7 @@ def test_resize_refuses_what_is_not_square_images(bad: NDArray[np.float64]) -> N
         resize(bad, 1)
 
 
-# --- digits -----------------------------------------------------------------------------------------------------------
+# ---- digits
 
 
 def test_digits_split_is_fixed_complete_and_stratified() -> None:
@@ -136,32 +108,18 @@ def test_digits_split_is_fixed_complete_and_stratified() -> None:
 
     pixels, labels = load_digits(return_X_y=True)
     data = load("digits", side=8, seed=5)
-    assert (data.name, data.side, data.train.dtype) == ("scikit-learn digits", 8, np.float32)
-    assert data.train.shape == (1437, 64)
-    assert data.test.shape == (360, 64)
+    assert (data.side, data.train.dtype) == (8, np.float32)
     assert data.checksum == "87ff0c9e40dc7e2c0e34e7257799c2e3f3aec1a016363bb11cad869ec428a826"
     both = np.column_stack([np.vstack([data.train, data.test]) * 16, np.r_[data.train_labels, data.test_labels]])
     assert sorted(map(tuple, both)) == sorted(map(tuple, np.column_stack([pixels, labels])))
-    share = np.bincount(data.test_labels) / np.bincount(labels)
-    assert np.abs(share * np.bincount(labels) - np.bincount(labels) / 5).max() < 1
+    assert np.abs(np.bincount(data.test_labels) - np.bincount(labels) / 5).max() < 1
     np.testing.assert_array_equal(data.train, load("digits", side=8, seed=6).train)
-    assert (np.diff(data.train_labels) < 0).sum() > 500  # not sorted by class: mini-batches need them mixed
-    assert (
-        data.description
-        == "scikit-learn digits: 1437 of 1437 training and 360 of 360 test images, 8 x 8 pixels, gray levels"
-    )
+    assert (np.diff(data.train_labels) < 0).any()  # not sorted by class: mini-batches need them mixed
+    kept = "1437 of 1437 training and 360 of 360 test images"
+    assert data.description == f"scikit-learn digits: {kept}, 8 x 8 pixels, gray levels"
 
 
-@pytest.mark.parametrize("side", [7, 28])
-def test_digits_are_resized_from_their_gray_levels(side: int) -> None:
-    data, original = load("digits", side=side, dtype="float64"), load("digits", side=8, dtype="float64")
-    np.testing.assert_allclose(data.test, resize(original.test, side), rtol=1e-12)
-    assert data.side == side
-    assert (data.train.min(), data.train.max()) == (0, 1)
-    assert ("averaged from 8 x 8" if side == 7 else "interpolated from 8 x 8") in data.description
-
-
-# --- a folder of IDX files --------------------------------------------------------------------------------------------
+# ---- a folder of IDX files
 
 
 @pytest.mark.parametrize("zipped", [True, False])
@@ -195,15 +153,13 @@ FIVE = np.zeros((5, 4, 4), np.uint8)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-8] + bytes(8), "damaged gzip"),
-        (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),
+        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),  # EOFError
+        (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),  # gzip.BadGzipFile
+        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),  # zlib.error
         (TEST_LABELS, b"<html>not found</html>", "not an IDX file of unsigned bytes with 1 axes"),
         (TRAIN_IMAGES, idx(FIVE[0]), "not an IDX file of unsigned bytes with 3 axes"),
         (TRAIN_IMAGES, b"\0\0\x0d\x03" + idx(FIVE)[4:], "not an IDX file"),
         (TRAIN_IMAGES, idx(FIVE)[:10], "not an IDX file"),
-        (TRAIN_IMAGES, b"", "not an IDX file"),
         (TRAIN_IMAGES, idx(FIVE)[:-1], "79 values where its header announces 5 x 4 x 4"),
         (TRAIN_IMAGES, idx(FIVE) + b"\0", "81 values where its header announces 5 x 4 x 4"),
         (TRAIN_IMAGES, idx(FIVE[:0]), "0 values where its header announces 0 x 4 x 4"),
@@ -226,40 +182,33 @@ def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     write(folder, {TEST_LABELS: idx(np.zeros(19, np.uint8))})
     with pytest.raises(DataError, match="20 images but 19 labels in its t10k"):
         load(folder)
-    write(folder, good | {TRAIN_IMAGES: idx(np.zeros((30, 4, 5), np.uint8))})
-    with pytest.raises(DataError, match="square and of one size, got 4 x 5 and 4 x 4 pixels"):
-        load(folder)
-    write(folder, {TEST_IMAGES: idx(np.zeros((20, 4, 5), np.uint8))})
-    with pytest.raises(DataError, match="square and of one size, got 4 x 5 and 4 x 5 pixels"):
-        load(folder)
-    write(folder, good | {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))})
-    with pytest.raises(DataError, match="square and of one size, got 5 x 5 and 4 x 4 pixels"):
-        load(folder)
+    oblong = {TRAIN_IMAGES: idx(np.zeros((30, 4, 5), np.uint8)), TEST_IMAGES: idx(np.zeros((20, 4, 5), np.uint8))}
+    larger = {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))}
+    for files, sizes in ((oblong, "4 x 5 and 4 x 5"), (larger, "5 x 5 and 4 x 4")):
+        write(folder, good | files)
+        with pytest.raises(DataError, match=f"square and of one size, got {sizes} pixels"):
+            load(folder)
 
 
-# --- binarization, subsets, arguments ---------------------------------------------------------------------------------
+# ---- binarization, subsets, arguments
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_threshold_is_one_from_half_of_white_on(tmp_path: Path, dtype: str) -> None:
+def test_threshold_is_one_from_half_of_white_on(tmp_path: Path) -> None:
     levels = np.tile(np.uint8([0, 127, 128, 255]), (5, 4)).reshape(5, 4, 4)
     folder = write(tmp_path / "steps", fake_files(5, side=4) | {TRAIN_IMAGES: idx(levels)})
-    bits = load(folder, side=4, binarize="threshold", dtype=dtype)
+    bits = load(folder, side=4, binarize="threshold", dtype="float64")
     np.testing.assert_array_equal(bits.train, np.tile([0.0, 0, 1, 1], (5, 4)))
-    assert bits.train.dtype == np.dtype(dtype)
+    assert bits.train.dtype == np.float64
     assert "binarized at 0.5" in bits.description
     halves = load(folder, side=2, binarize="threshold")  # each block holds 0 127 0 127 or 128 255 128 255
     np.testing.assert_array_equal(halves.train, np.tile([0.0, 1], (5, 2)))
 
 
 def test_a_mean_of_exactly_half_counts_as_one() -> None:
-    data, exact = load("digits", side=7, binarize="threshold"), load("digits", side=8).train.reshape(-1, 8, 8) * 16
-    overlap = np.zeros((7, 8), int)  # in sevenths of a pixel times eight: pixel i of 7 covers [8 i, 8 i + 8)
-    for position in range(56):
-        overlap[position // 8, position // 7] += 1
-    sums = np.einsum("ik,mkl,jl->mij", overlap, exact.astype(int), overlap).reshape(-1, 49)
-    assert (sums == 8 * 64).any()
-    np.testing.assert_array_equal(data.train, sums >= 8 * 64)
+    levels = load("digits", side=8, dtype="float64").train.reshape(-1, 8, 8) * 16  # whole: their sums are exact
+    means = area_means(levels, 7)
+    assert (means == 8).any()
+    np.testing.assert_array_equal(load("digits", side=7, binarize="threshold").train, means >= 8)
 
 
 def test_bernoulli_bits_have_the_gray_levels_as_their_probabilities() -> None:
@@ -268,10 +217,7 @@ def test_bernoulli_bits_have_the_gray_levels_as_their_probabilities() -> None:
     assert set(np.unique(bits)) == {0, 1}
     assert (bits[:, gray.train == 0] == 0).all()
     assert (bits[:, gray.train == 1] == 1).all()
-    for level in range(1, 16):  # 15 exact tests, together wrong once in a thousand choices of seeds
-        drawn = bits[:, gray.train == level / 16]
-        assert stats.binomtest(int(drawn.sum()), drawn.size, level / 16).pvalue > 1e-3 / 15
-    # pixels are independent: the sums over one image have the variance of independent bits
+    # the sums over one image have the mean and the variance of independent bits
     p = gray.train.astype(float)
     z = (bits.sum(axis=2) - p.sum(axis=1)) / np.sqrt((p * (1 - p)).sum(axis=1))
     assert stats.chi2(z.size).cdf((z**2).sum()) == pytest.approx(0.5, abs=0.4995)
@@ -300,25 +246,21 @@ def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Pat
     assert "10 of 30 training and 20 of 20 test images" in part.description
     assert part.description.endswith("seed 0")
     assert load(folder, side=4, n_test=3, seed=2).description.endswith("seed 2")
-    # every image is as likely as any other: 200 seeds, chi-square with an error rate of 0.1 %
-    drawn = np.concatenate([load(folder, side=4, n_train=10, seed=seed).train_labels for seed in range(200)])
-    counts = np.bincount(drawn, minlength=30)
-    variance = 200 * (1 / 3) * (2 / 3) * 30 / 29  # of a draw without replacement, for 29 degrees of freedom
-    assert stats.chi2(29).sf(((counts - 200 / 3) ** 2).sum() / variance) > 1e-3
+    drawn = {label for seed in range(50) for label in load(folder, side=4, n_train=10, seed=seed).train_labels}
+    assert drawn == set(range(30))
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
         ({"side": 0}, ValueError, "side must be an integer >= 1, got 0"),
-        ({"side": 7.0}, TypeError, "side must be an integer"),
         ({"binarize": "grey"}, ValueError, "binarize must be one of 'gray', 'threshold', 'bernoulli', got 'grey'"),
         ({"dtype": "int8"}, ValueError, "dtype must be one of"),
+        ({"pooling": "max"}, ValueError, "pooling must be one of"),
         ({"seed": -1}, ValueError, "seed must be an integer >= 0, got -1"),
         ({"n_train": 0}, ValueError, "n_train must be an integer >= 1, got 0"),
-        ({"n_test": True}, TypeError, "n_test must be an integer"),
+        ({"n_test": 3.0}, TypeError, "n_test must be an integer"),
         ({"n_train": 1438}, ValueError, "n_train must be at most the 1437 images of scikit-learn digits, got 1438"),
-        ({"n_test": 361}, ValueError, "n_test must be at most the 360 images of scikit-learn digits, got 361"),
     ],
 )
 def test_arguments_are_checked(arguments: dict[str, object], error: type[Exception], message: str) -> None:

@@ -4,8 +4,6 @@ import pytest
 from scipy import stats
 
 from leamvd.analysis import intervals
-from leamvd.analysis.comparison import number
-from leamvd.analysis.statistics import interval
 
 
 def records(errors: dict[str, dict[int, float]], n_images: int = 10, last: int = 3) -> pd.DataFrame:
@@ -32,30 +30,6 @@ def test_errors_are_those_of_the_last_iteration_per_10000_images_with_students_i
     assert (alone["mean"], alone["runs"]) == (20_000.0, 1)
     assert np.isnan([alone["low"], alone["high"]]).all(), "one seed says nothing of others"
     assert table.iloc[3]["mean"] == 40_000.0
-
-
-def test_bands_are_means_with_students_interval_at_every_iteration() -> None:
-    values = [1.0, 1.5, 4.0]
-    table = records({"cd": dict(enumerate(values)), "lea-mvd": {7: 2.0}}, last=1)
-    table = table.assign(passes=2 * table["iteration"], seconds=table["iteration"] + table["seed"])
-    bands = intervals.bands(table, "mean_field")
-    assert list(zip(bands["method"], bands["iteration"], strict=True)) == [
-        ("cd", 0), ("cd", 1), ("lea-mvd", 0), ("lea-mvd", 1)
-    ]  # fmt: skip
-    for row, factor in zip(bands.head(2).to_dict("records"), (2e4, 1e4), strict=True):
-        low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-        found = [row["low"], row["mean"], row["high"]]
-        assert found == pytest.approx(factor * np.array([low, np.mean(values), high]))
-    assert bands["passes"].tolist() == [0, 2, 0, 2]
-    assert bands["seconds"].tolist() == [1, 2, 7, 8]
-    alone = bands.iloc[3]
-    assert (alone["low"], alone["mean"], alone["high"]) == (2e4, 2e4, 2e4)
-
-
-def test_any_column_has_its_interval() -> None:
-    table = records({"cd": {0: 1.0, 1: 3.0}}).assign(input_std=[0.1] * 4 + [0.3] * 4)
-    row = intervals.errors(table, ["input_std"]).iloc[0]
-    assert (row["measure"], row["mean"]) == ("input_std", pytest.approx(0.2)), "not an error: as it is"
 
 
 def test_ratios_are_paired_by_seed() -> None:
@@ -86,42 +60,17 @@ def test_equal_runs_have_the_ratio_one_and_methods_of_one_run_have_none() -> Non
     assert (table[["low", "ratio", "high"]] == 1.0).all(axis=None)
 
 
-def test_side_by_side_has_a_row_for_each_cell_of_either() -> None:
-    tables = {
-        "A": intervals.errors(records({"cd": {0: 1.0, 1: 3.0}})),
-        "B": intervals.errors(records({"lea-mvd": {0: 2.0}, "cd": {0: 2.0}})),
-    }
-    shown = intervals.side_by_side(tables, "mean_field")
-    assert shown.index.to_list() == [("own", 1, "cd"), ("own", 1, "lea-mvd")]
-    assert shown.loc[("own", 1, "lea-mvd")].to_list() == ["–", "20,000"]
-    mean, low, high = map(number, interval(pd.Series([1e4, 3e4])))
-    assert shown["A"].iloc[0] == f"{mean} [{low}, {high}]"
-
-
-def test_errors_beside_lea_mvds_are_those_of_shared_inputs() -> None:
-    table = records({"cd": {0: 2.0, 1: 4.0}, "lea-mvd": {0: 1.0, 1: 3.0}}).assign(evaluations=0)
-    both = pd.concat([table.assign(mean_field=7.0), table.assign(inputs="shared")])
-    found = intervals.at_equal_evaluations(both)
+def test_errors_beside_lea_mvds_are_those_after_as_many_evaluations_on_shared_inputs() -> None:
+    errors = {"cd": {0: 2.0, 1: 4.0}, "cma-es": {0: 1.0, 1: 3.0}, "lea-mvd": {0: 1.0, 1: 3.0}}
+    table = records(errors).assign(inputs="shared")
+    of_each = table["method"].map({"cd": 0, "cma-es": 24, "lea-mvd": 20})
+    table["evaluations"] = of_each * table["iteration"] + 4 * (table["method"] == "lea-mvd")
+    found = intervals.at_equal_evaluations(pd.concat([table.assign(inputs="own", mean_field=7.0), table]))
     assert found["cd-error-1"] == pytest.approx(np.sqrt(2 * 4 / 3), rel=1e-5)
-    assert found["lea-mvd-error-1"] == 1
+    assert (found["cma-es-error-1"], found["lea-mvd-error-1"]) == (2.0, 1.0)
+    assert found["evaluations"] == 64, "another generation of CMA-ES makes 72"
     half = stats.t.ppf(0.975, 1) * np.log(2 / (4 / 3)) / 2
     assert found["errors-interval"] == pytest.approx(100 * np.expm1(half), rel=1e-5)
-
-
-def test_errors_beside_lea_mvds_are_those_after_as_many_evaluations() -> None:
-    table = records({"cma-es": {0: 1.0, 1: 1.0}, "lea-mvd": {0: 1.0, 1: 1.0}}).assign(inputs="shared")
-    table["evaluations"] = 4 * (table["method"] == "lea-mvd") + table["iteration"] * table["method"].map(
-        {"cma-es": 24, "lea-mvd": 20}
-    )
-    found = intervals.at_equal_evaluations(table)
-    assert (found["cma-es-error-1"], found["evaluations"]) == (2.0, 64), "72 are more than 64"
-
-
-def test_a_column_for_each_number_of_images() -> None:
-    tables = [records({"cd": {0: 1.0}}, n_images=n).assign(test_mean_field=3.0, n_test_images=n) for n in (40, 60)]
-    columns = intervals.by_images(tables)
-    assert columns.columns.tolist() == ["40 training images", "60 training images"]
-    assert columns["60 training images"].tolist() == ["500"]
 
 
 def test_searches_are_compared_on_the_seeds_that_all_studies_have() -> None:
@@ -140,7 +89,6 @@ def test_searches_are_compared_on_the_seeds_that_all_studies_have() -> None:
     assert found["end"].tolist() == [60.0, 62.0, 60.0, 62.0]
     assert found["fallen, %"].tolist() == [25.0, 22.5, 25.0, 22.5]
     half = 12.706205 * np.std([25.0, 20.0], ddof=1) / np.sqrt(2)
-    assert found["high"].tolist() == pytest.approx([25.0, 22.5 + half, 25.0, 22.5 + half])
-    assert found["low"].tolist() == pytest.approx([25.0, 22.5 - half, 25.0, 22.5 - half])
+    assert found.loc[(2, "random"), ["low", "high"]].tolist() == pytest.approx([22.5 - half, 22.5 + half])
     quoted = intervals.quoted(found)
     assert (quoted["fallen-random-2"], quoted["risen-random-2"]) == (22.5, -22.5)

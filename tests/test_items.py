@@ -56,8 +56,3 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
             other = studies.study("mnist-7x7", "quick", **{option: ast.literal_eval(value)})
             if option != "n_images":  # of which the digits have fewer
                 studies.images(other)
-
-
-def test_what_is_no_link_is_seen() -> None:
-    seen = MENTION.findall(LINK.sub("", SKIPPED.sub("", "item R5, `R6`, $R7$, [E1](#item-e1), (E11), R2D2, E")))
-    assert seen == ["R5", "E11"]

@@ -1,12 +1,11 @@
 """Controls of the reconstruction error."""
 
-import numpy as np
 import pandas as pd
 import pytest
+from test_costs import bench
 
 from leamvd.analysis import measures
 from leamvd.analysis.statistics import interval
-from leamvd.campaign import archive
 
 
 def runs(**columns):
@@ -22,14 +21,6 @@ def runs(**columns):
     return table.assign(mean_field_ratio=table["mean_field"] / 500, sampled_ratio=table["sampled"] / 500)
 
 
-def test_paths_begin_with_the_epoch_that_optimizers_start_from():
-    table = pd.concat([runs(), runs(seed=1).assign(mean_field_ratio=0.0)], ignore_index=True)
-    found = measures.paths(table)
-    assert found["iteration"].tolist() == [1, 2, 3, 4, 0, 1, 2, 3]
-    assert np.allclose(found["mean_field_ratio"], np.array([400, 300, 250, 200, 400, 390, 380, 100]) / 1000)
-    assert np.allclose(found["sampled_ratio"], np.array([600, 700, 750, 800, 600, 610, 620, 900]) / 500)
-
-
 def test_explained_is_in_units_that_layers_share():
     found = measures.explained(runs()).set_index("method")
     lea = found.loc["lea-mvd"]
@@ -43,13 +34,8 @@ def test_explained_is_in_units_that_layers_share():
 
 
 def test_a_generation_takes_as_long_as_its_evaluations():
-    objectives, training = (archive.read("linear_cost", name) for name in ("objectives", "training"))
-    first = "threads == 1 and n_visible == 784 and n_hidden == 500"
-    evaluations = objectives.query(f"{first} and backend == 'numpy' and precision == 'float32'").iloc[0]
-    epoch = training.query(f"{first} and trainer == 'leamvd'").iloc[0]
-    generation = 20 * evaluations["seconds"] / evaluations["population_size"] / evaluations["n_images"]
-    expected = generation / (epoch["seconds"] / epoch["n_images"])
-    assert measures.generation_in_epochs(objectives, training) == pytest.approx(expected, rel=1e-5)
+    bench_tables = bench([(784, 500)], {(784, 500): 3.0})  # an epoch takes three evaluations, a generation makes twenty
+    assert measures.generation_in_epochs(*bench_tables) == pytest.approx(20 / 3, rel=1e-5)
 
 
 def test_quoted_numbers_are_those_of_the_tables():

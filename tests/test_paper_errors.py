@@ -1,6 +1,5 @@
 """The page of errors: each correction that can be computed is, and numbers on the page are those that come out."""
 
-import math
 import os
 import re
 from pathlib import Path
@@ -29,21 +28,9 @@ def told() -> leamvd.LEAMVD:
 
 
 def test_sizes_of_the_networks() -> None:
-    printed = [1_549, 960, 3_750, 393_284, 251_000, 1_002_500]
-    by_formula = [v + h + v + h for v, h in LAYERS]
-    assert [n_parameters(v, h) for v, h in LAYERS] == printed
-    for numbers in (printed, by_formula):
+    for numbers in ([n_parameters(v, h) for v, h in LAYERS], [v + h + v + h for v, h in LAYERS]):
         first, second = (", ".join(f"{n:,}" for n in half) for half in (numbers[:3], numbers[3:]))
         assert f"{first} and {second}" in PAGE
-
-
-def test_the_loop_is_never_entered() -> None:
-    sigma_min = 1e-4
-    for n in (1, 10, 1_000_000):
-        euclidean = math.sqrt(n) * (sigma_min + 1)
-        spectral = sigma_min + 1
-        assert min(euclidean, spectral) > sigma_min
-        assert euclidean >= sigma_min * math.sqrt(n)
 
 
 def test_weights_by_row_go_to_the_wrong_individuals(told: leamvd.LEAMVD) -> None:
@@ -82,22 +69,6 @@ def test_the_product_as_printed_is_a_hundredth_of_the_projection(told: leamvd.LE
     assert "the first generation is 0.01 times as long" in PAGE
 
 
-@pytest.mark.parametrize("sign", [1, -1])
-def test_the_printed_step_leads_away_from_the_best(sign: int) -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        differences, C = rng.normal(size=(23, 6)), sign * rng.normal(size=6)
-        mean = (differences @ C).mean()
-        assert (mean * C) @ differences.mean(axis=0) == pytest.approx(mean**2)
-        toward = C if C @ differences.mean(axis=0) < 0 else -C  # R6 orients it from the rest to the best
-        assert (abs(mean) * toward) @ differences.mean(axis=0) == pytest.approx(-(mean**2))
-
-
-def test_a_projection_that_is_listed_twice_counts_twice() -> None:
-    distinct = np.array([-1.0, -2.0, -6.0])
-    assert np.mean([distinct[0], *distinct]) == -2.5 != distinct.mean() == -3.0
-
-
 def test_limits_are_left_by_a_third_of_the_first_population() -> None:
     outside = [stats.norm.sf(0.1, seed, 0.1) + stats.norm.cdf(-0.1, seed, 0.1) for seed in np.linspace(-0.2, 0.2, 41)]
     assert min(outside) == pytest.approx(stats.norm.sf(1) * 2)
@@ -105,19 +76,13 @@ def test_limits_are_left_by_a_third_of_the_first_population() -> None:
 
 
 def test_sizes_of_matrices() -> None:
-    assert (2 * 10**10) * DOUBLE == 160e9, "of the paper's Section 2, which is right"
     assert f"{round(DOUBLE * 392_000**2 / 1e9):,} GB" in PAGE
     assert f"{DOUBLE * n_parameters(30, 120) ** 2 / 1e6:.1f} MB" in PAGE
 
 
-def test_a_quarter_of_each_side_is_a_sixteenth_of_the_pixels() -> None:
-    assert (7 / 28, 7**2 / 28**2) == (0.25, 0.0625)
-    assert "6.25 %" in PAGE
-
-
-def test_one_pair_shows_no_significance() -> None:
-    assert stats.binomtest(1, 1, alternative="greater").pvalue == 0.5
-    assert re.search(r"sign test with one pair is 0\.5\b", PAGE)
+def test_shares_and_chances_are_computed() -> None:
+    assert f"{100 * 7**2 / 28**2:g} %" in PAGE
+    assert re.search(rf"sign test with one pair is {stats.binomtest(1, 1, alternative='greater').pvalue}\b", PAGE)
 
 
 @pytest.mark.skipif("LEAMVD_DATA_DIR" not in os.environ, reason="needs MNIST, see LEAMVD_DATA_DIR")

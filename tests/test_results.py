@@ -5,13 +5,12 @@ import json
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from quick_runs import SMALL, execute, leamvd
 
 from leamvd import bench
-from leamvd.analysis import claims, comparison, intervals
+from leamvd.analysis import claims, comparison
 from leamvd.book import sections
 from leamvd.campaign import archive
 from leamvd.experiments import functions, pictures, records, results, studies
@@ -172,25 +171,3 @@ def test_what_is_reached_at_equal_work_is_quoted(computed: tuple[results.Results
     assert found["passes-lea-mvd-2"] == comparison.six_digits(equal)
     budgets = [key for key in found if key.partition("-")[0] in comparison.BUDGETS]
     assert len(budgets) == 3 * 3 * 2, "budgets, methods, layers"
-
-
-def test_searches_are_compared_on_the_seeds_that_all_have() -> None:
-    rows = [
-        (inputs, layer, method, seed, iteration, error)
-        for inputs in ("own", "shared") for method in ("cd", "lea-mvd") for layer in (1, 2) for seed in (0, 1, 2)
-        for iteration, error in ((1, 30.0 if inputs == "own" else 1.0), (0, 40.0 + 20 * (seed == 2)))
-    ]  # fmt: skip
-    table = pd.DataFrame(rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field"])
-    table["n_images"] = 5_000
-    others = table[table["seed"] < 2].replace({"method": {"lea-mvd": "random:sigma0=0.01"}})
-    others.loc[others["seed"].eq(1) & others["iteration"].eq(1), "mean_field"] = 32.0
-    found = intervals.improvements([table, others[others["method"] != "cd"]])
-    named = [(layer, method) for layer in (1, 2) for method in ("lea-mvd", "random:sigma0=0.01")]
-    assert found.index.tolist() == named
-    assert found["start"].tolist() == [80.0] * 4, "the third seed, and shared inputs, are left out"
-    assert found["end"].tolist() == [60.0, 62.0, 60.0, 62.0]
-    assert found["fallen, %"].tolist() == [25.0, 22.5, 25.0, 22.5]
-    half = 12.706205 * np.std([25.0, 20.0], ddof=1) / np.sqrt(2)
-    assert found["high"].tolist() == pytest.approx([25.0, 22.5 + half, 25.0, 22.5 + half])
-    quoted = intervals.quoted(found)
-    assert (quoted["fallen-random-sigma0-0.01-2"], quoted["risen-lea-mvd-1"]) == (22.5, -25.0)

@@ -24,14 +24,9 @@ from leamvd.campaign import archive
 from leamvd.experiments import records, studies
 from leamvd.experiments.studies import Classification, Study
 
-RECORDED = {
-    "linear_cost": "optimizers",
-    "mnist_7x7": "runs",
-    "mnist_28x28": "runs",
-    "readings": "runs",
-    "classification": "runs",
-}
-"""Names of recorded runs that settle claims, see `leamvd.campaign.archive.read`, and the table of each."""
+RECORDED = {"linear_cost": "optimizers"}
+RECORDED |= dict.fromkeys(("mnist_7x7", "mnist_28x28", "readings", "classification"), "runs")
+"""Names of recorded runs that settle claims, and the table of each."""
 
 LOOKED_AT = (0, 1)
 """Seeds that had been looked at before the rules were written; every answer is also given without them."""
@@ -71,9 +66,14 @@ class Part(NamedTuple):
 
     view: str  # of `VIEWS`, or "both"
     studies: tuple[str, ...]  # of `RECORDED`
-    rule: Callable[..., rules.Parts]
+    rule: Callable[..., rules.Tests]
     compared: tuple[Any, ...]  # by the rule
     margin: str = ""  # a field of `Margins`
+
+    def tests(self, tables: Mapping[str, pd.DataFrame], margins: Margins) -> rules.Tests:
+        """Apply the rule to tables that are indexed by `rules.by_cell`."""
+        margin = [getattr(margins, self.margin)] if self.margin else []
+        return self.rule(*(tables[name] for name in self.studies), *self.compared, *margin)
 
 
 class Claim(NamedTuple):
@@ -89,7 +89,7 @@ A, D = ("mnist_7x7",), ("mnist_28x28",)
 
 
 def _lower(study: tuple[str, ...], layers: Sequence[int], pairs: Sequence[tuple[str, str]]) -> tuple[Part, ...]:
-    """Return that methods end below their baselines, in each view."""
+    """Say that methods end below their baselines, in each view."""
     return tuple(
         Part(view, study, rules.ends_lower, (*inputs_and_measure, layer, *pair))
         for view, inputs_and_measure in VIEWS.items()
@@ -99,7 +99,7 @@ def _lower(study: tuple[str, ...], layers: Sequence[int], pairs: Sequence[tuple[
 
 
 def _superior(layer: int) -> tuple[Part, ...]:
-    """Return that LEA-MVD ends below contrastive divergence and the constant image, which a conclusion rests on."""
+    """Say that LEA-MVD ends below contrastive divergence and the constant image, which a conclusion rests on."""
     view, (inputs, measure) = "conclusion", VIEWS["conclusion"]
     return (
         Part(view, D, rules.ends_lower, (inputs, measure, layer, "lea-mvd", "cd")),
@@ -228,23 +228,24 @@ _SAME = ["study", "view", "part", "test"]  # of one test that is a part of two c
 
 def recorded() -> dict[str, pd.DataFrame]:
     """Return what is recorded of `RECORDED`, by its name; of "classification" the runs of both sizes of images."""
-    tables = {name: archive.read(name, table) for name, table in RECORDED.items() if archive.exists(name)}
-    measured = [archive.read(name) for name in studies.ARCHIVED["classification"].values() if archive.exists(name)]
-    return tables | ({"classification": pd.concat(measured, ignore_index=True)} if measured else {})
+    names = {name: [name] for name in RECORDED} | {"classification": [*studies.ARCHIVED["classification"].values()]}
+    found = {
+        name: [archive.read(one, RECORDED[name]) for one in own if archive.exists(one)] for name, own in names.items()
+    }
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in found.items() if tables}
 
 
 def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
     """Return the tables by which the claims are judged: what is `recorded`, or the same studies run with "paper".
 
-    Costs, and with them C1 and C2, are judged by what is recorded alone. With any other profile there is nothing: the
-    rules are about these studies.
+    Costs, and with them C1 and C2, are judged by what is recorded alone; no other profile judges anything.
     """
     if profile == "recorded":
         return recorded()
     if profile != "paper":
         return {}
-    sections = [name for name in RECORDED if name.replace("_", "-") in studies.ARCHIVED and name != "classification"]
-    tables = {name: records.run(studies.study(name.replace("_", "-"), "paper"), output) for name in sections}
+    sections = ("mnist-7x7", "mnist-28x28", "readings")
+    tables = {name.replace("-", "_"): records.run(studies.study(name, "paper"), output) for name in sections}
     own = [studies.study("classification", one) for one in studies.ARCHIVED["classification"]]
     measured = [records.measure(study, output).runs for study in own if isinstance(study, Classification)]
     return tables | {"classification": pd.concat(measured, ignore_index=True)}
@@ -253,8 +254,7 @@ def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
 def settling(study: Study, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the tables by which a page may judge claims, given its study and this study's rows.
 
-    They are all that is recorded where the study is; the rows alone where it is a registered one with any seeds; and
-    none where it is another, which settles nothing.
+    All that is recorded where the study is; the rows where it is a registered one with any seeds; else nothing.
     """
     if study.archived:
         return recorded()
@@ -265,22 +265,10 @@ def settling(study: Study, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def evidence(
     tables: Mapping[str, pd.DataFrame], *, without: Sequence[int] = (), margins: Margins = REGISTERED
 ) -> pd.DataFrame:
-    """Return every test of the claims whose studies are there, with what it decides.
+    """Return every test of the claims whose studies are among the tables, without some seeds.
 
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Of `RECORDED`, what there is, by its name.
-    without : sequence of int
-        Seeds that are left out.
-    margins : Margins
-        Level and margins.
-
-    Returns
-    -------
-    DataFrame
-        `COLUMNS`; `p` corrected by Holm over all `TESTS`, those that have not been run counted as not met; and whether
-        the part is `met`, missing where its runs are too few to tell.
+    `p` is corrected by Holm over all `TESTS`, those that have not been run counted as not met; whether the part is
+    `met` is missing where its runs are too few to tell.
     """
     kept = {name: table[~table["seed"].isin(without)] if "seed" in table else table for name, table in tables.items()}
     indexed = {name: rules.by_cell(table) for name, table in kept.items()}
@@ -289,9 +277,7 @@ def evidence(
         for claim in CLAIMS
         for part in claim.parts
         if set(part.studies) <= set(indexed)
-        for name, effect in part.rule(
-            [indexed[study] for study in part.studies], getattr(margins, part.margin, None), *part.compared
-        )
+        for name, effect in part.tests(indexed, margins)
     ]
     rows = pd.DataFrame(found, columns=COLUMNS)
     slope = rows["unit"] == "slope"
@@ -347,14 +333,9 @@ def against_cd(rows: pd.DataFrame) -> pd.DataFrame:
 def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
     """Return what prose and cards may quote of `evidence`.
 
-    Returns
-    -------
-    dict of str to float or str
-        For every claim and view "c4-as-printed", the answer, "c4-as-printed-met", how many of its parts are met and
-        how many are `still_open`, and "c4-as-printed-furthest", the part whose effect is furthest from where the claim
-        has it: the effect, its 95 % interval and the part; dashes where nothing has been run. Of `against_cd`,
-        "as-printed-mnist_7x7-rbm-2" and so on, and the ends of the interval, "as-printed-mnist_7x7-rbm-2-low" and
-        "-high".
+    For every claim and view "c4-as-printed" is the answer, "-met" how many of its parts are met and how many are
+    `still_open`, and "-furthest" the part whose effect is furthest from where the claim has it; dashes where nothing
+    has been run. Of `against_cd`, "as-printed-mnist_7x7-rbm-2" and the ends of its interval, "-low" and "-high".
     """
     cards = {}
     for (claim, view), answer in answers(rows).stack().items():  # type: ignore[misc]
@@ -369,7 +350,6 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
 
 
 def _of(rows: pd.DataFrame, claim: str, view: str) -> pd.DataFrame:
-    """Return the rows of a claim in one view."""
     return rows[(rows["claim"] == claim) & rows["view"].isin([view, "both"])]
 
 
@@ -393,13 +373,7 @@ def _shown(row: pd.Series) -> str:
 
 
 def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
-    """Return the answers that would be others by one of `OTHERS` in the place of a margin.
-
-    Returns
-    -------
-    DataFrame
-        A row for each: claim, view, the answer, the margin and its value, the other answer.
-    """
+    """Return the answers that would be others by one of `OTHERS` in the place of a margin."""
     changed = {f"{name}={value}": {name: value} for name, values in OTHERS.items() for value in values}
     others = {
         name: evidence(tables, margins=dataclasses.replace(margins, **new))  # type: ignore[arg-type]
@@ -412,11 +386,6 @@ def other_measurements(tables: Mapping[str, pd.DataFrame], margins: Margins = RE
     """Return the answers that would be others by another reading of LEA-MVD in study A, or by one of `ERRORS`.
 
     They were not registered, and are no answers: they show what an answer depends on.
-
-    Returns
-    -------
-    DataFrame
-        A row for each: claim, view, the answer, what takes its place, the other answer.
     """
     runs = tables.get("mnist_7x7", pd.DataFrame(columns=["method"], dtype=str))
     kept, readings = runs[runs["method"] != "lea-mvd"], runs["method"].str.startswith("lea-mvd:")
@@ -431,7 +400,7 @@ def other_measurements(tables: Mapping[str, pd.DataFrame], margins: Margins = RE
 
 
 def _scored_by(measure: str, table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of pre-training with another error in the place of the mean-field error; others as they are."""
+    """Return rows of pre-training with another error in the place of the mean-field error."""
     if measure not in table:
         return table
     images = "n_test_images" if measure.startswith("test_") else "n_images"

@@ -19,21 +19,20 @@ GROUP = ["inputs", "layer", "method"]
 
 _RUN = ("study", "problem", *GROUP, "seed")
 
-
 _QUOTED = {
     "error": "mean_field", "test": "test_mean_field", "sampled": "sampled", "ratio": "mean_field_ratio",
     "sampled-ratio": "sampled_ratio", "std": "input_std",
 }  # fmt: skip
-"""Of what prose quotes, and the columns."""
-
-# ---- what was run
-
+"""What prose quotes, and the columns."""
 
 PAPER = ("cd", "lea-mvd", "cma-es")
 """Methods of the paper's first experiment."""
 
 TOLD_APART = 4
 """Methods whose curves one figure can show."""
+
+
+# ---- what was run
 
 
 def label(study: studies.Study, name: str, table: pd.DataFrame) -> str:
@@ -102,9 +101,7 @@ def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
 def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Return means over runs, at the last iteration of each method, layer and kind of inputs.
 
-    The columns: the mean standard deviation of the layer's inputs; per 10,000 images, the error of the constant image
-    (their mean) and both measures of the error, on training and on test images; and both measures on training images
-    as ratios to the constant image's. A ratio above 1 is worse than having learned nothing but the mean.
+    A ratio to the constant image's error above 1 is worse than having learned nothing but the mean.
     """
     ends = last(table)
     columns = {
@@ -121,35 +118,14 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_equal(table: pd.DataFrame, budget: str) -> pd.DataFrame:
-    """Return the last iteration of every run within what all methods of its layer and inputs have spent.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of a study.
-    budget : {"iteration", "passes", "seconds"}
-        What is spent.
-    """
+    """Return the last iteration of every run within the budget that all methods of its layer and inputs have spent."""
     spent = table.groupby(GROUP)[budget].transform("max")
     least = spent.groupby([table["inputs"], table["layer"]]).transform("min")
     return last(table[table[budget] <= least])
 
 
 def equal(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
-    """Return what was reached after equal iterations, passes and seconds, means over runs.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of a study.
-    measure : str
-        Column that is compared, see `scaled`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs, layer and budget, a column for each method.
-    """
+    """Return what was reached within equal `BUDGETS`: means over runs of a measure, see `scaled`, by method."""
     ends = {budget: at_equal(table, budget) for budget in BUDGETS}
     both = pd.concat([end.assign(equal=budget, value=scaled(end, measure)) for budget, end in ends.items()])
     means = both.groupby(["inputs", "layer", "equal", "method"], sort=False)["value"].mean()
@@ -162,16 +138,9 @@ def equal(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
 def quoted(table: pd.DataFrame) -> dict[str, float | str]:
     """Return the means over runs, at their last iterations, that prose may quote.
 
-    Returns
-    -------
-    dict of str to float
-        "cd-3-error" is the mean-field error per 10,000 training images of contrastive divergence in RBM 3 on the first
-        kind of inputs, "cd-3-test" that on test images, "cd-3-sampled" the sampled error, "cd-3-ratio" and
-        "cd-3-sampled-ratio" the ratios to the constant image, "cd-3-std" the standard deviation of its inputs; likewise
-        other methods and layers, "shared-cd-3-error" and so on, on shared inputs, and "start-cd-3-error" and so on, at
-        iteration 0. "passes-cd-2" and "seconds-cd-2" are mean-field errors per 10,000 images on the last kind of inputs
-        at equal passes and seconds. "searches" are those of LEA-MVD in all layers on all inputs, and "improved" is how
-        many of them ended below their start solution.
+    "cd-3-error" and the rest of `_QUOTED` are of RBM 3 on the first kind of inputs, "shared-cd-3-error" of shared
+    ones, "start-cd-3-error" of iteration 0, and "passes-cd-3" is the error at equal passes on the last kind of inputs.
+    "searches" are those of LEA-MVD, and "improved" is how many of them ended below their start solution.
     """
     kinds = table["inputs"].unique()
     work = equal(table).loc[kinds[-1]].stack().reorder_levels([1, 2, 0])
@@ -186,21 +155,10 @@ def quoted(table: pd.DataFrame) -> dict[str, float | str]:
 
 
 def quote(prefix: str, table: pd.DataFrame) -> dict[str, float | str]:
-    """Return what a table holds as pages paste it.
+    """Return what a table holds as pages paste it: real numbers with six significant digits; NaN has no key.
 
-    Parameters
-    ----------
-    prefix : str
-        Begins every key.
-    table : DataFrame
-        Its index tells rows apart.
-
-    Returns
-    -------
-    dict of str to float or str
-        The key of a number consists of the prefix, the words of its index and its column, in small letters with hyphens
-        between them, "longer-rbm-1-cma-es-ratio" say. Real numbers have six significant digits; what is missing (NaN)
-        has no key.
+    The key of a number consists of the prefix, the words of its index and its column, in small letters with hyphens
+    between them, "longer-rbm-1-cma-es-ratio" say.
     """
     return {
         "-".join(word for name in (prefix, *row, column) if (word := _word(name))): value

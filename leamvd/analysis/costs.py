@@ -26,13 +26,6 @@ def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame)
     interpolated, in logarithms, and so is the ratio of an epoch to an evaluation; beyond them both stay as they are.
     An epoch of CD-k takes as long as its matrix products, of which the bench has timed those of CD-1. What an optimizer
     needs for itself is not among the seconds.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of a study.
-    objectives, training : DataFrame
-        Of the bench, see `leamvd.bench.networks.COLUMNS`.
     """
     own = objectives.query("backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'")
     epochs = training.query("trainer == 'leamvd' and threads == 1")
@@ -65,22 +58,10 @@ def growth(optimizers: pd.DataFrame, at_least: int = LARGE) -> pd.DataFrame:
 
 
 def slopes(table: pd.DataFrame, by: Sequence[str], cost: str) -> pd.DataFrame:
-    """Fit how a cost grows with the number of variables: least squares of their logarithms.
+    """Fit how a cost grows with the number of variables n, for each group: least squares of their logarithms.
 
-    Parameters
-    ----------
-    table : DataFrame
-        With the columns n, `by` and `cost`.
-    by : sequence of str
-        Columns that tell one line from another.
-    cost : str
-        What grows; a row in which it is not positive is no point of its line.
-
-    Returns
-    -------
-    DataFrame
-        A row for each line: `by`; sizes, the numbers of variables that it rests on; the smallest and the largest of
-        them; and its slope (1: linear, 2: quadratic), NaN where there are fewer than two.
+    A slope of 1 is linear, of 2 quadratic; NaN where there are fewer than two sizes. A cost that is not positive is no
+    point of its line.
     """
     rows = []
     for names, line in table[table[cost] > 0].groupby(list(by), sort=False):

@@ -6,7 +6,6 @@ first, how the algorithm is read (R1-R19), and what the upper layers see (E7). A
 count cost nothing, and every combination is counted in all of them. How near it comes is one number, `FACTOR`.
 """
 
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -15,6 +14,7 @@ import pandas as pd
 from leamvd.analysis.comparison import last, quote, six_digits
 from leamvd.analysis.rules import PRINTED
 from leamvd.experiments.studies import Study
+from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 
 SUMMED = {
@@ -42,58 +42,38 @@ FACTOR = "factor"
 SHOWN = [*SETTINGS, *COUNTED, *NUMBERS, FACTOR]
 """Columns of `distances` for reading; those behind them are the names of methods."""
 
-_READINGS = ("default", "x0-excluded", "printed")
-
 
 def combinations(study: Study) -> pd.DataFrame:
-    """Return what of a study can be compared with the paper's numbers: searches, each with a contrastive divergence.
+    """Return what can be compared with the paper's numbers: each search with contrastive divergence, the `baseline`.
 
     Both start from the same kind of first weights; where the search has no start solution, from any.
-
-    Returns
-    -------
-    DataFrame
-        A row for each combination: `SETTINGS`, and the names in the study of `method` and `baseline`.
     """
-    rows = [(*named, inputs, *pair) for (named, pair), inputs in product(_pairs(study), study.inputs)]
+    trained = [name for name in study.methods if name.startswith("cd") and study.training_of(name).learning_rate]
+    searches = [name for name in study.methods if name.startswith("lea-mvd")]
+    rows = []
+    for method, baseline in product(searches, trained):
+        search, weights = study.training_of(method), _weights(study.training_of(baseline))
+        if search.x0 == "none" or _weights(search) == weights:
+            sigma0 = "–" if search.x0 == "none" else f"{search.sigma0:g}"
+            named = (weights, search.x0, sigma0, _reading(study, method))
+            rows += [(*named, inputs, method, baseline) for inputs in study.inputs]
     return pd.DataFrame(rows, columns=[*SETTINGS, "method", "baseline"])
 
 
-def _pairs(study: Study) -> Iterator[tuple[tuple[str, str, str, str], tuple[str, str]]]:
-    """Yield the settings in words and the names of each search with each contrastive divergence that goes with it."""
-    trained = [m for m in study.methods if m.startswith("cd") and study.training_of(m).learning_rate]
-    searches = [m for m in study.methods if m.startswith("lea-mvd")]
-    for method, baseline in product(searches, trained):
-        search, other = study.training_of(method), study.training_of(baseline)
-        weights = [(training.initial_weights, training.weight_scale) for training in (search, other)]
-        if weights[0] == weights[1] or search.x0 == "none":
-            kind, scale = weights[1]
-            words = f"N(0, {scale:g})" if kind == "normal" else f"U(±{scale:g})"
-            sigma0 = "–" if search.x0 == "none" else f"{search.sigma0:g}"
-            yield (words, search.x0, sigma0, _reading(study, method)), (method, baseline)
+def _weights(training: Training) -> str:
+    """Return the distribution of the first weights."""
+    return (
+        f"N(0, {training.weight_scale:g})" if training.initial_weights == "normal" else f"U(±{training.weight_scale:g})"
+    )
 
 
 def _reading(study: Study, method: str) -> str:
-    own = study.reading_of(method)
-    return next((name for name in _READINGS if Reading.named(name, study.reading) == own), "other")
+    names, own = ("default", "x0-excluded", "printed"), study.reading_of(method)
+    return next((name for name in names if Reading.named(name, study.reading) == own), "other")
 
 
 def distances(study: Study, table: pd.DataFrame) -> pd.DataFrame:
-    """Return how near each combination of a study comes, counted in every way.
-
-    Parameters
-    ----------
-    study : Study
-        What was run.
-    table : DataFrame
-        Its rows.
-
-    Returns
-    -------
-    DataFrame
-        A row for each combination, measure and number of images: `SETTINGS`, `COUNTED`, the three errors as `NUMBERS`
-        names them (geometric means over runs), `FACTOR`, method and baseline.
-    """
+    """Return how near each combination of a study comes, counted in every way; errors are geometric means over runs."""
     rows = combinations(study).merge(pd.DataFrame(product(SUMMED, IMAGES), columns=COUNTED), how="cross")
     ends = last(table)
     logs = ends[["mean_field", "sampled"]].div(ends["n_images"], axis=0).apply(np.log)
@@ -122,14 +102,7 @@ def methods(rows: pd.DataFrame) -> tuple[str, ...]:
 
 
 def effects(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what each choice does to the three numbers, and how near it comes at best, from `distances`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each choice and what is chosen: the geometric mean of each number over all combinations that chose so,
-        and the smallest `FACTOR` among them.
-    """
+    """Return, from `distances`, geometric means of the numbers by what is chosen, and the smallest `FACTOR`."""
     found = [
         (choice, str(level), *np.exp(np.log(group[list(NUMBERS)]).mean()), group[FACTOR].min())
         for choice in (*SETTINGS, *COUNTED)
@@ -139,16 +112,12 @@ def effects(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
-    """Return what random weights make of the images: no training, so that any error of their features is luck.
+    """Return what random weights make of the images: without training (a learning rate of zero), so any error is luck.
 
-    Returns
-    -------
-    DataFrame
-        A row for each layer and kind of first weights that the study leaves as they are (a learning rate of zero): the
-        mean standard deviation of its inputs, and per 10,000 images the error of the constant image.
+    The constant image's error is per 10,000 images.
     """
     names = {
-        method: f"N(0, {own.weight_scale:g})" if own.initial_weights == "normal" else f"U(±{own.weight_scale:g})"
+        method: _weights(own)
         for method in study.methods
         if method.startswith("cd") and not (own := study.training_of(method)).learning_rate
     }
@@ -162,13 +131,9 @@ def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
 def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, str | float]:
     """Return what prose quotes of `distances` and of `untrained`.
 
-    Returns
-    -------
-    dict
-        How many combinations were "tried", by how many "searches", in how many ways together ("counted"); of the
-        nearest one its `FACTOR`, `SETTINGS`, `COUNTED` and, as "number-1" and so on, `NUMBERS`, missing if none was
-        tried; as "least-1" and so on, the least of all that were tried; of features by U(-0.1, 0.1), "untrained-2" and
-        so on: the constant's error per 10,000 images.
+    How many combinations were "tried", by how many "searches", and in how many ways together ("counted"); of the
+    nearest one, if any, its settings, its `FACTOR` and its numbers, "number-1" to "number-3"; the least of all numbers,
+    "least-1" and so on; and the constant's error of features by U(-0.1, 0.1), "untrained-2" and so on.
     """
     searches = rows[["method", "inputs"]].drop_duplicates()
     tried = rows[[*SETTINGS, "baseline"]].drop_duplicates()

@@ -10,20 +10,9 @@ from leamvd.analysis.statistics import compared, paired, summarize, unpaired
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the mean of a measure over runs, with its 95 % interval, by inputs, layer, method and iteration.
+    """Return the mean of a measure over runs at each iteration, with its 95 % interval and its passes and seconds.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of a study.
-    measure : str
-        One of their columns; errors are per 10,000 images.
-
-    Returns
-    -------
-    DataFrame
-        Columns inputs, layer, method, iteration, passes, seconds (means), and mean, low and high; where there is one
-        run both ends are its value.
+    Errors are per 10,000 images. Where there is one run both ends are its value.
     """
     by = [*GROUP, "iteration"]
     found = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(columns="runs")
@@ -33,39 +22,16 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def errors(table: pd.DataFrame, measures: Sequence[str] = tuple(MEASURES)) -> pd.DataFrame:
-    """Return measures at the last iteration, errors per 10,000 images: means over seeds and their 95 % intervals.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of a study.
-    measures : sequence of str
-        Which of their columns.
-
-    Returns
-    -------
-    DataFrame
-        A row for each measure, kind of inputs, layer and method: measure, inputs, layer, method, runs, mean, low, high.
-    """
+    """Return measures at the last iteration, errors per 10,000 images: means over runs and their 95 % intervals."""
     ends = last(table)
     each = [ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures]
     return summarize(pd.concat(each), "value", ["measure", *GROUP])
 
 
 def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Compare the last errors of two runs, of as many images each.
+    """Return the geometric mean of the last errors of `b` over those of `a`, per image, with its 95 % interval.
 
-    Parameters
-    ----------
-    a, b : DataFrame
-        Rows of both.
-
-    Returns
-    -------
-    DataFrame
-        A row for each measure, kind of inputs, layer and method that both have: `paired`, the number of seeds that they
-        share; the geometric mean of `b`'s errors over `a`'s, `ratio`, and its 95 % interval, `low` and `high`. That is
-        of the pairs where two seeds or more are shared, else of two samples, NaN where there are too few.
+    It is of the pairs where two seeds or more are shared, else of two samples; `paired` is how many seeds are shared.
     """
     rows = []
     for measure in MEASURES:
@@ -94,15 +60,7 @@ def texts(table: pd.DataFrame, show: Callable[[float], str] = number) -> pd.Seri
 
 
 def side_by_side(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:
-    """Return `errors` of several runs for reading: a row for each cell, a column of texts for each run.
-
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Of `errors`, by what the run is called.
-    measure : str
-        Which of the errors.
-    """
+    """Return one of the `errors` of several runs for reading: a row for each cell, a column of texts for each run."""
     columns = {name: texts(table[table["measure"] == measure].set_index(GROUP)) for name, table in tables.items()}
     order = dict.fromkeys(cell for column in columns.values() for cell in column.index)
     return pd.DataFrame(columns).reindex(pd.MultiIndex.from_tuples(list(order), names=GROUP)).fillna("–")
@@ -116,19 +74,10 @@ def by_images(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def improvements(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return what searches make of their start solutions, on each method's own inputs.
+    """Return what searches make of their start solutions, on each method's own inputs and the seeds that all have.
 
-    Parameters
-    ----------
-    tables : sequence of DataFrame
-        Of studies of the same images, of which the seeds that all have are taken.
-
-    Returns
-    -------
-    DataFrame
-        A row for each layer and method except contrastive divergence, which has no start solution: the mean-field error
-        per 10,000 images of the start solution and at the end, and by how many percent it has fallen; means over runs,
-        the last with its 95 % interval, `low` and `high`.
+    They are the mean-field errors per 10,000 images of the start solution and at the end, and by how many percent they
+    have fallen, with its 95 % interval. Contrastive divergence has no start solution.
     """
     seeds = set.intersection(*(set(table["seed"]) for table in tables))
     both = pd.concat(tables)
@@ -143,26 +92,15 @@ def improvements(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def quoted(improvements: pd.DataFrame) -> dict[str, float | str]:
-    """Return what prose quotes of `improvements`.
-
-    Returns
-    -------
-    dict of str to float or str
-        "fallen-lea-mvd-sigma0-0.01-3", the percentage in RBM 3, "risen-lea-mvd-sigma0-0.01-3", the same with the other
-        sign, and so on.
-    """
+    """Return what prose quotes of `improvements`: "fallen-lea-mvd-3", in percent, and with the other sign "risen-"."""
     fallen = improvements[["fallen, %"]].set_axis([""], axis=1).swaplevel()
     return quote("fallen", fallen) | quote("risen", -fallen)
 
 
 def at_equal_evaluations(table: pd.DataFrame) -> dict[str, float | str]:
-    """Return errors over LEA-MVD's, on shared inputs, once as many candidates have been evaluated as LEA-MVD's.
+    """Return errors over LEA-MVD's on shared inputs, after as many "evaluations" as LEA-MVD's: "cd-error-3" and so on.
 
-    Returns
-    -------
-    dict of str to float
-        "cd-error-3" is the geometric mean over runs in RBM 3, likewise other methods and RBMs; "evaluations" how many
-        LEA-MVD has made, and "errors-interval" how far the widest of all 95 % intervals reaches, in percent.
+    "errors-interval" is how far the widest of all 95 % intervals reaches, in percent.
     """
     shared = table[table["inputs"] == "shared"]
     evaluations = shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()

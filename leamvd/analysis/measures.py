@@ -12,11 +12,6 @@ def paths(table: pd.DataFrame) -> pd.DataFrame:
 
     Contrastive divergence begins with its first epoch, which is where the optimizers start; its random weights are off
     any scale.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs, layer, method and iteration, with mean_field_ratio and sampled_ratio.
     """
     shown = table[(table["iteration"] > 0) | ~table["method"].str.startswith("cd")]
     return shown.groupby([*GROUP, "iteration"], sort=False)[["mean_field_ratio", "sampled_ratio"]].mean().reset_index()
@@ -25,13 +20,7 @@ def paths(table: pd.DataFrame) -> pd.DataFrame:
 def explained(table: pd.DataFrame) -> pd.DataFrame:
     """Return last errors in units that can be compared from layer to layer: means over runs.
 
-    Returns
-    -------
-    DataFrame
-        A row for each kind of inputs, layer and method: the mean standard deviation of the inputs; per image the error
-        of the constant image and the mean-field error, with the ends of its 95 % interval, low and high; the error per
-        visible unit; and the percentage of the inputs' variance that is explained, 100 (1 - error / constant's error),
-        by either measure.
+    Errors are per image; explained is which percentage of the inputs' variance, 100 (1 - error / constant's error).
     """
     ends = last(table)
     error = ends["mean_field"] / ends["n_images"]
@@ -61,23 +50,11 @@ def generation_in_epochs(objectives: pd.DataFrame, training: pd.DataFrame) -> fl
 
 
 def quoted(table: pd.DataFrame, won: pd.DataFrame) -> dict[str, float | str]:
-    """Return what prose quotes: means of RBM 3, and what the weights that win win.
+    """Return what prose quotes: means of RBM 3, "lea-mvd-shared-explained" say, and what the weights that win win.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Rows of a study.
-    won : DataFrame
-        Of `leamvd.experiments.collapse.collapse`, the largest scale first.
-
-    Returns
-    -------
-    dict of str to float or str
-        "cd-own-error", "lea-mvd-shared-explained" and so on: of contrastive divergence, of LEA-MVD, and as
-        "x0-excluded" of LEA-MVD without the start solution in its population, the columns of `explained`;
-        "cd-own-passes" is the ratio to the constant image's error at equal passes. "won-error" is that of the smallest
-        weights, "won-cd" that of contrastive divergence with the largest; "won-accuracy" and "won-above" are accuracies
-        with the smallest weights, in percent.
+    "cd-own-passes" is the ratio to the constant image's error at equal passes. Of `collapse`, the largest scale first,
+    "won-error" is the error of the smallest weights, "won-accuracy" and "won-above" their accuracies in percent, and
+    "won-cd" the error of contrastive divergence with the largest.
     """
     rows = explained(table).set_index(GROUP)
     rows["passes"] = at_equal(table, "passes").groupby(GROUP)["mean_field_ratio"].mean()

@@ -15,43 +15,21 @@ _GROUP = ["study", "method"]
 
 
 def means(table: pd.DataFrame, column: str, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Return means over seeds and their 95 % intervals.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of `Measured`.
-    column : str
-        Whose means.
-    by : sequence of str
-        Columns that tell groups apart, besides study and method: "epoch", "layer".
-
-    Returns
-    -------
-    DataFrame
-        Columns study, method, those of `by`, runs, mean, low, high; no interval (NaN) for one seed.
-    """
+    """Return means over seeds and their 95 % intervals, by study, method and the columns `by`: "epoch", "layer"."""
     return summarize(table, column, [*_GROUP, *by])
 
 
 def against_cd(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return by how much methods differ from contrastive divergence of the same seed, in the mean.
-
-    Returns
-    -------
-    DataFrame
-        Columns study, method, baseline, runs, difference (method minus baseline), low, high: the 95 % interval.
-    """
+    """Return by how much methods exceed contrastive divergence of the same seed: mean differences, 95 % intervals."""
     pairs = [(method, "cd") for method in table["method"].unique() if method != "cd"]
-    found = compared(table, column, pairs, by=["study"], unit="difference")
-    return found[["study", "method", "baseline", "runs", "difference", "low", "high"]]
+    return compared(table, column, pairs, by=["study"], unit="difference").drop(columns=["equal", "p"])
 
 
 def scores(found: Measured) -> dict[str, pd.DataFrame]:
-    """Return what stacks are compared by: study, method, seed and value, by name.
+    """Return what stacks are compared by, as tables with a column "value".
 
-    That is the test error in percent after fine-tuning, "error", after its first epoch, "first", and of a linear probe
-    of the highest layer, "probe"; and the log-likelihood of a test image in nats, "likelihood".
+    Test errors in percent after fine-tuning, "error", after its first epoch, "first", and of a linear probe of the
+    highest layer, "probe"; and the log-likelihood of a test image in nats, "likelihood".
     """
     runs, probes, likelihoods = found
     top = probes[probes["layer"] == probes["layer"].max()]
@@ -63,22 +41,19 @@ def scores(found: Measured) -> dict[str, pd.DataFrame]:
 def overview(found: Measured) -> pd.DataFrame:
     """Return what a reader compares, see `scores`, in text: means over seeds with intervals."""
     names = {"error": "fine-tuned, %", "probe": "linear probe, %", "likelihood": "log-likelihood"}
-    columns = {name: means(scores(found)[score], "value").set_index(_GROUP) for score, name in names.items()}
+    each = scores(found)
+    columns = {name: means(each[score], "value").set_index(_GROUP) for score, name in names.items()}
     shown = {name: texts(column, "{:.2f}".format) for name, column in columns.items()}
     return pd.DataFrame({"runs": columns["fine-tuned, %"]["runs"]} | shown)
 
 
 def quoted(found: Measured) -> dict[str, float | str]:
-    """Return the numbers that the section quotes of each study.
+    """Return the numbers that the section quotes of each study: "7x7-error-cd" and so on, the means of `scores`.
 
-    Returns
-    -------
-    dict of str to float or str
-        "7x7-error-cd" and so on, the means of `scores`, where "7x7-error-random" is of the best random weights;
-        "7x7-difference", by how much LEA-MVD's error exceeds that of contrastive divergence, and the ends of its
-        interval "-low" and "-high"; "7x7-seeds", how many there are; in percent, the error of probes of the images,
-        "7x7-probe-pixels", and how many probes took all steps, "7x7-probe-capped"; the log-likelihood of independent
-        pixels, "7x7-likelihood-independent", and the largest error of an estimate, "7x7-likelihood-error".
+    "7x7-error-random" is of the best random weights; "7x7-difference" by how much LEA-MVD's error exceeds that of
+    contrastive divergence; "7x7-probe-pixels" the error of probes of the images in percent, and "7x7-probe-capped" how
+    many percent of the probes took all steps; "7x7-likelihood-independent" the log-likelihood of independent pixels,
+    and "7x7-likelihood-error" the largest error of an estimate.
     """
     found = Measured(*(table.assign(study=table["study"].str.removeprefix("mnist-")) for table in found))
     runs, probes, likelihoods = (table.groupby("study") for table in found)

@@ -8,7 +8,6 @@ import pandas as pd
 from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import LEVEL, compared, summarize
 from leamvd.experiments.alternatives import default, pairs
-from leamvd.experiments.studies import STUDIES
 
 FUNCTIONS = "functions"
 """The problem that stands for all functions: the geometric mean of what a seed reaches on each."""
@@ -23,25 +22,14 @@ QUOTED = (
 
 PROBLEMS = {FUNCTIONS: "", "RBM 1": "1", "RBM 2": "2", "RBM 3": "3"}
 PROBLEMS |= {f"{name}, n = 100": name for name in ("rosenbrock", "rastrigin")}
-"""Problems that prose speaks of, and their words in keys."""
-
-STUDY, RECORDED = "readings", "readings_functions"
-"""Names of what is recorded: of the study, and of the runs on functions."""
-
-STUDY_A = "mnist_7x7"
-"""Name of the recorded study of section 3: the same layers on all images, not trained again for item E11."""
-
-_OWN = [key for key in STUDIES if key[0] == STUDY and key[1] != "quick"]
+"""Problems that prose speaks of, and their words."""
 
 
 # ---- effects
 
 
 def outcomes(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
-    """Return a measure at a study's last iterations, on its first kind of inputs: problem, method, seed, error.
-
-    A problem is a layer, "RBM 1".
-    """
+    """Return a measure at a study's last iterations, on its first kind of inputs; a problem is a layer, "RBM 1"."""
     ends = last(table[table["inputs"] == table["inputs"].iloc[0]])
     return ends[["method", "seed"]].assign(problem="RBM " + ends["layer"].astype(str), error=ends[measure])
 
@@ -56,20 +44,9 @@ def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Compare each alternative with its default, on each problem, paired over seeds.
+    """Compare each alternative with its default, on each problem, paired over seeds, see `compared`.
 
-    Parameters
-    ----------
-    outcomes : DataFrame
-        Columns problem, method, seed and error, of one source or of several together.
-
-    Returns
-    -------
-    DataFrame
-        A row for each item, method and problem that both were run on: runs; the geometric mean of the `ratio` of the
-        alternative's error to the default's and its 95 % interval, `low` and `high`, and `p`, see
-        `leamvd.analysis.statistics.compared`; `same`, whether all errors are equal to the last bit; and whether they
-        are `different`, p below `LEVEL`.
+    `same` says whether all errors are equal to the last bit, and `different` whether p is below `LEVEL`.
     """
     there = pd.DataFrame(pairs(outcomes["method"].unique()), columns=["item", "method"])
     found = compared(outcomes, "error", [(method, default(method)) for method in there["method"]], by=["problem"])
@@ -79,14 +56,7 @@ def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def against_cd(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Compare LEA-MVD, by default and by each alternative, with contrastive divergence, paired over seeds.
-
-    Returns
-    -------
-    DataFrame
-        A row for each problem and method: runs, and the geometric mean of the `ratio` of the method's error to that of
-        contrastive divergence, with its 95 % interval, `low` and `high`. The lowest ratio of a problem comes first.
-    """
+    """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a problem comes first."""
     ours = outcomes.loc[outcomes["method"].str.startswith("lea-mvd"), "method"].unique()
     found = compared(outcomes, "error", [(method, "cd") for method in ours], by=["problem"])
     found = found.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
@@ -113,16 +83,11 @@ def idle(effects: pd.DataFrame) -> pd.DataFrame:
 
 
 def quoted(effects: pd.DataFrame, against_cd: pd.DataFrame) -> dict[str, float | str]:
-    """Return what prose quotes of `effects` and `against_cd`, by the names under which notebooks glue it.
+    """Return what prose quotes of `effects` and `against_cd`.
 
-    Returns
-    -------
-    dict of str to float or str
-        "readings-path-off-ratio", its interval's ends "-low" and "-high" and "-p", are of the functions;
-        "readings-path-off-3-ratio" and so on of RBM 3, likewise other `PROBLEMS`, and so on for `QUOTED`. Compared with
-        contrastive divergence, "readings-lowest-3" is the lowest ratio in RBM 3, "-low" and "-high" its interval's
-        ends, "-method" what reaches it. "readings-tests", "readings-runs" and "readings-settings" are how many tests
-        there are, pairs a test has, and settings of LEA-MVD that are compared with contrastive divergence.
+    "readings-path-off-ratio" is of the functions, "readings-path-off-3-ratio" of RBM 3, likewise other `PROBLEMS`;
+    "readings-lowest-3" is the lowest ratio to contrastive divergence in RBM 3, and "-method" what reaches it. Counted
+    are the tests, the pairs of a test, and the settings that are compared with contrastive divergence.
     """
     own, best = (
         table.assign(own=table["method"].str.removeprefix("lea-mvd:"), word=table["problem"].map(PROBLEMS))
@@ -143,7 +108,7 @@ def drawn(effects: pd.DataFrame) -> pd.DataFrame:
 
 
 def direction_means(directions: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over runs of each problem, from `leamvd.experiments.reading_runs.directions`."""
+    """Return what C_ani does in whole runs: means over runs of each problem, and how many there are."""
     means = directions.drop(columns="seed").groupby("problem", sort=False).mean()
     means.insert(0, "runs", directions.groupby("problem", sort=False).size())
     return means
@@ -153,38 +118,23 @@ def direction_means(directions: pd.DataFrame) -> pd.DataFrame:
 
 
 def on_data(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Compare LEA-MVD with contrastive divergence on several kinds of data.
+    """Compare LEA-MVD with contrastive divergence on several kinds of data, by name, paired over seeds.
 
-    Parameters
-    ----------
-    tables : mapping of str to DataFrame
-        Rows of a study by what the data are called; both methods are among their methods.
-
-    Returns
-    -------
-    DataFrame
-        A row for each kind of data and layer: runs; geometric means of the mean-field errors' ratios to the constant
-        image's, of contrastive divergence, `cd`, and of LEA-MVD, `lea-mvd`, which errors on different data can be
-        compared by; and of LEA-MVD's error over that of contrastive divergence of the same seed, `ratio`, with its
-        95 % interval, `low` and `high`, and `p`.
+    `cd` and `lea-mvd` are geometric means of the mean-field errors' ratios to the constant image's, by which errors on
+    different data can be compared.
     """
     firsts = {data: table[table["inputs"] == table["inputs"].iloc[0]] for data, table in tables.items()}
     ends, by = pd.concat([last(table).assign(data=data) for data, table in firsts.items()]), ["data", "layer"]
     found = compared(ends, "mean_field_ratio", [("lea-mvd", "cd")], by=by)
     means = summarize(ends, "mean_field_ratio", [*by, "method"], geometric=True)
-    rows = found.merge(means.pivot(index=by, columns="method", values="mean").reset_index(), on=by)
+    rows = found.join(means.pivot(index=by, columns="method", values="mean"), on=by)
     return rows[[*by, "runs", "cd", "lea-mvd", "ratio", "low", "high", "p"]]
 
 
 def quoted_data(found: pd.DataFrame) -> dict[str, float | str]:
-    """Return what prose quotes of `on_data`.
+    """Return what prose quotes of `on_data`: "data-bits-3-ratio" is of RBM 3 where bits are handed on, and so on.
 
-    Returns
-    -------
-    dict of str to float or str
-        "data-bits-3-ratio" is of RBM 3 where bits are handed on, likewise all numbers of all rows; "data-rows" how many
-        rows there are, and "data-above" in how many of them LEA-MVD's error is above that of contrastive divergence, p
-        being below `LEVEL`.
+    In "data-above" of "data-rows" LEA-MVD's error is above that of contrastive divergence, p being below `LEVEL`.
     """
     above = (found["ratio"] > 1) & (found["p"] < LEVEL)
     numbers = quote("data", found.set_index(["data", "layer"])[["cd", "lea-mvd", "ratio", "low", "high"]])

@@ -3,8 +3,8 @@
 The book's table of rules says the same in words. All methods of a claim are scored by the same measure, at the last of
 as many iterations. A part whose runs are missing has a test of no runs.
 
-A rule takes the tables of its studies, each indexed by `by_cell`, a margin (None where it has none), and what it
-compares; it yields the name of what is compared and its effect.
+A rule takes the tables of its studies, each indexed by `by_cell`, what it compares, and a margin if it has one; it
+yields the name of what is compared and its effect.
 """
 
 import dataclasses
@@ -30,36 +30,15 @@ VIEWS = {"as printed": ("own", "mean_field"), "conclusion": ("shared", "mean_fie
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Margins:
-    """Level and margins; the defaults were registered before the runs.
+    """Level and margins; the defaults were registered before the runs."""
 
-    Attributes
-    ----------
-    level : float
-        Of significance, for all tests together.
-    unchanged : float
-        Percent: a mean change of an error that is shown to be smaller than this is none (C3, C10).
-    little : float
-        Percent: a mean change that is shown to be smaller is no significant one (C6, C8).
-    factor : float
-        Of a printed number, or of an error per visible unit, within which another one is the same (C7, C8, C9).
-    behind : float
-        Percent by which another setting's error over the default's may be better (C12).
-    linear, quadratic : tuple of float
-        Slopes in double logarithmic scale that count as O(n) and as O(n^2) (C1, C2).
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a value is out of range.
-    """
-
-    level: float = 0.05
-    unchanged: float = 1.0
-    little: float = 10.0
-    factor: float = 2.0
-    behind: float = 10.0
-    linear: tuple[float, float] = (0.95, 1.05)
-    quadratic: tuple[float, float] = (1.8, 2.2)
+    level: float = 0.05  # of significance, for all tests together
+    unchanged: float = 1.0  # percent: a mean change of an error that is shown to be smaller is none (C3, C10)
+    little: float = 10.0  # percent: one that is shown to be smaller is no significant one (C6, C8)
+    factor: float = 2.0  # within which an error is a printed number, or alike per visible unit (C7, C8, C9)
+    behind: float = 10.0  # percent by which another setting's error over the default's may be better (C12)
+    linear: tuple[float, float] = (0.95, 1.05)  # slopes in double logarithmic scale that count as O(n) (C1)
+    quadratic: tuple[float, float] = (1.8, 2.2)  # and as O(n^2) (C2)
 
     def __post_init__(self) -> None:
         checks.real("level", self.level, above=0, below=1)
@@ -85,8 +64,7 @@ class Margins:
 
 REGISTERED = Margins()
 
-Tables = Sequence[pd.DataFrame]
-Parts = Iterator[tuple[str, Effect]]
+Tests = Iterator[tuple[str, Effect]]
 
 
 def by_cell(table: pd.DataFrame) -> pd.DataFrame:
@@ -106,12 +84,11 @@ def _ends(table: pd.DataFrame, *cell: str | int, step: str = "iteration") -> pd.
     return runs[runs[step] == runs.groupby(level="seed")[step].transform("max")]
 
 
-def grows(tables: Tables, bounds: tuple[float, float], method: str, cost: str, at_least: int) -> Parts:
+def grows(optimizers: pd.DataFrame, method: str, cost: str, at_least: int, bounds: tuple[float, float]) -> Tests:
     """Test whether a cost grows by a power of the number of variables within bounds, over the last decade.
 
     Each dtype has a part. No runs are behind a slope that could scatter, so it has neither an interval nor a p.
     """
-    (optimizers,) = tables
     own = optimizers[(optimizers.index == method) & (optimizers["status"] == "ok")].reset_index()
     last = own[10 * own["n"] >= own.groupby("dtype")["n"].transform("max")]
     fits = growth(last, at_least).query("cost == @cost")
@@ -120,32 +97,28 @@ def grows(tables: Tables, bounds: tuple[float, float], method: str, cost: str, a
         yield name, Effect(slope, np.nan, np.nan, *bounds, "slope", sizes, "least squares", np.nan)
 
 
-def ends_lower(tables: Tables, _: None, inputs: str, measure: str, layer: int, method: str, baseline: str) -> Parts:
+def ends_lower(table: pd.DataFrame, inputs: str, measure: str, layer: int, method: str, baseline: str) -> Tests:
     """Test whether a method ends below another one of the same seed."""
-    (table,) = tables
     a, b = (_ends(table, inputs, layer, name)[measure] for name in (method, baseline))
     yield f"RBM {layer}, {method} / {baseline}", paired(a, b, upper=1)
 
 
-def ends_below_the_constant_image(tables: Tables, _: None, inputs: str, layer: int, method: str) -> Parts:
+def ends_below_the_constant_image(table: pd.DataFrame, inputs: str, layer: int, method: str) -> Tests:
     """Test whether a method ends below the error of the constant image."""
-    (table,) = tables
     ratio = _ends(table, inputs, layer, method)["mean_field_ratio"]
     yield f"RBM {layer}, {method} / constant image", paired(ratio, 1.0, upper=1)
 
 
-def stays(tables: Tables, percent: float, layer: int, method: str, since: int) -> Parts:
+def stays(table: pd.DataFrame, layer: int, method: str, since: int, percent: float) -> Tests:
     """Test whether the error at the end is that of an iteration, within a margin."""
-    (table,) = tables
     runs = _runs(table, "own", layer, method)
     first, end = runs[runs["iteration"] == since], _ends(table, "own", layer, method)
     fallen = 100 * (1 - end["mean_field"] / first["mean_field"])
     yield f"RBM {layer}, {method}", paired(fallen, 0.0, "%", lower=-percent, upper=percent)
 
 
-def has_converged(tables: Tables, percent: float, layer: int, method: str) -> Parts:
+def has_converged(table: pd.DataFrame, layer: int, method: str, percent: float) -> Tests:
     """Test whether the error's logarithm has stopped falling over the last epochs, by a line fitted to each run."""
-    (table,) = tables
     runs = _runs(table, "own", layer, method)
     last = runs[runs["iteration"] > runs["iteration"].max() - LAST]
     slopes = {seed: np.polyfit(run["iteration"], np.log(run["mean_field"]), 1)[0] for seed, run in last.groupby("seed")}
@@ -153,37 +126,36 @@ def has_converged(tables: Tables, percent: float, layer: int, method: str) -> Pa
     yield f"RBM {layer}, {method}", paired(fallen, 0.0, "%", lower=-percent, upper=percent)
 
 
-def ends_as_printed(tables: Tables, factor: float, layer: int, method: str) -> Parts:
+def ends_as_printed(table: pd.DataFrame, layer: int, method: str, factor: float) -> Tests:
     """Test whether the error of 10,000 images is the printed number within a factor."""
-    (table,) = tables
     end, number = _ends(table, "own", layer, method), PRINTED[method, layer]
     effect = paired(1e4 * end["mean_field"] / end["n_images"], number, lower=1 / factor, upper=factor)
     yield f"RBM {layer}, {method} / {number:,.0f}", effect
 
 
-def is_larger_per_image(tables: Tables, _: None, layer: int, method: str) -> Parts:
+def is_larger_per_image(small: pd.DataFrame, large: pd.DataFrame, layer: int, method: str) -> Tests:
     """Test whether the error per image is larger in the second study than in the first."""
-    small, large = (_per_image(table, layer, method)["error"] for table in tables)
-    yield f"RBM {layer}, {method}", unpaired(large, small, lower=1)
+    a, b = (_per_image(table, layer, method) for table in (large, small))
+    yield f"RBM {layer}, {method}", unpaired(a, b, lower=1)
 
 
-def is_alike_per_unit(tables: Tables, factor: float, layer: int, method: str) -> Parts:
+def is_alike_per_unit(small: pd.DataFrame, large: pd.DataFrame, layer: int, method: str, factor: float) -> Tests:
     """Test whether the error per visible unit is the same in both studies within a factor."""
-    ends = [_per_image(table, layer, method) for table in tables]
-    small, large = (end["error"] / end["n_visible"] for end in ends)
-    yield f"RBM {layer}, {method}", unpaired(large, small, lower=1 / factor, upper=factor)
+    a, b = (
+        _per_image(table, layer, method) / _ends(table, "own", layer, method)["n_visible"] for table in (large, small)
+    )
+    yield f"RBM {layer}, {method}", unpaired(a, b, lower=1 / factor, upper=factor)
 
 
-def _per_image(table: pd.DataFrame, layer: int, method: str) -> pd.DataFrame:
+def _per_image(table: pd.DataFrame, layer: int, method: str) -> pd.Series:
     ends = _ends(table, "own", layer, method)
-    return ends.assign(error=ends["mean_field"] / ends["n_images"])
+    return ends["mean_field"] / ends["n_images"]
 
 
-def no_setting_ends_lower(tables: Tables, percent: float | None, name: str, settings: Sequence[str]) -> Parts:
+def no_setting_ends_lower(table: pd.DataFrame, name: str, settings: Sequence[str], percent: float = 0.0) -> Tests:
     """Test whether LEA-MVD ends below itself with other settings, or above within a margin, in all layers."""
-    (table,) = tables
     found = [
-        (f"RBM {layer}, {setting.replace('+', ' + ')}", paired(default, other, upper=1 + (percent or 0) / 100))
+        (f"RBM {layer}, {setting.replace('+', ' + ')}", paired(default, other, upper=1 + percent / 100))
         for layer in (1, 2, 3)
         for default in [_ends(table, "shared", layer, "lea-mvd")["mean_field"]]
         for setting in settings
@@ -193,8 +165,7 @@ def no_setting_ends_lower(tables: Tables, percent: float | None, name: str, sett
     yield f"{name}: {worst}", effect
 
 
-def classifies_better(tables: Tables, _: None, study: str, method: str, baseline: str) -> Parts:
+def classifies_better(table: pd.DataFrame, study: str, method: str, baseline: str) -> Tests:
     """Test whether a classifier that was fine-tuned from a method's stack errs less than from another method's."""
-    (table,) = tables
     a, b = (_ends(table, study, name, step="epoch")["test_error"] for name in (method, baseline))
     yield f"{study}, {method} / {baseline}", paired(a, b, upper=1)

@@ -32,34 +32,14 @@ class Effect(NamedTuple):
 
 
 def interval(runs: Any) -> tuple[Any, Any, Any]:
-    """Return the mean of a Series, and the ends of its 95 % interval (Student's t), NaN where there are too few runs.
-
-    Of a grouped Series, see `pandas.Series.groupby`, each of the three is a Series with a value for each group.
-    """
+    """Return the mean of a Series, or of each group of a grouped one, and the ends of its 95 % interval, if any."""
     n, mean = runs.count(), runs.mean()
     half = stats.t.ppf(0.975, n - 1) * runs.std() / np.sqrt(n)
     return mean, mean - half, mean + half
 
 
 def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: bool = False) -> pd.DataFrame:
-    """Summarize a column over runs.
-
-    Parameters
-    ----------
-    table : DataFrame
-        A row for each run.
-    value : str
-        Column that is summarized.
-    by : sequence of str
-        Columns that tell one group of runs from another.
-    geometric : bool
-        Take the geometric mean.
-
-    Returns
-    -------
-    DataFrame
-        A row for each group in order of appearance: `by`, runs, mean, low, high; no interval (NaN) for one run.
-    """
+    """Return a row for each group of runs, in order of appearance: `by`, runs, mean, low, high (NaN for one run)."""
     groups = (np.log(table[value]) if geometric else table[value]).groupby([table[name] for name in by], sort=False)
     ends = pd.DataFrame(dict(zip(("mean", "low", "high"), interval(groups), strict=True)))
     ends = ends.apply(np.exp) if geometric else ends
@@ -70,22 +50,11 @@ def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: 
 def paired(
     a: pd.Series, b: pd.Series | float, unit: str = "ratio", *, lower: float = -np.inf, upper: float = np.inf
 ) -> Effect:
-    """Compare runs with others of the same seed.
+    """Compare runs with others of the same seed; both are indexed by it, and seeds that one of them lacks are left out.
 
-    Parameters
-    ----------
-    a, b : Series, indexed by seed
-        A number for each run; seeds that only one of them has are left out. `b` may be one number for all.
-    unit : str
-        "ratio" compares a / b, of which the effect is the geometric mean; any other is that of the differences a - b.
-    lower, upper : float
-        Bounds of which p tells whether the effect is above, below or, where both are given, between them. Without any,
-        p tells whether there is an effect.
-
-    Returns
-    -------
-    Effect
-        Its p is 1 where there are no pairs, or where no pair differs from what is asked about.
+    The unit "ratio" compares a / b, of which the effect is the geometric mean; any other is that of the differences
+    a - b. p tells whether the effect is above `lower`, below `upper` or between both; without bounds, whether there is
+    one. It is 1 where there are no pairs, or where no pair differs from what is asked about.
     """
     pairs: pd.Series = ((a / b).apply(np.log) if unit == "ratio" else a - b).dropna()
     asked, ends = _asked(unit, lower, upper), interval(pairs)
@@ -112,47 +81,25 @@ def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float
 def compared(
     table: pd.DataFrame,
     value: str,
-    pairs: Iterable[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]],
     *,
     by: Sequence[str],
     names: str = "method",
     unit: str = "ratio",
-    lower: float = -np.inf,
     upper: float = np.inf,
 ) -> pd.DataFrame:
-    """Compare groups of runs two by two, see `paired`.
+    """Compare groups of runs with their baselines, by seed, see `paired`, within each group of the columns `by`.
 
-    Parameters
-    ----------
-    table : DataFrame
-        A row for each run, with a column "seed".
-    value : str
-        Column that is compared.
-    pairs : iterable of (str, str)
-        Names of what is compared and of its baseline; those that are not both there are left out.
-    by : sequence of str
-        Columns within whose groups pairs are compared.
-    names : str
-        Column of the names.
-    unit : str
-        "ratio", or what differences are called.
-    lower, upper : float
-        What p tells, see `paired`.
-
-    Returns
-    -------
-    DataFrame
-        A row for each group and pair: `by`, `names` and baseline; runs, and how many of them are `equal` to the last
-        bit; the effect, called as its `unit`, low and high; and p, corrected by Holm over the whole table, NaN where
-        all runs are equal or there is one.
+    `pairs` are names in the column `names`; those that are not both there are left out. `equal` counts the runs that
+    are, to the last bit; p is corrected by Holm over the whole table, NaN where all runs are equal or there is one.
     """
-    rows, pairs = [], list(pairs)
+    rows = []
     for cell, group in table.groupby(list(by), sort=False):
         runs = {name: own.set_index("seed")[value] for name, own in group.groupby(names, sort=False)}
         for name, baseline in pairs:
             if name in runs and baseline in runs:
                 a, b = runs[name], runs[baseline]
-                found = paired(a, b, unit, lower=lower, upper=upper)
+                found = paired(a, b, unit, upper=upper)
                 rows.append((*cell, name, baseline, found.runs, (a == b.reindex(a.index)).sum(), *found[:3], found.p))
     result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", unit, "low", "high", "p"])
     tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,9 +67,8 @@ class Images:
 
 class _Source(NamedTuple):
     name: str
-    images: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # train, test; (n, side * side), gray levels 0 to `white`
-    labels: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-    white: int
+    parts: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]]  # train, test: (n, side * side), and n labels
+    white: int  # the highest gray level
     checksum: str
 
 
@@ -136,7 +136,7 @@ def load(
         data = _read_folder(Path(source))
 
     parts = []
-    for (argument, n), images, labels in zip(sizes.items(), data.images, data.labels, strict=True):
+    for (argument, n), (images, labels) in zip(sizes.items(), data.parts, strict=True):
         subset_rng, bits_rng = rng.spawn(2)
         if n is not None:
             if n > len(images):
@@ -153,9 +153,9 @@ def load(
 
 def _described(data: _Source, counts: tuple[int, int], side: int, pooling: str, binarize: str, seed: int) -> str:
     """Return one line about so many training and test images of a source."""
-    every = tuple(len(images) for images in data.images)
+    every = tuple(len(labels) for _, labels in data.parts)
     kept = f"{counts[0]} of {every[0]} training and {counts[1]} of {every[1]} test images"
-    old = math.isqrt(data.images[0].shape[1])
+    old = math.isqrt(data.parts[0][0].shape[1])
     size = f"{side} x {side} pixels"
     if side != old:
         smaller = {"mean": "averaged", "center": "the center of each block"}[pooling]
@@ -230,32 +230,28 @@ def _read_folder(folder: Path, name: str | None = None) -> _Source:
     folder = folder.expanduser().resolve()
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: name 'digits', 'mnist' or a folder with four IDX files")
-    digests = {}
-    arrays = {}
+    digests, parts = {}, []
     for part in ("train", "t10k"):
-        for kind, axes in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1)):
-            stem = f"{part}-{kind}"
+        arrays = []
+        for stem, axes in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
             path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
             if path is None:
                 raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
             found = content(path)
             digests[path.name] = hashlib.sha256(found).hexdigest()
-            arrays[part, axes] = _parse_idx(found, axes, path)
-        if len(arrays[part, 3]) != len(arrays[part, 1]):
-            counts = f"{len(arrays[part, 3])} images but {len(arrays[part, 1])} labels"
+            arrays.append(_parse_idx(found, axes, path))
+        images, labels = arrays
+        if len(images) != len(labels):
+            counts = f"{len(images)} images but {len(labels)} labels"
             raise DataError(f"{folder} has {counts} in its {part}-* files: they do not belong together")
-    _, *shape = arrays["train", 3].shape
-    if shape[0] != shape[1] or list(arrays["t10k", 3].shape[1:]) != shape:
-        sizes = " and ".join("{} x {}".format(*arrays[part, 3].shape[1:]) for part in ("train", "t10k"))
+        parts.append((images, labels))
+    shapes = [images.shape[1:] for images, _ in parts]
+    if len({side for shape in shapes for side in shape}) > 1:
+        sizes = " and ".join("{} x {}".format(*shape) for shape in shapes)
         raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
+    rows = [(images.reshape(len(images), -1), labels) for images, labels in parts]
     listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
-    return _Source(
-        name or _printable(folder.name),
-        (arrays["train", 3].reshape(-1, shape[0] ** 2), arrays["t10k", 3].reshape(-1, shape[0] ** 2)),
-        (arrays["train", 1], arrays["t10k", 1]),
-        255,
-        hashlib.sha256(listing.encode()).hexdigest(),
-    )
+    return _Source(name or _printable(folder.name), rows, 255, hashlib.sha256(listing.encode()).hexdigest())
 
 
 def _printable(name: str) -> str:
@@ -287,13 +283,8 @@ def _digits() -> _Source:
     images, labels = (a.astype(np.uint8) for a in load_digits(return_X_y=True))
     test = np.zeros(len(labels), bool)
     test[np.argsort(labels, kind="stable")[::5]] = True
-    return _Source(
-        "scikit-learn digits",
-        (images[~test], images[test]),
-        (labels[~test], labels[test]),
-        16,
-        hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest(),
-    )
+    parts = [(images[~test], labels[~test]), (images[test], labels[test])]
+    return _Source("scikit-learn digits", parts, 16, hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest())
 
 
 def _in_blocks(images: NDArray[np.uint8], side: int, pooling: str) -> NDArray[np.float64]:
