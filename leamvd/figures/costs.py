@@ -28,14 +28,8 @@ def _color(method: str) -> str:
 def growth(rows: pd.DataFrame, refused: pd.DataFrame) -> Figure:
     """Plot time and memory of a generation against the number of variables, a line for each method and dtype.
 
-    Both scales are logarithmic and alike, so that a cost proportional to n rises at 45 degrees.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        With columns label, method, dtype, n, generation_seconds, generation_low, generation_high and peak_bytes.
-    refused : DataFrame
-        With columns n and bytes: a line to where CMA-ES with a full matrix is refused, or no rows.
+    Both scales are logarithmic and alike, so that a cost proportional to n rises at 45 degrees. `refused` has n and
+    bytes of a line to where CMA-ES with a full matrix is refused, or no rows.
     """
     figure, ((time,), (memory,)) = new(2, 1, height=7.4)
     for ax, column in ((time, "generation_seconds"), (memory, "peak_bytes")):
@@ -77,11 +71,7 @@ def _name(ax: Axes, rows: pd.DataFrame, column: str) -> None:
 def ratios(rows: pd.DataFrame) -> Figure:
     """Plot what methods take over what drawing their normal samples and holding their population takes.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        With columns label, method, n, time, low, high and memory, in the order of the lines: a panel for the time at
-        the largest n, and at the smallest with open markers, and one for the memory at the largest.
+    Time is shown at the largest n and, with open markers, at the smallest; memory at the largest.
     """
     sizes, labels = sorted(rows["n"].unique(), reverse=True) or [0], list(rows["label"].unique())
     figure, (axes,) = new(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
@@ -96,7 +86,7 @@ def ratios(rows: pd.DataFrame) -> Figure:
             ax.errorbar(row[column], [labels.index(str(label))], xerr=bars, fmt="o", markersize=5, **look)
     for ax, column in zip(axes, _UNITS, strict=True):
         ax.axvline(1.0, color="black", linewidth=0.8)
-        ax.set(xscale="log", xmargin=0.1, xlabel=f"{column} /\n{_UNITS[column]}", title=column)
+        ax.set(xmargin=0.1, xlabel=f"{column} /\n{_UNITS[column]}", title=column)
         logarithmic(ax.xaxis, most=5)
     axes[0].set_yticks(range(len(labels)), [label.replace(" (", "\n(") for label in labels])
     axes[0].invert_yaxis()
@@ -112,14 +102,7 @@ def ratios(rows: pd.DataFrame) -> Figure:
 
 @styled
 def split(rows: pd.DataFrame) -> Figure:
-    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the experiments.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        With columns section, layer, n, percent, the optimizer's, and of optimizer and objective the seconds, their
-        median and quartiles: optimizer_seconds, optimizer_low, optimizer_high and so on.
-    """
+    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the experiments."""
     figure, ((ax,),) = new(height=1.2 + 0.42 * len(rows))
     names = [
         f"{section}, RBM {layer}\nn = {n:,}"

@@ -19,13 +19,7 @@ def forest(effects: pd.DataFrame, title: str) -> Figure:
 
     Filled markers are significant after correction, hollow ones are not; a cross marks results that are the same to the
     last bit. Left of 1 the alternative ends lower than the default. An interval that is not there is not drawn.
-
-    Parameters
-    ----------
-    effects : DataFrame
-        Of `leamvd.analysis.readings.effects`, of the problems that are to be shown.
-    title : str
-        Names the data.
+    `effects` are rows of `leamvd.analysis.readings.effects`.
     """
     rows = effects[["item", "method"]].drop_duplicates().reset_index(drop=True)
     problems = list(effects["problem"].unique())
@@ -50,7 +44,6 @@ def forest(effects: pd.DataFrame, title: str) -> Figure:
                 if not row.same and np.isfinite(row.low):
                     ax.plot([row.low, row.high], [at, at], color=color, linewidth=1.2)
             ax.plot(chosen["ratio"], y, marker, color=color, markerfacecolor=face, markersize=4)
-    ax.set_xscale("log")
     logarithmic(ax.xaxis)
     ax.set_yticks(list(place.values()), names)
     ax.set(ylim=(edges[-1], edges[0]), xlabel="final error over the default's")
