@@ -9,7 +9,6 @@ import cma
 import numba
 import numpy as np
 import pytest
-from loky.process_executor import ProcessPoolExecutor as LokyPool
 from numba.core.caching import Cache, CompileResultCacheImpl, FunctionCache
 from threadpoolctl import OpenBLASController
 
@@ -22,7 +21,6 @@ HOMES = {
     "OpenBLASController": "openblas.py",
     "_processes": "executors.py",
     "_max_workers": "executors.py",
-    "_call_queue": "executors.py",
     "sm": "cma_es.py",
 }
 
@@ -66,12 +64,6 @@ def test_executors_have_a_number_of_workers_and_processes() -> None:
         assert (executors.size(threads), executors.size(processes)) == (3, 2)
         assert isinstance(processes._processes, dict)
     assert executors.size(object()) is None
-
-
-def test_a_pool_of_loky_has_the_end_of_a_pipe_that_its_processes_read() -> None:
-    with LokyPool(1) as pool:
-        assert pool.submit(abs, -1).result() == 1
-        executors.forget_unread(pool)
 
 
 def test_pycma_tells_when_it_decomposes() -> None:

@@ -223,7 +223,7 @@ def test_each_stack_is_measured_whole_and_likelihoods_by_its_first_layer() -> No
     ("changes", "tables", "methods"),
     [
         ({"epochs": 3}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
-        ({"tuning_rate": 0.3}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
+        ({"tuning_rate": 0.4}, {"runs"}, {"cd", "lea-mvd", "random-0.1"}),
         ({"n_temperatures": 6}, {"likelihoods"}, {"cd", "lea-mvd", "random-0.1"}),
         ({"n_chains": 20}, {"likelihoods"}, {"cd", "lea-mvd", "random-0.1"}),
         ({"scales": ("0.1", "glorot")}, set(), set()),

@@ -1,4 +1,4 @@
-"""The private parts of `concurrent.futures` and loky that are used: how many workers there are, and their processes.
+"""The private parts of `concurrent.futures` that are used: how many workers there are, and their processes.
 
 Python 3.14 has `ProcessPoolExecutor.terminate_workers`.
 """
@@ -16,12 +16,3 @@ def terminate(pool: ProcessPoolExecutor) -> None:
     """End the processes of a pool, whatever they do."""
     for process in list((pool._processes or {}).values()):
         process.terminate()
-
-
-def forget_unread(pool: Any) -> None:
-    """Stop waiting for dead processes of a loky pool to read what they were sent, more than a pipe holds.
-
-    This process holds the reading end too: the thread that writes would wait forever, and the end of this process for
-    that thread.
-    """
-    pool._call_queue._reader.close()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import psutil
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
-from leamvd._support import checks, executors
+from leamvd._support import checks
 from leamvd._support.threads import limited_to, thread_count
 from leamvd.campaign.jobs import Job, Result, key
 
@@ -122,13 +122,12 @@ class _Processes:
         with contextlib.suppress(BrokenProcessPool):  # its process has died
             if executor is not None:
                 return self._sent(place, executor, go)
-        if executor is not None:
-            executors.forget_unread(executor)
         executor = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),))
         self._executors[place] = executor
         return self._sent(place, executor, go)
 
     def _sent(self, place: int, executor: ProcessPoolExecutor, go: Go) -> "Future[Result]":
+        # data goes with each job: a process that dies while it starts would leave this one waiting with what is unread
         future: Future[Result] = executor.submit(_advance, go, *self._given)
         self._futures[place] = future
         return future
@@ -139,7 +138,6 @@ class _Processes:
     def close(self) -> None:
         """End the processes at once."""
         for executor in filter(None, self._executors):
-            executors.forget_unread(executor)
             executor.shutdown(kill_workers=True)
 
 
