@@ -1,5 +1,6 @@
 """A generation of each optimizer in seconds and in bytes, and the seconds of drawing as many normal samples."""
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -77,8 +78,6 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {
 BEYOND, BEYOND_BYTES = 100_000_000, 14 * 2**30
 """Variables of LEA-MVD's largest case, and the memory without which it is left out."""
 
-_REFUSALS = tuple(m * 10**k for k in (4, 5, 6) for m in (1, 2, 3, 5))  # where the full matrix is asked to refuse
-
 
 def cases(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Case]:
     """Return what is measured: `methods`, all by default, at `sizes`, by default the profile's.
@@ -118,6 +117,7 @@ def _case(method: str, dtype: str, n: int, threads: int = 1) -> Case:
 
 
 def _refusal() -> int:
-    """Return the first of `_REFUSALS` at which CMA-ES with a full matrix will refuse, however much memory is free."""
-    total = psutil.virtual_memory().total
-    return next(n for n in _REFUSALS if SQUARE_MATRICES * 8 * n**2 > total)
+    """Return the first round number at which CMA-ES with a full matrix will refuse, however much memory is free."""
+    n = math.sqrt(psutil.virtual_memory().total / (8 * SQUARE_MATRICES))
+    step = int(10 ** math.floor(math.log10(n)))
+    return math.ceil(n / step) * step
