@@ -48,27 +48,13 @@ class Count(Job):
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What the jobs of a campaign are given: they note each iteration in a file, take their time, and some of them die.
+    """What jobs are given: they note each iteration in a file, take their time, and some of them die."""
 
-    Attributes
-    ----------
-    file : str
-        Where a line says which process computes an iteration of which job.
-    seconds : float
-        For each iteration.
-    deadly : tuple of int
-        Numbers of the jobs that kill their process after their first iteration.
-    times : int
-        How often each of them does.
-    edited : str
-        A source that gets another line before a process is killed.
-    """
-
-    file: str
-    seconds: float = 0.0
-    deadly: tuple[int, ...] = ()
-    times: int = 1
-    edited: str = ""
+    file: str  # where a line says which process computes an iteration of which job
+    seconds: float = 0.0  # for each iteration
+    deadly: tuple[int, ...] = ()  # numbers of the jobs that kill their process after their first iteration
+    times: int = 1  # how often each of them does
+    edited: str = ""  # a source that gets another line before a process is killed
 
     def iteration(self, job: Count) -> None:
         time.sleep(self.seconds)

@@ -2,32 +2,26 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from small_studies import SMALL
 
 from leamvd.analysis import agreement
 from leamvd.campaign import archive
+from leamvd.campaign.run import run_tables
 from leamvd.experiments import backend_agreement, pictures, records, studies
 from leamvd.experiments.backend_agreement import SEARCHES
-from leamvd.experiments.records import COLUMNS
-from leamvd.experiments.studies import Study
+from leamvd.experiments.studies import COLUMNS
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
-from leamvd.optimizers.reading import Reading
 
-TINY = Study(
-    n_images=40,
-    layers=(6,),
-    methods=("lea-mvd", "random"),
-    inputs=("own",),
-    seeds=(3, 5),
-    training=Training(n_elite=2, dtype="float64"),
-    reading=Reading(n_gen=2, population_size=8),
-)
+TINY = dataclasses.replace(SMALL, layers=(6,), methods=("lea-mvd", "random"), inputs=("own",), seeds=(3, 5))
 
 
 def test_the_same_runs_by_every_search(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    result = backend_agreement.run(TINY, tmp_path, device="cpu")
-    searches = backend_agreement.searches(TINY, "cpu")
+    data = studies.images(dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, dtype="float32")))
+    table = backend_agreement.searches(TINY, data, device="cpu")
+    result = run_tables({"runs": table}, tmp_path / "store", data=data)["runs"]
+    searches = backend_agreement.by_search(TINY, "cpu")
     provenance = {search: records.provenance(own, studies.images(own)) for search, own in searches.items()}
     assert tuple(result.columns) == ("search", *COLUMNS)
     assert result.groupby(["search", "method"], sort=False).size().tolist() == [2] * 6
@@ -39,10 +33,9 @@ def test_the_same_runs_by_every_search(tmp_path: Path) -> None:
         assert f"{training['backend']} {training['precision']}" == search
         assert training["dtype"] == "float32"
         assert known["versions"].get("torch") == (torch.__version__ if "torch" in search else None)
-    data = studies.images(dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, dtype="float32")))
     for row in result.itertuples():
         training = Training(**provenance[row.search]["study"]["training"])
-        (rbm,) = pictures.stack(dataclasses.replace(TINY, training=training), tmp_path, row.method, row.seed, 1)
+        (rbm,) = pictures.stack(dataclasses.replace(TINY, training=training), tmp_path, data, row.method, row.seed, 1)
         assert row.mean_field == reconstruction_errors(rbm, data.train, seed=row.seed).mean_field
 
 

@@ -26,7 +26,7 @@ from leamvd.campaign import versions
 from leamvd.campaign.store import STORE
 from leamvd.data import mnist
 from leamvd.data.images import load
-from leamvd.experiments import studies, verification
+from leamvd.experiments import recording, studies
 
 CELL = """\
 profile: str = "quick"  # quick | paper: the scale
@@ -603,17 +603,17 @@ def test_book(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("drifting", "status"), [("ab", 1), ("a", 1), ("b", 1), ("", 0)])
 def test_verify_fails_where_any_name_drifts(monkeypatch: pytest.MonkeyPatch, drifting: str, status: int) -> None:
-    def verify(name: str, **_: object) -> verification.Verification:
-        return verification.Verification([], pd.DataFrame({"drifts": [False, name in drifting, False]}))
+    def verify(name: str, **_: object) -> recording.Verification:
+        return recording.Verification([], pd.DataFrame({"drifts": [False, name in drifting, False]}))
 
-    monkeypatch.setattr(verification, "verify", verify)
+    monkeypatch.setattr(recording, "verify", verify)
     result = leamvd("verify", "a", "b")
     assert result.exit_code == status
     assert result.output.endswith("2 of 2 compared\n")
 
 
 def test_verify_fails_where_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "names", lambda: ["linear_cost"])
+    monkeypatch.setattr(recording, "names", lambda: ["linear_cost"])
     result = leamvd("verify")
     assert result.exit_code == 1
     assert result.output.startswith("not verified: linear_cost: ")

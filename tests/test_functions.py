@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leamvd.campaign.run import run_tables
 from leamvd.data import functions as data
 from leamvd.experiments import functions
 from leamvd.experiments.alternatives import ALTERNATIVES
@@ -54,18 +55,19 @@ def test_methods_that_can_differ_on_a_function_are_searched_once() -> None:
 
 
 def test_searches_of_the_methods_with_their_settings_and_the_budget() -> None:
-    searches = functions.jobs(SMALL, sizes=(6, 3), budget=100, functions=("ellipsoid", "sphere"))
+    searches = functions.searches(SMALL, sizes=(6, 3), budget=100, functions=("ellipsoid", "sphere")).jobs
     assert len(searches) == len(set(searches.values())) == 2 * 2 * 3 * 2
     for (name, n_var, method, seed), job in searches.items():
         _, training, reading = SMALL.settings_of(method)
         assert (job.function, job.n_var, job.seed, job.marks) == (name, n_var, seed, (100,))
         assert (job.training, job.reading.shift) == (training, reading.shift)
     more = dataclasses.replace(SMALL, reading=dataclasses.replace(SMALL.reading, n_gen=9))
-    assert functions.jobs(more, sizes=(6, 3), budget=100, functions=("ellipsoid", "sphere")) == searches
+    assert functions.searches(more, sizes=(6, 3), budget=100, functions=("ellipsoid", "sphere")).jobs == searches
 
 
 def test_a_table_has_a_row_for_each_search(tmp_path: Path) -> None:
-    table = functions.run(SMALL, tmp_path, sizes=(3,), budget=100, functions=("sphere",))
+    searches = functions.searches(SMALL, sizes=(3,), budget=100, functions=("sphere",))
+    table = run_tables({"runs": searches}, tmp_path)["runs"]
     assert table.columns.tolist() == functions.COLUMNS
     assert table["evaluations"].tolist() == [24 + 3 * 20] * 6, "another generation would exceed the budget"
     assert table.groupby("method", sort=False)["seed"].apply(list).tolist() == [[4, 7]] * 3
@@ -79,7 +81,6 @@ def test_a_table_has_a_row_for_each_search(tmp_path: Path) -> None:
         ({"functions": ("ackley",)}, "functions must be one of 'sphere'"),
     ],
 )
-def test_errors_come_before_any_work(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_errors_come_before_any_work(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        functions.run(SMALL, tmp_path, **({"sizes": (3,), "budget": 48} | changes))  # type: ignore[arg-type]
-    assert list(tmp_path.iterdir()) == []
+        functions.searches(SMALL, **({"sizes": (3,), "budget": 48} | changes))  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from typing import Any
 import counting_jobs
 import numpy as np
 import pytest
-from counting_jobs import ABOVE, ONE, TWO, Count
+from counting_jobs import ONE, Count
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +22,7 @@ from leamvd.campaign.jobs import Job
 from leamvd.data.images import Images
 from leamvd.experiments import layers, searches, stacks
 from leamvd.experiments.layers import TrainLayer
-from leamvd.experiments.stacks import FineTune, Probe, RandomWeights
+from leamvd.experiments.stacks import FineTune, Probe
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 
@@ -76,37 +76,6 @@ def test_every_field_counts() -> None:
     assert CHANGES.keys() == {field.name for field in dataclasses.fields(TrainLayer)}
     found = [key(dataclasses.replace(LAYER, **{name: value})) for name, value in CHANGES.items()]
     assert len({key(LAYER), *found}) == len(found) + 1
-
-
-@pytest.mark.parametrize("kind", [Training, Reading])
-def test_every_setting_counts(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "packages", lambda *_: {})
-    other: dict[str, Any] = {
-        "dtype": "float64", "x0": "batch", "initial_weights": "uniform", "persistent": True, "x0_in_population": False,
-        "backend": "torch", "device": "cuda", "precision": "tf32", "reset": "off",
-    }  # fmt: skip
-    part = kind.__name__.lower()
-    for field in dataclasses.fields(kind):
-        changed = dataclasses.replace(LAYER)
-        settings = dataclasses.replace(getattr(LAYER, part))
-        # past the checks, which refuse some settings alone
-        usual = getattr(settings, field.name)
-        object.__setattr__(settings, field.name, other.get(field.name, f"{usual}-changed"))
-        object.__setattr__(changed, part, settings)
-        assert keys.depends_on(changed) != keys.depends_on(LAYER), field.name
-
-
-def test_what_a_job_needs_counts() -> None:
-    below = dataclasses.replace(ONE, length=9)
-    assert key(dataclasses.replace(ABOVE, below=(below, TWO))) != key(ABOVE)
-    assert key(dataclasses.replace(ABOVE, below=(TWO, ONE))) != key(ABOVE)
-
-
-def test_two_kinds_of_job_with_the_same_fields_differ() -> None:
-    stack = RandomWeights((49, 6), "0.1", "float32")
-    fields: dict[str, Any] = {"images": IMAGES, "seed": 0, "random": stack}
-    assert keys.depends_on(Probe(**fields))["job"] == "Probe"
-    assert key(Probe(**fields)) != key(Probe(**fields | {"random": dataclasses.replace(stack, scale="glorot")}))
 
 
 def test_versions_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,7 +211,10 @@ def placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_commit_is_the_clones(placed: Path) -> None:
-    assert versions.commit() is None, "not a clone"
+    git(placed.parent.parent, "init", "-q")
+    git(placed.parent.parent, "add", ".")  # even where somebody keeps the environment in the repository
+    git(placed.parent.parent, "commit", "-q", "-m", "m")
+    assert versions.commit() is None, "a repository that encloses the installation"
     git(placed.parent, "init", "-q")
     (placed.parent / "other").write_text("1")
     git(placed.parent, "add", "other")
@@ -255,10 +227,3 @@ def test_commit_is_the_clones(placed: Path) -> None:
     assert git(placed, "rev-parse", "HEAD").startswith(commit)
     (placed / "campaign" / "versions.py").write_text("2")
     assert versions.commit() == f"{commit}+"
-
-
-def test_commit_is_not_that_of_a_repository_that_encloses_the_installation(placed: Path) -> None:
-    git(placed.parent.parent, "init", "-q")
-    git(placed.parent.parent, "add", ".")  # even where somebody keeps the environment in the repository
-    git(placed.parent.parent, "commit", "-q", "-m", "m")
-    assert versions.commit() is None

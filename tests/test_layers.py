@@ -65,14 +65,6 @@ def test_the_rows_are_those_of_training_on_the_features_of_the_layers_below(meth
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_stack_is_that_of_pretraining() -> None:
-    given = {"training": STUDY.training, "reading": STUDY.reading, "features": "bits", "seed": 5}
-    own = pretrain(DATA.train, STUDY.layers, method="lea-mvd", **given)
-    for job, layer in zip(STUDY.stack("lea-mvd", 5, Images.of(DATA)), own, strict=True):
-        for ours, theirs in zip(rbm(computed(job)), layer, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-
-
 def test_the_same_images_are_the_same_whatever_they_are_called() -> None:
     other = DATA._replace(name="copy", description=DATA.description.replace(DATA.name, "copy"))
     assert Images.of(other) == Images.of(DATA)
@@ -81,12 +73,12 @@ def test_the_same_images_are_the_same_whatever_they_are_called() -> None:
 
 
 SEARCH: dict[str, Any] = {"training": Training(), "reading": Reading(), "seed": 3, "marks": (30, 100, 150)}
-MEASUREMENTS = MEASURED.measurements(Images.of(images(MEASURED)))
+MEASUREMENTS = MEASURED.tables(Images.of(images(MEASURED)))
 GOING_ON = [
     *(pytest.param(JOBS[method, "own", 2, 3], id=method) for method in METHODS),
     *(
-        pytest.param(labeled[method, 3], id=f"{name}-{method}")
-        for name, labeled in MEASUREMENTS.items()
+        pytest.param(table.jobs[method, 3], id=f"{name}-{method}")
+        for name, table in MEASUREMENTS.items()
         for method in ("lea-mvd", "random-0.1")
     ),
     *(

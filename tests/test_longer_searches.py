@@ -1,11 +1,13 @@
 """Longer searches: who is overtaken after how many evaluations."""
 
 import io
+import math
 from pathlib import Path
 from typing import Any
 
 from small_studies import SMALL
 
+from leamvd.campaign.run import run_tables
 from leamvd.campaign.tables import read_table
 from leamvd.data.images import Images
 from leamvd.experiments import longer_searches
@@ -15,11 +17,11 @@ from leamvd.networks.rbm import n_parameters
 
 
 def test_every_problem_is_searched_by_every_method_to_its_marks() -> None:
-    searches = longer_searches.jobs(images(SMALL))
-    count = len(longer_searches.PROBLEMS) * len(longer_searches.COMPARED) * len(longer_searches.SEEDS)
-    assert len(searches) == len(set(searches.values())) == count
+    plan = longer_searches.PLANS["paper"]
+    searches = longer_searches.searches(images(SMALL), **plan).jobs
+    assert len(searches) == len(set(searches.values())) == math.prod(map(len, plan.values()))
     for (problem, method, seed), job in searches.items():
-        marks = longer_searches.PROBLEMS[problem]
+        marks = plan["problems"][problem]
         assert list(marks) == sorted(marks)
         n_var = n_parameters(49, 30) if problem == longer_searches.RBM_1 else int(problem.split()[-1].replace(",", ""))
         assert job.marks == tuple(round(mark * n_var) for mark in marks)
@@ -33,14 +35,15 @@ def test_every_problem_is_searched_by_every_method_to_its_marks() -> None:
 
 def test_without_the_reset_a_search_leaves_where_it_would_stand_still() -> None:
     given: dict[str, Any] = {"problems": {"rastrigin, n = 30": (30, 100)}, "seeds": (1,)}
-    searches = longer_searches.jobs(None, methods=("lea-mvd", "lea-mvd:reset=off"), **given)
+    searches = longer_searches.searches(None, methods=("lea-mvd", "lea-mvd:reset=off"), **given).jobs
     printed, off = (read_table(io.BytesIO(job.advance(None, []).rows)) for job in searches.values())
     assert off["best"].iloc[-1] < printed["best"].iloc[-1]
 
 
 def test_a_row_has_the_mark_for_each_variable(tmp_path: Path) -> None:
     problems = {"sphere, n = 10": (10, 20), "ellipsoid, n = 20": (5, 20, 30)}
-    table = longer_searches.run(tmp_path, problems=problems, methods=("random",), seeds=(1, 2), progress=False)
+    searches = longer_searches.searches(None, problems=problems, methods=("random",), seeds=(1, 2))
+    table = run_tables({"runs": searches}, tmp_path, progress=False)["runs"]
     assert table.columns.tolist() == longer_searches.COLUMNS
     assert (
         table.groupby(["problem", "seed"], sort=False)["mark"].apply(list).tolist()

@@ -5,20 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_studies import SMALL
 
 from leamvd.experiments import pictures, records, studies
-from leamvd.experiments.studies import Study
-from leamvd.networks.dbn import Training
-from leamvd.optimizers.reading import Reading
 
-STUDY = Study(
-    n_images=60,
-    layers=(6, 5),
-    methods=("cd", "lea-mvd", "cma-es"),
-    seeds=(3, 4, 8, 5),
-    training=Training(n_elite=2, dtype="float64"),
-    reading=Reading(n_gen=2, population_size=8),
-)
+STUDY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), seeds=(3, 4, 8, 5))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +31,7 @@ def test_reconstructions_are_of_test_images_by_one_layer_and_by_all(output: Path
     assert labels == list(range(10))
     V = original.reshape(10, -1)
     for run, seed in enumerate((3, 4, 8)):
-        first, second = pictures.stack(STUDY, output, "lea-mvd", seed, 2)
+        first, second = pictures.stack(STUDY, output, data, "lea-mvd", seed, 2)
         assert np.array_equal(rows["lea-mvd, RBM 1"][run].reshape(10, -1), first.reconstruct(V))
         top = second.hidden_given_visible(first.hidden_given_visible(V))
         both = first.visible_given_hidden(second.visible_given_hidden(top))
@@ -56,8 +47,9 @@ def test_without_own_inputs_only_the_first_layer_reconstructs(tmp_path: Path) ->
 
 
 def test_filters_are_columns_of_the_weights(output: Path) -> None:
-    rows = pictures.filters(STUDY, output, studies.images(STUDY))
-    W = pictures.stack(STUDY, output, "cd", 3, 1)[0].W
+    data = studies.images(STUDY)
+    rows = pictures.filters(STUDY, output, data)
+    W = pictures.stack(STUDY, output, data, "cd", 3, 1)[0].W
     assert list(rows) == ["cd", "lea-mvd", "cma-es"]
     assert rows["cd"].shape == (1, 6, 7, 7)
     for unit, picture in enumerate(rows["cd"][0]):

@@ -74,14 +74,6 @@ def test_nothing_is_shown_where_it_is_not_asked_for(
     assert capsys.readouterr() == ("", "")
 
 
-def test_ctrl_c_is_answered_by_what_is_stored(bar: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
-    progress, _ = bar()
-    progress.stored(ONE)
-    with pytest.raises(KeyboardInterrupt), progress:
-        raise KeyboardInterrupt
-    assert f"digits: stopped; 1 of {len(JOBS)} jobs are stored" in capsys.readouterr().err
-
-
 def test_a_line_does_not_tear_the_bar(bar: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
     with bar()[0] as progress:
         progress.say("warning: something")

@@ -36,12 +36,6 @@ class Tilted:
         return np.asarray(((X - 1) ** 2).sum(axis=1) - 1e6)
 
 
-def test_functions_by_loops() -> None:
-    X = np.array([[1.0, -2.0, 3.0], [0.0, 0.0, 0.0]])
-    assert list(sphere(X)) == [14.0, 0.0]
-    np.testing.assert_allclose(ellipsoid(X), [1 + 10 * 4 + 100 * 9, 0])
-
-
 def test_plan_takes_changes_and_refuses_nonsense() -> None:
     assert search_directions.plan("quick", seeds=[3]) == dataclasses.replace(Plan(), seeds=(3,))
     assert len(search_directions.plan("paper").seeds) == 30
@@ -143,19 +137,6 @@ def test_resets_happen_after_ten_failures_and_to_their_reading(resets: pd.DataFr
     assert table.loc["off", "final"] < 1
     assert list(table.loc["1", ["runs", "after"]]) == [2, 1.0]
     assert np.isnan(table.loc["off", "before"])
-
-
-def test_stuck_counts_and_takes_medians() -> None:
-    # three runs whose last values, and whose standard deviations before resets, have a median far from their mean
-    rows = [
-        ("initial", seed, generation, generation == 2, std, relative)
-        for seed, last in ((0, 0.1), (1, 0.2), (2, 1.0))
-        for generation, std, relative in ((1, 10.0 * (seed + 1) ** 2, 1.0), (2, 5.0 + seed**3, 1.0), (3, 4.0, last))
-    ]
-    table = pd.DataFrame(rows, columns=["reading", "seed", "generation", "reset", "std", "relative"])
-    row = search_directions.stuck(table).loc["initial"].to_dict()
-    expected = {"runs": 3, "resets": 3, "before": 40.0, "after": 6.0, "stuck": 1, "final": 0.2}
-    assert row == pytest.approx(expected)
 
 
 def test_start_at_the_optimum_itself() -> None:
@@ -267,31 +248,6 @@ def test_sign_test_counts_what_falls() -> None:
     assert ends[0][0] < 90 < ends[0][1]
     assert table["verdict"].tolist() == ["descends", "undecided", "climbs"]
     assert table["p"].tolist() == pytest.approx([stats.binomtest(90, 100).pvalue, 1, 2 * 0.5**60])
-
-
-def test_angles_and_steps_summarize_the_trace() -> None:
-    # skewed, so that means and medians differ; the first generation has neither succeeded nor failed
-    table = pd.DataFrame(
-        {
-            "seed": [0, 0, 0, 0, 1, 1],
-            "generation": [1, 2, 3, 4, 1, 2],
-            "success": [False, True, False, False, False, True],
-            "reset": [False, False, False, True, False, False],
-            "beta1": [9.0, 1.4, 0.7, 0.1, 9.0, 1.5],
-            "beta2": [1.0, 1.0, 0.9, 0.8, 1.0, 1.0],
-            "descent_share": [np.nan, 0.0, 0.1, 0.8, np.nan, 0.0],
-            "hat_path": [np.nan, 0.0, 0.0, 0.0, np.nan, -1e-9],
-            "descent_path": [np.nan, -0.6, 0.1, 0.2, np.nan, 0.3],
-            "descent_length": [0.1, 0.2, 0.2, 0.9, 0.1, 0.2],
-        }
-    )
-    angles = search_directions.angles(table)
-    assert angles["size of the"].tolist() == ["cosine of C_hat and P", "cosine of C_ani and P", "length of C_ani"]
-    expected = [[0, 0, 1e-9], [0.1, 0.25, 0.6], [0.1, 0.2, 0.9]]
-    np.testing.assert_allclose(angles[["smallest", "median", "largest"]], expected, rtol=1e-12)
-    steps = search_directions.steps(table)
-    np.testing.assert_allclose(steps, [[100 / 3, 0.1, 1.4, 100 / 3, 30, 1], [100, 1.5, 1.5, 100, 0, 0]])
-    assert steps.index.tolist() == [0, 1]
 
 
 def test_float32_runs() -> None:

@@ -22,17 +22,6 @@ def test_double_binary_tournament_against_enumeration() -> None:
     np.testing.assert_allclose(selection_pressure.tournaments(size)[DOUBLE], wins / count, rtol=1e-12)
 
 
-def test_simulation_agrees_with_a_literal_one() -> None:
-    # false alarm once in 1,000
-    rng, size, count = np.random.default_rng(5), 8, 20_000
-    selected = rng.integers(size, size=(count, size, 2)).min(axis=2)
-    slots = rng.integers(size, size=(count, 2))
-    literal = np.bincount(np.take_along_axis(selected, slots, axis=1).min(axis=1), minlength=size)
-    ours = selection_pressure.simulate(size, count, seed=2).query("method == @DOUBLE")["wins"].to_numpy()
-    assert ours.sum() == count
-    assert stats.chi2_contingency([literal, ours]).pvalue > 1e-3
-
-
 @pytest.mark.parametrize("size", [2, 5, 24])
 def test_simulation_agrees_with_the_formulas(size: int) -> None:
     table = selection_pressure.simulate(size, 50_000, seed=3)
@@ -67,16 +56,6 @@ def test_chi_square_pools_rare_ranks() -> None:
         assert found == pytest.approx((statistic, len(pooled) - 1, stats.chi2.sf(statistic, len(pooled) - 1)))
 
 
-def test_weights_hold_every_method() -> None:
-    table = selection_pressure.weights(10, [0.0, 1.5])
-    methods = {method: group["weight"].to_numpy() for method, group in table.groupby("method")}
-    np.testing.assert_array_equal(methods["exponent 1.5"], selection.fractional_tournament(10, 1.5))
-    np.testing.assert_array_equal(methods[BINARY], selection.tournament(10, 2))
-    np.testing.assert_array_equal(methods[FOUR], selection.tournament(10, 4))
-    assert set(methods) == {"exponent 0", "exponent 1.5", BINARY, DOUBLE, FOUR}
-    assert list(table["rank"][:10]) == list(range(1, 11))
-
-
 def test_closest_exponents() -> None:
     table = selection_pressure.closest(24).set_index("tournament")
     for method, row in table.iterrows():
@@ -100,17 +79,6 @@ def test_total_variation_is_the_largest_difference_of_any_event() -> None:
     p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
     events = [np.array(event, dtype=bool) for event in product([False, True], repeat=3)]
     assert selection_pressure.total_variation(p, q) == pytest.approx(max(abs(p[e].sum() - q[e].sum()) for e in events))
-
-
-def test_differences_are_from_the_exact_probability() -> None:
-    counts, nearest = selection_pressure.simulate(6, 5_000, seed=0), selection_pressure.closest(6)
-    table = selection_pressure.differences(counts, nearest)
-    assert len(table) == 18
-    own = table[table["method"] == BINARY]
-    expected = 100 * (selection.fractional_tournament(6, 1) - selection.tournament(6, 2))
-    np.testing.assert_allclose(own["stated"], expected, atol=1e-12)
-    np.testing.assert_allclose(table.groupby("method")["simulated"].sum(), 0, atol=1e-10)
-    assert table[table["method"] == FOUR]["stated"].isna().all()
 
 
 def test_pressure_of_large_populations() -> None:

@@ -5,27 +5,15 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from small_studies import SMALL
 
 from leamvd.experiments import memory
-from leamvd.experiments.studies import Study
-from leamvd.networks.dbn import Training
-from leamvd.optimizers.reading import Reading
+
+STUDY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"))
 
 
-@pytest.fixture(scope="module")
-def study():
-    return Study(
-        n_images=60,
-        layers=(6, 5),
-        methods=("cd", "lea-mvd", "cma-es"),
-        seeds=(3, 4),
-        training=Training(n_elite=2, dtype="float64"),
-        reading=Reading(n_gen=2, population_size=8),
-    )
-
-
-def test_memory_is_linear_for_lea_mvd_and_square_for_cma_es(study):
-    sizes = [dataclasses.replace(study, layers=layers) for layers in ((20,), (60,))]
+def test_memory_is_linear_for_lea_mvd_and_square_for_cma_es():
+    sizes = [dataclasses.replace(STUDY, layers=layers) for layers in ((20,), (60,))]
     n = np.array([memory.peaks(size)["variables"].iloc[0] for size in sizes])
     assert n.tolist() == [49 * 20 + 69, 49 * 60 + 109]
     rows = pd.concat([memory.peaks(size) for size in sizes])
@@ -38,10 +26,10 @@ def test_memory_is_linear_for_lea_mvd_and_square_for_cma_es(study):
 
 
 @pytest.mark.filterwarnings("ignore")  # pycma's own
-def test_decompositions_are_those_that_pycma_makes(study):
+def test_decompositions_are_those_that_pycma_makes():
     import cma
 
-    longer = dataclasses.replace(study, layers=(3, 2), reading=dataclasses.replace(study.reading, n_gen=30))
+    longer = dataclasses.replace(STUDY, layers=(3, 2), reading=dataclasses.replace(STUDY.reading, n_gen=30))
     for row in memory.decompositions(longer).to_dict("records"):
         options = {"popsize": 8, "verbose": -9, "verb_log": 0, "seed": 1}
         strategy = cma.CMAEvolutionStrategy(np.zeros(row["variables"]), 0.1, options)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from small_studies import SMALL
 from test_torch_backend import on_devices, stand_in, torch
 
 from leamvd.analysis import comparison
@@ -18,20 +19,11 @@ from leamvd.campaign.store import Store
 from leamvd.data.images import Images
 from leamvd.experiments import records, studies
 from leamvd.experiments.layers import rbm
-from leamvd.experiments.studies import Study
 from leamvd.networks import torch_backend
 from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.objective import reconstruction_errors
-from leamvd.optimizers.reading import Reading
 
-TINY = Study(
-    n_images=40,
-    layers=(6, 5),
-    methods=("cd", "lea-mvd", "cma-es"),
-    seeds=(3,),
-    training=Training(n_elite=2),
-    reading=Reading(n_gen=2, population_size=8),
-)
+TINY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), training=Training(n_elite=2))
 
 
 @on_devices
@@ -57,7 +49,7 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
         V = layer_input(
             [rbm(store.read(below)) for below in job.below], data.train, features=study.features, seed=job.seed
         )
-        same = (table[list(label._fields)] == list(label)).all(axis=1) & (table["iteration"] == 2)
+        same = (table[list(studies.LABELS)] == list(label)).all(axis=1) & (table["iteration"] == 2)
         errors = reconstruction_errors(rbm(store.read(job)), V, seed=layer_seed(job.seed, job.layer))
         assert table.loc[same, list(errors._fields)].to_numpy().tolist() == [list(errors)]
     known = json.loads(next(tmp_path.glob("study-*.json")).read_text())
@@ -93,7 +85,7 @@ def test_provenance_and_jobs_say_what_computed(monkeypatch: pytest.MonkeyPatch) 
             known = records.provenance(study, data)
             assert "torch" in known["versions"]
             names.add(records.fingerprint(known))
-            jobs |= {job for label, job in study.jobs(Images.of(data)).items() if label.layer == 1}
+            jobs |= {job for label, job in study.jobs(Images.of(data)).items() if job.layer == 1}
     assert len(names) == 5
     count = {
         trainer: len({job for job in jobs if job.trainer == trainer and job.seed == 3}) for trainer in ("cd", "lea-mvd")

@@ -1,5 +1,6 @@
 """A sample of what is recorded computed again: it comes out, and a number that was altered is found."""
 
+import dataclasses
 import json
 import lzma
 import shutil
@@ -10,22 +11,23 @@ from typing import Any
 import pandas as pd
 import pytest
 from recorded_runs import Run, edit, rewrite
+from small_studies import SMALL
 
 from leamvd.campaign import archive, versions
 from leamvd.campaign import run as campaign
 from leamvd.campaign.store import DamageError
 from leamvd.campaign.verify import COLUMNS
-from leamvd.experiments import backend_agreement, functions, longer_searches, records, verification
-from leamvd.experiments.studies import Study, images
-from leamvd.experiments.verification import NotVerifiedError, verify
+from leamvd.experiments import backend_agreement, functions, longer_searches, recording, records, studies
+from leamvd.experiments.recording import NotVerifiedError, verify
 from leamvd.networks.dbn import Training
-from leamvd.optimizers.reading import Reading
 
-PROBLEMS = {"sphere, n = 3": [10, 20], "rastrigin, n = 4": [10, 20]}
-AGREEMENT = Study(
-    n_images=40, layers=(6,), methods=("random",), inputs=("own",), seeds=(3, 5), training=Training(n_elite=2),
-    reading=Reading(n_gen=2, population_size=8),
-)  # fmt: skip
+LONGER = {
+    "problems": {"sphere, n = 3": [10, 20], "rastrigin, n = 4": [10, 20]}, "methods": ["lea-mvd", "random"],
+    "seeds": [0, 1],
+}  # fmt: skip
+AGREEMENT = dataclasses.replace(
+    SMALL, layers=(6,), methods=("random",), inputs=("own",), seeds=(3, 5), training=Training(n_elite=2)
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +36,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, output = tmp_path_factory.mktemp("recorded"), tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "folder", lambda name: folder / name)
+        patch.setattr(longer_searches, "images", lambda: None)
+        patch.setitem(longer_searches.PLANS, "paper", LONGER)
         Run.of(output, "mnist-7x7").record("mnist_7x7")
         Run.of(output, "classification").record("classification")
-    chosen: dict[str, Any] = {"problems": PROBLEMS, "methods": ["lea-mvd", "random"], "seeds": [0, 1]}
-    write(folder / "longer_searches", longer_searches.run(output, progress=False, **chosen), **chosen)
+        recording.record_searches("longer_searches", output)
     return folder
-
-
-def write(folder: Path, table: pd.DataFrame, known: Any = None, **more: Any) -> None:
-    folder.mkdir()
-    table.to_csv(folder / "runs.csv", index=False)
-    known = known if known is not None else verification._here() | more
-    (folder / "provenance.json").write_text(json.dumps(known))
 
 
 @pytest.fixture
@@ -97,49 +93,33 @@ def test_a_number_that_was_altered_is_found(
     assert not verify(name, jobs=jobs).jobs["drifts"].any(), "the seventh digit"
 
 
-def test_a_row_that_is_missing_is_found(recorded: Path) -> None:
-    table = archive.read("mnist_7x7")
-    rewrite("mnist_7x7", table[table["iteration"] != 1])
-    assert verify("mnist_7x7", jobs=1).jobs["drifts"].all()
-
-
-def test_labels_of_two_methods_that_were_exchanged_are_found(recorded: Path) -> None:
-    table = archive.read("mnist_7x7")
-    exchanged = table["method"].replace({"cd": "lea-mvd", "lea-mvd": "cd"})
-    rewrite("mnist_7x7", table.assign(method=exchanged))
-    found = verify("mnist_7x7", jobs=12).jobs
-    assert found[found["job"].str.startswith(("cd ", "lea-mvd "))]["drifts"].all()
+def larger(name: str, column: str) -> None:
+    """Change the fifth digit of a number in all rows of what is recorded of searches."""
+    table = archive.read(name)
+    table.assign(**{column: table[column] * (1 + 1e-5)}).to_csv(archive.folder(name) / "runs.csv", index=False)
 
 
 def test_functions_and_their_directions(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"n_images": 40, "layers": (6, 5), "n_gen": 8, "n_elite": 2, "population_size": 8, "seeds": (0, 1)}
-    run = Run.of(tmp_path, "mnist-7x7", **given)
-    monkeypatch.setitem(verification.STUDIES, ("readings", "paper"), run.study)
-    plan: dict[str, Any] = {"sizes": [3, 5], "budget": 40}
-    table = functions.run(run.study, tmp_path, progress=False, **plan)
-    write(recorded / "readings_functions", table, **plan)
-    directions = verification.functions.follow(run.study, tmp_path, n_var=3, budget=40, progress=False)
-    directions.to_csv(recorded / "readings_functions" / "directions.csv", index=False)
+    study = studies.study("mnist-7x7", "quick", methods=("cd", "lea-mvd", "lea-mvd:x0-excluded"), **given)
+    monkeypatch.setitem(studies.STUDIES, ("readings", "paper"), study)
+    monkeypatch.setitem(functions.PLANS, "paper", {"sizes": [3, 5], "budget": 40})
+    recording.record_searches("readings_functions", tmp_path)
     found = verify("readings_functions", jobs=2).jobs
     assert len(found) == 4
     assert not found["drifts"].any()
-    (recorded / "readings_functions" / "runs.csv").unlink()
-    table.assign(best=table["best"] * (1 + 1e-5)).to_csv(recorded / "readings_functions" / "runs.csv", index=False)
+    larger("readings_functions", "best")
     assert verify("readings_functions", jobs=2).jobs["drifts"].tolist() == [True, True, False, False]
 
 
 def test_agreement_of_backends(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(backend_agreement, "STUDIES", (AGREEMENT,))
-    table = backend_agreement.run(AGREEMENT, tmp_path)
-    data = images(AGREEMENT)
-    searches = backend_agreement.searches(AGREEMENT).items()
-    provenance = {search: records.provenance(own, data) for search, own in searches}
-    write(recorded / "backend_agreement", table, [provenance])
+    other = dataclasses.replace(AGREEMENT, section="mnist-28x28", n_images=41)
+    monkeypatch.setattr(backend_agreement, "STUDIES", (AGREEMENT, other))
+    recording.record_searches("backend_agreement", tmp_path)
     assert not verify("backend_agreement", jobs=3).jobs["drifts"].any()
-    rewritten = table.assign(mean_field=table["mean_field"] * (1 + 1e-5))
-    rewritten.to_csv(recorded / "backend_agreement" / "runs.csv", index=False)
-    assert verify("backend_agreement", jobs=3).jobs["drifts"].all()
+    larger("backend_agreement", "mean_field")
+    assert verify("backend_agreement", jobs=3).jobs["drifts"].tolist() == [True] * 6
 
 
 # ---- what is sampled
@@ -233,7 +213,7 @@ def test_what_is_not_what_was_recorded_is_named_before_anything_runs(
 def test_what_cannot_be_verified_says_why(recorded: Path) -> None:
     for name in ("linear_cost", ".hidden"):
         (recorded / name).mkdir()
-    assert verification.names() == ["classification", "linear_cost", "longer_searches", "mnist_7x7"]
+    assert recording.names() == ["classification", "linear_cost", "longer_searches", "mnist_7x7"]
     with pytest.raises(NotVerifiedError, match="linear_cost: what it costs depends on the machine; `leamvd bench`"):
         verify("linear_cost")
     with pytest.raises(ValueError, match="name must be one of 'classification', 'linear_cost'"):

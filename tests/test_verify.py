@@ -1,18 +1,20 @@
 """Comparing what is recorded with what is computed here: what is another number is seen, what is none is not."""
 
+import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from counting_jobs import ONE
+from counting_jobs import ONE, Count
 
 from leamvd.campaign import verify
+from leamvd.campaign.jobs import Table
 from leamvd.campaign.verify import compare, sample
 
 METHODS, LINES = ("cd", "lea-mvd", "random", "cma-es"), 6
-WAYS: dict[str, Any] = {"labels": ["method", "seed"], "index": ["iteration"], "ignored": ["seconds"]}
+WAYS: dict[str, Any] = {"labels": ["method", "seed"], "line": "iteration", "ignored": ["seconds"]}
 
 
 def table(n_seeds: int, *, std: float = 0.02, first: int = 0, rng: int = 0) -> pd.DataFrame:
@@ -126,21 +128,18 @@ def test_jobs_of_new_seeds_are_found_to_drift_as_rarely_as_is_said(
     assert drifts <= 24
 
 
-class Label(NamedTuple):
-    method: str
-    layer: int
-    seed: int
-
-
 def test_a_sample_has_one_of_each_group_before_it_has_another() -> None:
-    labeled = {Label(method, layer, seed): ONE for layer in (1, 2) for method in METHODS for seed in range(5)}
+    """Those that need few others come first; a job behind several labels is the first one's."""
+    names = list(itertools.product(("own", "shared"), METHODS, range(5)))
+    jobs = {name: Count(number=number, below=(ONE,) * (name[0] == "own")) for number, name in enumerate(names)}
+    whole = Table(("inputs", "method", "seed"), jobs | {("twice", "cd", 0): jobs["own", "cd", 0]}, "iteration")
+    groups = [(inputs, method) for inputs in ("shared", "own") for method in METHODS]
     for count in (1, 8, 16, 17, 40):
-        found = sample(labeled, count, seed=count)
-        groups = [label[:2] for label in found]
+        found = sample(whole, count, seed=count).jobs
+        own = [label[:2] for label in found]
         assert len(found) == count
-        assert groups[:8] == list(dict.fromkeys(label[:2] for label in labeled))[:count], "those that cost least first"
-        assert max(map(groups.count, groups)) <= -(-count // 8)
-    assert sample(labeled, 8, seed=0) == sample(labeled, 8, seed=0)
-    assert len({tuple(sample(labeled, 8, seed=seed)) for seed in range(9)}) > 1
-    with pytest.raises(ValueError, match="jobs must be an integer >= 1, got 0"):
-        sample(labeled, 0, seed=0)
+        assert own[:8] == groups[:count]
+        assert max(map(own.count, own)) <= -(-count // 8)
+        assert found.items() <= jobs.items()
+    assert sample(whole, 8, seed=0) == sample(whole, 8, seed=0)
+    assert len({tuple(sample(whole, 8, seed=seed).jobs) for seed in range(9)}) > 1

@@ -13,7 +13,7 @@ def agreement(table: pd.DataFrame, *, measure: str = "mean_field", margin: float
     Parameters
     ----------
     table : DataFrame
-        Of `leamvd.experiments.backend_agreement.run`, of one study or several.
+        Of `leamvd.experiments.backend_agreement.searches`, of one study or several.
     measure : str
         Column that is compared.
     margin : float

@@ -58,13 +58,13 @@ def verify(context: click.Context, names: tuple[str, ...], jobs: int, seed: int)
     first, and must agree to six digits. Only where they do not, and processor, versions or backend are not the recorded
     ones, a job is judged by the scatter of the other seeds.
     """
-    from leamvd.experiments import verification
+    from leamvd.experiments import recording
 
-    drifts, compared, chosen = False, 0, names or tuple(verification.names())
+    drifts, compared, chosen = False, 0, names or tuple(recording.names())
     for name in chosen:
         try:
-            changed, table = verification.verify(name, jobs=jobs, seed=seed)
-        except verification.NotVerifiedError as error:
+            changed, table = recording.verify(name, jobs=jobs, seed=seed)
+        except recording.NotVerifiedError as error:
             if names:
                 raise
             click.echo(f"not verified: {error}")

@@ -45,7 +45,7 @@ class Run(NamedTuple):
         """Return what its study has found, checked to be what was written; see `leamvd.experiments.records.run`."""
         from leamvd.experiments import records
 
-        return records.read(self.folder)[1][""]
+        return records.read(self.folder)[1]["runs"]
 
 
 def made_with(data: str = "") -> dict[str, str]:

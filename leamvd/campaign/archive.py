@@ -28,13 +28,7 @@ def provenance(name: str) -> Any:
 
 
 def checked(name: str) -> dict[str, Any]:
-    """Return the `provenance` of a recorded run, all of whose files are what was recorded.
-
-    Raises
-    ------
-    leamvd.campaign.store.DamageError
-        If they are not.
-    """
+    """Return the `provenance` of a recorded run, or refuse with a `DamageError` one whose files were changed."""
     try:
         known: dict[str, Any] = provenance(name)
         for file, checksum in known["sha256"].items():

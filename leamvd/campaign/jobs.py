@@ -9,7 +9,6 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,16 +68,9 @@ class Job(ABC):
 
     @abstractmethod
     def steps(self, data: Any, needs: Sequence[Result], arrays: Mapping[str, Array] | None, /) -> Iterator[Step]:
-        """Yield the iterations, or those after the one whose `Step.arrays` are given.
+        """Yield the iterations, or those after the one whose `Step.arrays` are given, which are the same to the bit.
 
-        Parameters
-        ----------
-        data : object
-            Given to all jobs of a campaign.
-        needs : sequence of Result
-            Of the jobs that it `needs`.
-        arrays : mapping of str to ndarray, optional
-            Of a checkpoint; what follows is the same, to the bit, as if the job had not been stopped.
+        All jobs of a campaign are given the same `data`.
         """
 
     def advance(
@@ -90,23 +82,10 @@ class Job(ABC):
         seconds: float = np.inf,
         tick: Callable[[int], object] = lambda _: None,
     ) -> Result:
-        """Begin the job, or go on from a checkpoint.
+        """Begin the job, or go on from what an earlier call has returned; the rows are the same in however many calls.
 
-        Parameters
-        ----------
-        data, needs
-            As for `steps`.
-        checkpoint : Result, optional
-            What an earlier call has returned; the rows are the same, to the bit, in however many calls.
-        seconds : float
-            Return before this time is over, as far as the iterations so far let it be foreseen, but never without one.
-        tick : callable
-            Called with the number of each iteration when it is done.
-
-        Returns
-        -------
-        Result
-            `done` unless time has run out.
+        It returns before so many seconds are over, as far as the iterations so far let it be foreseen, but never
+        without one. `tick` is called with the number of each iteration when it is done.
         """
         start = now = time.monotonic()
         rows: list[Mapping[str, Any]] = []
@@ -135,34 +114,40 @@ def depends_on(job: Job) -> dict[str, Any]:
     """Return all that decides on the result of a job, as a manifest holds it.
 
     These are its fields, with the keys of jobs among them, its code with all that this imports, and the versions of the
-    packages that they use.
+    packages that they use. Numbers are equal whatever their type: 1, 1.0 and NumPy's.
     """
-    kind, file = type(job), Path(inspect.getfile(type(job)))
+    file = Path(inspect.getfile(type(job)))
     known = {
-        "job": kind.__qualname__,
-        **_plain({field.name: getattr(job, field.name) for field in dataclasses.fields(job)}),
+        "job": type(job).__qualname__,
+        **_fields(job),
         "code": versions.code(file),
         "versions": versions.packages(file, job.packages),
     }
-    found: dict[str, Any] = json.loads(json.dumps(known))  # as a manifest is read: tuples become lists
+    found: dict[str, Any] = json.loads(json.dumps(known, default=_plain), parse_float=_number)
     return found
 
 
+def _fields(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+    """Return as JSON has it what is neither a number of Python's nor a word or a list."""
     if isinstance(value, Job):
         return key(value)
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):  # 1, 1.0 and NumPy's are equal
-        return int(number) if (number := float(value)).is_integer() else number
-    return value
+    return _fields(value) if dataclasses.is_dataclass(value) else value.item()
+
+
+def _number(text: str) -> float:
+    return int(number) if (number := float(text)).is_integer() else number
+
+
+def made_with(jobs: Iterable[Job]) -> dict[str, Any]:
+    """Return what results of jobs must be read with: their code, the versions that they use, and the machine."""
+    used = {(Path(inspect.getfile(type(job))), job.packages): None for job in jobs}
+    found = {name: version for file, more in used for name, version in versions.packages(file, more).items()}
+    code = "-".join(dict.fromkeys(versions.code(file) for file, _ in used))
+    return {"code": code, "versions": dict(sorted(found.items())), **versions.machine()}
 
 
 def digest(content: bytes) -> str:
@@ -188,22 +173,23 @@ def with_needs(jobs: Iterable[Job]) -> list[Job]:
     return list(found)
 
 
-def rows(labeled: Mapping[Any, Job], results: Mapping[Job, Result]) -> pd.DataFrame:
-    """Return the rows of jobs as one table, each with its label: a named tuple, whose fields become columns.
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table of jobs: which rows it has, and how they are arranged."""
 
-    Parameters
-    ----------
-    labeled : mapping of named tuple to Job
-        The jobs by their labels.
-    results : mapping of Job to Result
-        Where a result is missing, there are no rows.
-    """
-    tables = [
-        read_table(io.BytesIO(results[job].rows)).assign(**label._asdict())
-        for label, job in labeled.items()
-        if job in results
-    ]
-    return pd.concat(tables, ignore_index=True)
+    labels: Sequence[str]  # columns that say which job a row is of, "seed" among them
+    jobs: Mapping[tuple[Any, ...], Job]  # by what rows have in these columns
+    line: str  # column that says which of the job's rows it is
+    arranged: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows
+
+    def of(self, results: Mapping[Job, Result]) -> pd.DataFrame:
+        """Return the table; where a result is missing, there are no rows."""
+        found = [
+            read_table(io.BytesIO(results[job].rows)).assign(**dict(zip(self.labels, label, strict=True)))
+            for label, job in self.jobs.items()
+            if job in results
+        ]
+        return self.arranged(pd.concat(found, ignore_index=True))
 
 
 def packed(arrays: Mapping[str, Array]) -> bytes:

@@ -5,14 +5,15 @@ import functools
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 from tqdm import TqdmWarning
 
-from leamvd.campaign.jobs import Job, Result, key, with_needs
+from leamvd.campaign.jobs import Job, Result, Table, key, with_needs
 from leamvd.campaign.store import DamageError, Store
 from leamvd.campaign.workers import DEATHS, Go, WorkerError, Workers, start
 
@@ -40,31 +41,10 @@ def run(
     and another one with jobs in common takes them from there. Processes that run at the same time share the work. A
     stored result that has been damaged is named on standard error, set aside and computed again.
 
-    Parameters
-    ----------
-    jobs : iterable of Job
-        What is asked for; earlier ones first.
-    store : path
-        Folder of the results, see `leamvd.campaign.store.Store`.
-    data : object
-        Given to all jobs.
-    label : str
-        What the progress that is shown begins with.
-    n_jobs, scheduler
-        Where to compute, see `leamvd.campaign.workers.start`.
-    seconds : float
-        No job goes on after this time; it is stored as far as it is, and what has no result is left out.
-    checkpoint_seconds : float
-        Time between two checkpoints of a job.
-    progress : bool
-        Show it.
-
-    Raises
-    ------
-    ValueError, TypeError, OSError, ModuleNotFoundError
-        If jobs cannot be run there, or not at all.
-    leamvd.campaign.workers.WorkerError
-        If processes kept dying over a job, once the others are computed.
+    Jobs that are asked for first are computed first, all are given the same `data`, and `n_jobs` and `scheduler` say
+    where, see `leamvd.campaign.workers.start`. After so many `seconds` no job goes on: it is stored as far as it is,
+    and what has no result is left out. If processes kept dying over a job, a `WorkerError` says so once the others are
+    computed.
     """
     asked = list(jobs)
     every = with_needs(asked)
@@ -73,6 +53,12 @@ def run(
     with start(data, jobs=n_jobs, scheduler=scheduler) as workers, _Progress(label, every, show=progress) as shown:
         done = _Campaign(every, Store(store), workers, shown, checkpoint_seconds).run(time.monotonic() + seconds)
     return {job: done[job] for job in asked if job in done}
+
+
+def run_tables(tables: Mapping[str, Table], store: str | Path, **where: Any) -> dict[str, pd.DataFrame]:
+    """Compute the jobs of some tables, as `run` does, and return the tables by their names."""
+    found = run([job for table in tables.values() for job in table.jobs.values()], store, **where)
+    return {name: table.of(found) for name, table in tables.items()}
 
 
 class _Progress:

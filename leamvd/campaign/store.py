@@ -21,7 +21,6 @@ DAMAGED, LOCKS, CHECKPOINTS = "damaged", "locks", "checkpoints"
 LOCK = ".lock"
 """How locks end, see `alone`."""
 
-
 STORE = "LEAMVD_STORE"
 """Environment variable that names the folder where everything that runs here stores its results."""
 
@@ -36,13 +35,7 @@ def place(output: str | Path) -> Path:
 
 
 class Store:
-    """A folder that holds a folder for each result, named by the key of its job; and another one for checkpoints.
-
-    Parameters
-    ----------
-    folder : path
-        Where the store is, or will be.
-    """
+    """A folder that holds a folder for each result, named by the key of its job; and another one for checkpoints."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
@@ -55,13 +48,7 @@ class Store:
         return alone(self.folder / LOCKS / f"{key(job)}{LOCK}")
 
     def read(self, job: Job) -> Result:
-        """Return the stored result of a job.
-
-        Raises
-        ------
-        DamageError
-            If a file is missing, or is not what was stored.
-        """
+        """Return the stored result of a job; a `DamageError` says which file is missing, or not what was stored."""
         return _read(self.folder / key(job), job, job.iterations, done=True)
 
     def write(self, job: Job, result: Result) -> None:

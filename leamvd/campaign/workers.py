@@ -55,26 +55,11 @@ class Workers(Protocol):
 
 @contextlib.contextmanager
 def start(data: Any, *, jobs: int | None = None, scheduler: str | None = None) -> Iterator[Workers]:
-    """Yield workers.
+    """Yield workers, which keep the data that all jobs are given.
 
-    Parameters
-    ----------
-    data : object
-        Given to all jobs; workers keep it.
-    jobs : int, optional
-        Processes on this machine, which share its threads; with 1 it is this process alone. By default, one a thread.
-    scheduler : str, optional
-        Address of a Dask scheduler whose workers take the place of processes here; "local" starts one with `jobs`
-        workers, and says where its dashboard is.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If `jobs` is out of range.
-    ModuleNotFoundError
-        Without the extra ``leamvd[dask]`` where it is needed.
-    OSError
-        If there is no scheduler at the address.
+    They are so many processes on this machine, which share its threads, by default one for each thread; with one job it
+    is this process alone. With the address of a Dask scheduler they are its workers, of as many as there are; "local"
+    starts one with `jobs` workers, and says where its dashboard is.
     """
     jobs = thread_count(None) if jobs is None else checks.integer("jobs", jobs, at_least=1)
     if scheduler is not None:

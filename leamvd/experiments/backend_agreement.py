@@ -1,18 +1,13 @@
 """Does a search's outcome depend on what computes its objective? The same runs by NumPy and by PyTorch, paired."""
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
-from leamvd.campaign import run as campaign
-from leamvd.campaign.jobs import Job, Result, rows
-from leamvd.campaign.store import place
+from leamvd.campaign.jobs import Table
 from leamvd.data.images import Dataset, Images
-from leamvd.experiments.layers import TrainLayer
-from leamvd.experiments.studies import COLUMNS, Study, images, reading
+from leamvd.experiments.studies import COLUMNS, LABELS, Study, reading
 from leamvd.optimizers.reading import Reading
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -65,51 +60,11 @@ below 1 %, as it was run there.
 """
 
 
-def run(study: Study, output: str | Path, *, device: str | None = None, progress: bool = True) -> pd.DataFrame:
-    """Run a study by each of `SEARCHES`, with the same seeds and so the same random numbers.
+def by_search(study: Study, device: str | None = None) -> dict[str, Study]:
+    """Return the study as each of `SEARCHES` runs it, with the same seeds and so the same random numbers, in float32.
 
-    Parameters
-    ----------
-    study : Study
-        What to run; its images are float32.
-    output : path
-        Of the results, see `leamvd.campaign.store.place`.
-    device : str, optional
-        Of torch.
-    progress : bool
-        Show a bar for each search.
-
-    Returns
-    -------
-    DataFrame
-        The last row of every run, with the column "search" in front.
-
-    Raises
-    ------
-    ImportError
-        If PyTorch is not installed.
-    ValueError, MemoryError, leamvd.data.mnist.DataError
-        If the study cannot be run.
+    Torch's device is its own choice, unless it is given.
     """
-    data = images(study)
-    labeled = jobs(study, data, device=device)
-    found = campaign.run(labeled.values(), place(output), data=data, label="agreement", progress=progress)
-    return table(labeled, found)
-
-
-class Search(NamedTuple):
-    """What the row of a run is labeled with."""
-
-    search: str
-    method: str
-    inputs: str
-    layer: int
-    seed: int
-    section: str
-
-
-def searches(study: Study, device: str | None = None) -> dict[str, Study]:
-    """Return the study as each of `SEARCHES` runs it."""
     found = {}
     for search, settings in SEARCHES.items():
         changes: dict[str, Any] = {"dtype": "float32"} | settings | ({"device": device} if settings else {})
@@ -117,18 +72,18 @@ def searches(study: Study, device: str | None = None) -> dict[str, Study]:
     return found
 
 
-def jobs(study: Study, data: Dataset, *, device: str | None = None) -> dict[Search, TrainLayer]:
-    """Return the jobs of all searches."""
-    return {
-        Search(search, *label, study.section): job
-        for search, own in searches(study, device).items()
+def searches(study: Study, data: Dataset, *, device: str | None = None) -> Table:
+    """Return the runs of the study by each of `SEARCHES`: the last row of each, the column "search" in front."""
+    labels = ("search", *LABELS)
+    jobs = {
+        (search, *label): job
+        for search, own in by_search(study, device).items()
         for label, job in own.jobs(Images.of(data)).items()
     }
 
+    def arranged(rows: pd.DataFrame) -> pd.DataFrame:
+        last = rows[rows["iteration"] == rows.groupby(list(labels))["iteration"].transform("max")]
+        last = last.assign(section=study.section, reading=last["method"].map(reading))
+        return last[["search", *COLUMNS]].reset_index(drop=True)
 
-def table(labeled: Mapping[Search, Job], found: Mapping[Job, Result]) -> pd.DataFrame:
-    """Return the last row of every run."""
-    joined = rows(labeled, found)
-    joined = joined[joined["iteration"] == joined.groupby(list(Search._fields))["iteration"].transform("max")]
-    joined = joined.assign(reading=joined["method"].map(reading))
-    return joined[["search", *COLUMNS]].reset_index(drop=True)
+    return Table(labels, jobs, "iteration", arranged)

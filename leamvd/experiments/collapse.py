@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from leamvd.data.images import Dataset
+from leamvd.experiments.pictures import reconstructed
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import reconstruct
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBM
 
@@ -17,16 +17,7 @@ from leamvd.networks.rbm import RBM
 def collapsed(first: RBM, scale: float, V: NDArray[np.float64], n_hidden: int) -> list[RBM]:
     """Return RBM 1 with its weights times `scale`, and an RBM 2 that knows the mean of what this makes of `V`.
 
-    Parameters
-    ----------
-    first : RBM
-        Any RBM, in float64.
-    scale : float
-        Factor of its weights.
-    V : ndarray, shape (m, n_visible)
-        Images.
-    n_hidden : int
-        Hidden units of RBM 2: its weights are zero, its visible biases the logits of the mean.
+    That is in float64. The weights of RBM 2 are zero, its visible biases the logits of the mean.
     """
     lower = RBM(scale * first.W, first.b, first.c)
     mean = lower.hidden_given_visible(V).mean(axis=0)
@@ -41,25 +32,10 @@ def bound(first: RBM, scale: float, V: NDArray[np.float64]) -> float:
 def collapse(data: Dataset, first: RBM, scales: Sequence[float], n_hidden: int, *, epochs: int) -> pd.DataFrame:
     """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
 
-    Parameters
-    ----------
-    data : Dataset
-        Images in float64.
-    first : RBM
-        What has been learned of them.
-    scales : sequence of float
-        Factors of its weights.
-    n_hidden : int
-        Hidden units of RBM 2.
-    epochs : int
-        Of contrastive divergence, which trains another RBM 2 on the same features.
-
-    Returns
-    -------
-    DataFrame
-        A row for each scale. Per image: `error` and `sampled` of the collapsed RBM 2 and their `bound`, and `cd error`
-        of the trained one. Over the constant image's: `ratio` and `cd ratio`. Accuracy on test images of a linear
-        classifier on standardized features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`.
+    A row for each scale has, per image, `error` and `sampled` of the collapsed RBM 2, their `bound`, and `cd error` of
+    another RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
+    image's error, `ratio` and `cd ratio`; and the accuracy on test images of a linear classifier on standardized
+    features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`. Images are in float64.
     """
     rows = []
     for scale in scales:
@@ -98,7 +74,5 @@ def accuracy(train: NDArray[np.float64], test: NDArray[np.float64], data: Datase
 
 def reconstructions(data: Dataset, stacks: Mapping[str, Sequence[RBM]]) -> dict[str, NDArray[np.float64]]:
     """Return test images, one of each class, and what stacks leave of them: (1, classes, side, side), in 0 to 255."""
-    chosen = np.unique(data.test_labels, return_index=True)[1]
-    rows = {"original": data.test[chosen]}
-    rows |= {name: reconstruct(stack, rows["original"]) for name, stack in stacks.items()}
-    return {name: 255 * V.reshape(1, -1, data.side, data.side) for name, V in rows.items()}
+    shown = reconstructed(data, {name: [stack] for name, stack in stacks.items()})
+    return {name: 255 * V for name, V in shown.items()}

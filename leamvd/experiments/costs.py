@@ -3,7 +3,6 @@
 import functools
 import math
 import time
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -44,13 +43,6 @@ def cost(job: Job, data: Dataset | None) -> Cost:
         memory += SQUARE_MATRICES * 8 * n**2 if job.trainer == "cma-es" else 0
     rate = _rate(job.trainer, training.backend, training.precision, n)
     return Cost(rate * _speed() * n * images * (products + _ERRORS * (n_gen + 1)), memory)
-
-
-def total(jobs: Iterable[Job], data: Dataset | None, n_jobs: int) -> Cost:
-    """Return what jobs take on so many processes, together."""
-    costs = [cost(job, data) for job in jobs]
-    seconds = sum(one.seconds for one in costs) / max(1, min(n_jobs, len(costs)))
-    return Cost(seconds, min(n_jobs, len(costs)) * max((one.memory for one in costs), default=0))
 
 
 def _rate(trainer: str, backend: str, precision: str | None, n: int) -> float:

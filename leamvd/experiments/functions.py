@@ -3,16 +3,17 @@
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pandas as pd
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Result, Step, rows
-from leamvd.campaign.run import run as compute
+from leamvd.campaign.jobs import Job, Result, Step, Table
+from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
 from leamvd.data.functions import FUNCTIONS
 from leamvd.data.images import Dataset, Images
@@ -27,7 +28,6 @@ from leamvd.optimizers.reading import Reading
 COLUMNS = ["function", "n_var", "method", "seed", "evaluations", "best"]
 """Of a table of runs: the values told, and the lowest."""
 
-
 RECORDED = "readings_functions"
 """Name of what is recorded."""
 
@@ -35,16 +35,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "quick": {"sizes": (20,), "budget": 600},
     "paper": {"sizes": (100, 1000), "budget": 10_000},
 }
-"""What is run, by profile, see `run`; profiles without an entry run nothing."""
-
-
-class Search(NamedTuple):
-    """What the row of a search is labeled with."""
-
-    function: str
-    n_var: int
-    method: str
-    seed: int
+"""What is run, by profile, see `searches`; profiles without an entry run nothing."""
 
 
 def applicable(methods: Sequence[str]) -> list[str]:
@@ -61,21 +52,10 @@ def applicable(methods: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def jobs(
-    study: Study, *, sizes: Sequence[int], budget: int, functions: Sequence[str] = tuple(FUNCTIONS)
-) -> dict[Search, FunctionSearch]:
+def searches(study: Study, *, sizes: Sequence[int], budget: int, functions: Sequence[str] = tuple(FUNCTIONS)) -> Table:
     """Return the searches by those of a study's methods that are `applicable`, with the study's seeds.
 
-    Parameters
-    ----------
-    study : Study
-        Gives methods, with their readings and settings, and seeds; all searches are in double precision.
-    sizes : sequence of int
-        Numbers of variables.
-    budget : int
-        Evaluations of a search, at least those of a population.
-    functions : sequence of str
-        Of `leamvd.data.functions.FUNCTIONS`.
+    They are in double precision. Sizes are numbers of variables, and the budget counts evaluations of a search.
     """
     checks.integer("budget", budget, at_least=study.reading.population_size)
     for n_var in sizes:
@@ -87,13 +67,11 @@ def jobs(
         method, training, reading = study.settings_of(text)
         reading = dataclasses.replace(reading, n_gen=Reading.n_gen)
         given[text] = {"trainer": method.trainer, "training": training, "reading": reading, "marks": (budget,)}
-    return {
-        Search(name, n_var, method, seed): FunctionSearch(function=name, n_var=n_var, seed=seed, **own)
-        for n_var in sizes
-        for name in functions
-        for method, own in given.items()
-        for seed in study.seeds
+    jobs = {
+        (name, n_var, method, seed): FunctionSearch(function=name, n_var=n_var, seed=seed, **own)
+        for n_var, name, (method, own), seed in product(sizes, functions, given.items(), study.seeds)
     }
+    return Table(COLUMNS[:4], jobs, "n_var", lambda rows: rows[COLUMNS])
 
 
 def plan(profile: str, sizes: Sequence[int] | None = None, budget: int | None = None) -> dict[str, Any]:
@@ -106,34 +84,14 @@ def plan(profile: str, sizes: Sequence[int] | None = None, budget: int | None = 
 def on_functions(
     study: Study, output: str | Path, profile: str, sizes: Sequence[int] | None = None, budget: int | None = None
 ) -> pd.DataFrame:
-    """Run a study's methods on functions as the `plan` says, or read them where the study is recorded; see `run`."""
+    """Return the `searches` that the `plan` says, with `COLUMNS`; of a study that is recorded, what is recorded."""
     if study.archived:
         fixed(sizes=sizes, budget=budget)
         return archive.read(RECORDED)
     planned = plan(profile, sizes, budget)
     if not planned["sizes"] or not applicable(study.methods):
         return pd.DataFrame(columns=COLUMNS).astype({"n_var": int, "seed": int, "best": float})
-    return run(study, output, **planned)
-
-
-def run(
-    study: Study,
-    output: str | Path,
-    *,
-    sizes: Sequence[int],
-    budget: int,
-    functions: Sequence[str] = tuple(FUNCTIONS),
-    n_jobs: int | None = 1,
-    progress: bool = True,
-) -> pd.DataFrame:
-    """Run what `jobs` returns, and return a row for each search, with `COLUMNS`."""
-    searches = jobs(study, sizes=sizes, budget=budget, functions=functions)
-    return table(searches, compute(searches.values(), output, label="functions", n_jobs=n_jobs, progress=progress))
-
-
-def table(searches: Mapping[Search, Job], found: Mapping[Job, Result]) -> pd.DataFrame:
-    """Return a row for each search, with `COLUMNS`."""
-    return rows(searches, found)[COLUMNS]
+    return run_tables({"runs": searches(study, **planned)}, place(output), label="functions")["runs"]
 
 
 # ---- what C_ani does in whole runs (C11)
@@ -145,13 +103,6 @@ FOLLOWED = ["problem", "seed", "generations", "share", "none", "against"]
 """Of a table of runs, see `Follow`."""
 
 
-class Followed(NamedTuple):
-    """What the row of a run is labeled with."""
-
-    problem: str
-    seed: int
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Follow(Job):
     """A run of LEA-MVD, from the first generation on in which there is a path P.
@@ -161,14 +112,9 @@ class Follow(Job):
     beta_2 is 1, so that C_ani has no weight at all; and `against`, percent of the generations in which C_ani has a
     negative inner product with P. Only C_hat is orthogonal to P; C_ani averages it over generations whose P were others
     (item R9).
-
-    Attributes
-    ----------
-    search : TrainLayer or FunctionSearch
-        The run, of a first layer or on a function.
     """
 
-    search: TrainLayer | FunctionSearch
+    search: TrainLayer | FunctionSearch  # the run, of a first layer or on a function
 
     @property
     def name(self) -> str:
@@ -196,14 +142,19 @@ class Follow(Job):
         yield Step(1, [row], {}, True)
 
 
-def follow_jobs(study: Study, data: Dataset, *, n_var: int, budget: int) -> dict[Followed, Follow]:
-    """Return the runs of a study's LEA-MVD on its first layer, and on each function of `n_var` variables."""
+def followed_runs(study: Study, data: Dataset, **plan: Any) -> Table:
+    """Return the runs of a study's LEA-MVD on its first layer, and on the functions of a plan, see `searches`."""
     given = Images.of(data)
-    found = {Followed(LAYER, seed): Follow(search=study.stack("lea-mvd", seed, given)[0]) for seed in study.seeds}
-    alone = dataclasses.replace(study, methods=("lea-mvd",))
-    for label, search in jobs(alone, sizes=(n_var,), budget=budget, functions=tuple(FUNCTIONS)).items():
-        found[Followed(f"{label.function}, n = {n_var:,}", label.seed)] = Follow(search=search)
-    return found
+    jobs: dict[tuple[Any, ...], Follow] = {
+        (LAYER, seed): Follow(search=study.stack("lea-mvd", seed, given)[0]) for seed in study.seeds
+    }
+    if plan:
+        alone = searches(dataclasses.replace(study, methods=("lea-mvd",)), **plan).jobs
+        jobs |= {
+            (f"{name}, n = {n:,}", seed): Follow(search=cast(FunctionSearch, job))
+            for (name, n, _, seed), job in alone.items()
+        }
+    return Table(FOLLOWED[:2], jobs, "generations", lambda rows: rows[FOLLOWED])
 
 
 def followed_on_page(study: Study, output: str | Path) -> pd.DataFrame:
@@ -211,13 +162,4 @@ def followed_on_page(study: Study, output: str | Path) -> pd.DataFrame:
     if study.archived:
         return archive.read(RECORDED, "directions")
     data = images(study)
-    every = follow_jobs(study, data, n_var=2, budget=10**6)
-    own = {label: job for label, job in every.items() if label.problem == LAYER}
-    return rows(own, compute(own.values(), place(output), data=data, label="directions"))[FOLLOWED]
-
-
-def follow(study: Study, output: str | Path, *, n_var: int, budget: int, **where: Any) -> pd.DataFrame:
-    """Follow what `follow_jobs` returns, and return a row for each run: `FOLLOWED`."""
-    data = images(study)
-    labeled = follow_jobs(study, data, n_var=n_var, budget=budget)
-    return rows(labeled, compute(labeled.values(), output, data=data, label="directions", **where))[FOLLOWED]
+    return run_tables({"": followed_runs(study, data)}, place(output), data=data, label="directions")[""]

@@ -31,35 +31,17 @@ would predict that has learned the mean and nothing else. `input_std` is the mea
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainLayer(Job):
-    """A layer of a stack.
+    """A layer of a stack; of its settings, what the trainer does not see has its default."""
 
-    Attributes
-    ----------
-    images : Images
-        What the stack sees.
-    trainer : str
-        Of `leamvd.networks.dbn.METHODS`.
-    layer, n_hidden : int
-        Its number, from 1, and its hidden units.
-    seed : int
-        Of the stack.
-    training, reading : Training, Reading
-        What the trainer does not see has its default, see `leamvd.experiments.methods.Method`.
-    features : {"probabilities", "bits"}
-        What layers hand on.
-    below : tuple of TrainLayer
-        The layers that make this one's inputs, the first one first.
-    """
-
-    images: Images
-    trainer: str
-    layer: int
+    images: Images  # what the stack sees
+    trainer: str  # of `leamvd.networks.dbn.METHODS`
+    layer: int  # from 1
     n_hidden: int
-    seed: int
+    seed: int  # of the stack
     training: Training
     reading: Reading
-    features: Literal["probabilities", "bits"] = "probabilities"
-    below: tuple["TrainLayer", ...] = ()
+    features: Literal["probabilities", "bits"] = "probabilities"  # what layers hand on
+    below: tuple["TrainLayer", ...] = ()  # those that make this one's inputs, the first one first
 
     @property
     def name(self) -> str:

@@ -18,14 +18,10 @@ def variables(study: Study) -> list[int]:
 
 
 def peaks(study: Study) -> pd.DataFrame:
-    """Return what each optimizer needs on each layer, the objective excluded: three generations of it.
+    """Return what three generations of each optimizer need on each layer, the objective excluded.
 
-    Returns
-    -------
-    DataFrame
-        A row for each layer and optimizer of the study: the number of variables n, the peak of NumPy's memory in MB
-        (tracemalloc), that peak in populations of float64 (population_size n 8 bytes), and milliseconds for the
-        fastest generation.
+    The peak is that of NumPy's memory (tracemalloc), in MB and in populations of float64 (population_size n 8 bytes);
+    the milliseconds are those of the fastest generation.
     """
     rows = []
     for layer, n in enumerate(variables(study), start=1):
@@ -50,11 +46,7 @@ def decompositions(study: Study) -> pd.DataFrame:
 
     pycma samples from the last decomposition, and makes a new one only after 1 / (10 n (c_1 + c_mu)) generations: until
     the first one it samples from a sphere, whatever the matrix has learned.
-
-    Returns
-    -------
-    DataFrame
-        A row for each layer: n, the generations from one decomposition to the next, and how many fit.
+    The gap is the number of generations from one decomposition to the next.
     """
     rows = []
     for layer, n in enumerate(variables(study), start=1):

@@ -31,29 +31,15 @@ _SETTINGS = {
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """A trainer and its own settings, which take the place of a study's.
+    """A trainer and its own settings, which take the place of a study's."""
 
-    Attributes
-    ----------
-    trainer : str
-        Of `leamvd.networks.dbn.METHODS`.
-    settings : tuple of (str, value)
-        Fields of `Training` or `Reading`, and `PRESET`, in the order in which they were given.
-    """
-
-    trainer: str
-    settings: tuple[tuple[str, Any], ...] = ()
+    trainer: str  # of `leamvd.networks.dbn.METHODS`
+    settings: tuple[tuple[str, Any], ...] = ()  # of `Training` or `Reading`, and `PRESET`, in the order given
 
     @classmethod
     @functools.cache
     def parse(cls, text: str) -> Self:
-        """Return the method that a text stands for: "lea-mvd", "lea-mvd:printed" or "lea-mvd:sigma0=0.01+reset=off".
-
-        Raises
-        ------
-        ValueError
-            If there is no such trainer or preset, or the trainer does not take a setting, or takes it twice.
-        """
+        """Return the method that a text stands for: "lea-mvd", "lea-mvd:printed" or "lea-mvd:sigma0=0.01+reset=off"."""
         trainer, _, own = text.partition(":")
         checks.choice("methods", trainer, TRAINERS)
         settings: dict[str, Any] = {}
@@ -95,11 +81,6 @@ class Method:
     def without(self, *names: str) -> "Method":
         """Return the method without some of its settings."""
         return Method(self.trainer, tuple(pair for pair in self.settings if pair[0] not in names))
-
-    @property
-    def default(self) -> "Method":
-        """The trainer with none of its settings."""
-        return Method(self.trainer)
 
 
 def _value(name: str, text: str) -> Any:

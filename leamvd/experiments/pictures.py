@@ -1,7 +1,6 @@
 """What stacks make of images, and what their first layers respond to, as arrays of gray levels."""
 
-import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from leamvd._support.compile import Array
 from leamvd.campaign.store import Store, place
 from leamvd.data.images import Dataset, Images
 from leamvd.experiments.layers import rbm
-from leamvd.experiments.studies import Study, images
+from leamvd.experiments.studies import Study
 from leamvd.networks import dbn
 from leamvd.networks.rbm import RBM
 
@@ -37,50 +36,43 @@ def joined(first: Mapping[str, Array], more: Mapping[str, Array]) -> dict[str, A
 
 
 def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:
-    """Return test images, one of each class, and what the first `SEEDS` runs, on own inputs, leave of them.
+    """Return what the first `SEEDS` runs, on own inputs, leave of test images: see `reconstructed`.
 
-    Returns
-    -------
-    dict of str to ndarray, shape (runs, classes, side, side)
-        The originals, shape (1, classes, side, side); then for each method what comes back from the first layer, and
-        from the whole stack.
+    A method has two pictures, of what comes back from the first layer, and from the whole stack.
+    """
+    stacks, seeds = {}, study.seeds[:SEEDS]
+    depths = sorted({1, len(study.layers)} if "own" in study.inputs else {1})
+    for method, depth in product(study.methods, depths):
+        name = f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
+        stacks[name] = [stack(study, output, data, method, seed, depth) for seed in seeds]
+    return reconstructed(data, stacks)
+
+
+def reconstructed(data: Dataset, stacks: Mapping[str, Sequence[Sequence[RBM]]]) -> dict[str, Array]:
+    """Return test images, one of each class, and by name what stacks, one for each run, leave of them.
+
+    These are arrays of shape (runs, classes, side, side), of which the originals are one run.
     """
     chosen = np.unique(data.test_labels, return_index=True)[1][:10]
     V, shape = data.test[chosen], (-1, len(chosen), data.side, data.side)
-    rows = {ORIGINAL: V.reshape(shape)}
-    depths = sorted({1, len(study.layers)} if "own" in study.inputs else {1})
-    for method, depth in product(study.methods, depths):
-        stacks = [stack(study, output, method, seed, depth) for seed in study.seeds[:SEEDS]]
-        rows[_name(method, depth)] = np.stack([dbn.reconstruct(stack, V) for stack in stacks]).reshape(shape)
-    return rows
-
-
-def _name(method: str, depth: int) -> str:
-    return f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
+    rows = {name: np.stack([dbn.reconstruct(stack, V) for stack in runs]) for name, runs in stacks.items()}
+    return {name: images.reshape(shape) for name, images in ({ORIGINAL: V} | rows).items()}
 
 
 def filters(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:
-    """Return the weights of the first ten hidden units of the first layer of the first run.
+    """Return by method the weights of the first ten hidden units of the first layer of the first run.
 
-    Returns
-    -------
-    dict of str to ndarray, shape (1, units, side, side)
-        For each method, divided by the largest absolute weight among them.
+    They have shape (1, units, side, side), and are divided by the largest absolute weight among them.
     """
     rows = {}
     for method in study.methods:
-        (rbm,) = stack(study, output, method, study.seeds[0], 1)
+        (rbm,) = stack(study, output, data, method, study.seeds[0], 1)
         W = rbm.W[:, :10].T
         rows[method] = (W / np.abs(W).max()).reshape(1, -1, data.side, data.side)
     return rows
 
 
-def stack(study: Study, output: str | Path, method: str, seed: int, depth: int) -> list[RBM]:
+def stack(study: Study, output: str | Path, data: Dataset, method: str, seed: int, depth: int) -> list[RBM]:
     """Return the first `depth` layers that a method has trained on its own inputs, in a study that has been run."""
     there = Store(place(output))
-    return [rbm(there.read(job)) for job in study.stack(method, seed, _images(study))[:depth]]
-
-
-@functools.lru_cache(maxsize=4)
-def _images(study: Study) -> Images:
-    return Images.of(images(study))
+    return [rbm(there.read(job)) for job in study.stack(method, seed, Images.of(data))[:depth]]

@@ -1,6 +1,5 @@
-"""Turning a finished study into the recorded form that ships with the notebooks."""
+"""What ships: a finished study in its recorded form, and a sample of what is recorded computed again."""
 
-import hashlib
 import io
 import json
 import lzma
@@ -8,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,22 +15,44 @@ from numpy.typing import NDArray
 
 from leamvd._support import checks
 from leamvd.campaign import archive, versions
+from leamvd.campaign import run as campaign
 from leamvd.campaign.archive import PICTURES, PROVENANCE, RUNS
+from leamvd.campaign.jobs import Table, digest, made_with
 from leamvd.campaign.store import place
 from leamvd.campaign.tables import as_csv, read_table
-from leamvd.experiments import (
-    backend_agreement,
-    functions,
-    longer_searches,
-    pictures,
-    records,
-    searches,
-    studies,
-)
+from leamvd.campaign.verify import compare, sample
+from leamvd.data.images import Dataset, Images
+from leamvd.experiments import backend_agreement, functions, longer_searches, pictures, records, studies
 from leamvd.experiments.studies import Classification, Study, images
+from leamvd.networks.torch_backend import Computation
 
 LIMIT = 20_000_000
 """Bytes of everything that is recorded: it ships with the package."""
+
+NOT_VERIFIED = {"linear_cost": "what it costs depends on the machine; `leamvd bench` measures this one"}
+"""What is recorded and is no table of jobs, with the reason."""
+
+
+class NotVerifiedError(RuntimeError):
+    """Something recorded that cannot be computed, or not here; the message says why."""
+
+
+class Verification(NamedTuple):
+    """What a sample has shown."""
+
+    changed: list[str]  # what is not here as it was: processor, versions, what computes the objective
+    jobs: pd.DataFrame  # see `leamvd.campaign.verify.COLUMNS`
+
+
+class _Part(NamedTuple):
+    """What of a recorded run is computed on one data set."""
+
+    section: str  # empty where rows have none
+    data: Dataset | None
+    tables: Mapping[str, Table]
+
+
+# ---- recording a study
 
 
 def record(
@@ -43,42 +64,14 @@ def record(
     replace: bool = False,
     extend: bool = False,
 ) -> Path:
-    """Write what a section's study found to ``notebooks/recorded/NAME``.
+    """Write what a section's study found to ``notebooks/recorded/NAME``, and return that folder.
 
-    These are its records, compressed; small pictures in the place of its weights; and its provenance, which is enough
-    to run it again. A study that measures stacks leaves the tables of `pretraining.Measured` in the place
-    of these. The same study gives the same bytes, in one run or in several with some of its seeds each.
+    These are its tables, compressed; small pictures in the place of its weights, unless it measures stacks; and its
+    provenance, which is enough to run it again. The same study gives the same bytes, in one run or in several with some
+    of its seeds each, of which a later one extends what is recorded.
 
-    Parameters
-    ----------
-    name : str
-        Of the recorded folder: lower-case letters, digits and underscores.
-    folder : Path
-        Of the run.
-    about : mapping
-        Its ``run.json``.
-    store : path
-        Folder of the results, with the store that holds its weights.
-    replace : bool
-        Put it in the place of an earlier one.
-    extend : bool
-        Add its seeds to an earlier one of the same study.
-
-    Returns
-    -------
-    Path
-        The recorded folder.
-
-    Raises
-    ------
-    ValueError
-        If the run has no study, or one that cannot be rerun here and so not be verified; if the name is no such word,
-        or the folder too large; if what is to be extended has some of these seeds or later ones, or differs in anything
-        but seeds; or if there is no clone to record in.
-    FileExistsError
-        If there is one of this name that is neither to be replaced nor to be extended.
-    leamvd.campaign.store.DamageError
-        If a unit, or what is to be extended, is missing or damaged.
+    `folder` is that of the run, `about` its ``run.json``, and `store` the one that holds its weights. A `ValueError`,
+    a `FileExistsError` or a `leamvd.campaign.store.DamageError` says why something cannot be recorded.
     """
     if not re.fullmatch(r"[a-z0-9_]+", name):
         raise ValueError(f"the name must be lower-case letters, digits and underscores, got {name!r}")
@@ -97,81 +90,16 @@ def record(
     data = images(study)
     if records.fingerprint(records.provenance(study, data)) != records.fingerprint(known):
         raise ValueError(f"{folder} must be run again: other code, versions or data computed it")
-    if isinstance(study, Classification):
-        content = {f"{name}.csv.xz": _compressed(table) for name, table in tables.items()}
-    else:
-        shown = _packed(pictures.pictures(study, store.parent, data))
-        content = {RUNS: _compressed(records.kept(study.section, tables[""])), PICTURES: shown}
+    kept = {table: records.kept(study.section, rows) for table, rows in tables.items()}
+    content = {f"{table}.csv.xz": _compressed(rows) for table, rows in kept.items()}
+    if not isinstance(study, Classification):
+        content[PICTURES] = _packed(pictures.pictures(study, store.parent, data))
     known = {name: about[name] for name in ("section", "parameters")} | known
     if extend:
         known, content = _extended(name, study, known, content)
-    known["sha256"] = {name: hashlib.sha256(file).hexdigest() for name, file in content.items()}
-    content[PROVENANCE] = (json.dumps(known, indent=2) + "\n").encode()
-    _check_size(place, content)
-    _write(place, content)
+    known["sha256"] = {name: digest(file) for name, file in content.items()}
+    _write(place, content, known)
     return place
-
-
-def record_searches(name: str, output: str | Path, *, n_jobs: int | None = 1) -> Path:
-    """Compute one of `SEARCHES`, which no notebook does, and write it to ``notebooks/recorded/NAME``.
-
-    Parameters
-    ----------
-    name : str
-        Of `SEARCHES`.
-    output : path
-        Folder of the results, for the store: what was stopped goes on from there.
-    n_jobs : int, optional
-        See `leamvd.campaign.run.run`.
-    """
-    tables, known = SEARCHES[checks.choice("name", name, tuple(SEARCHES))](Path(output), n_jobs)
-    content = {f"{table}.csv": as_csv(rows).encode() for table, rows in tables.items()}
-    content[PROVENANCE] = (json.dumps(known, indent=2) + "\n").encode()
-    place = archive.folder(name)
-    _check_size(place, content)
-    _write(place, content)
-    return place
-
-
-_Searches = tuple[dict[str, pd.DataFrame], Any]  # tables, and what they must be read with
-
-
-def _functions(output: Path, n_jobs: int | None) -> _Searches:
-    study, plan = studies.STUDIES["readings", "paper"], functions.PLANS["paper"]
-    table = functions.run(study, place(output), **plan, n_jobs=n_jobs)
-    given = {"n_var": plan["sizes"][0], "budget": plan["budget"]}
-    followed = functions.follow(study, place(output), **given, n_jobs=n_jobs)
-    methods = {method: records.settings(study, method) for method in functions.applicable(study.methods)}
-    known = {"methods": methods, "seeds": study.seeds, **plan, **_made_with()}
-    return {"runs": table, "directions": followed}, known
-
-
-def _longer(output: Path, n_jobs: int | None) -> _Searches:
-    known = {
-        "problems": longer_searches.PROBLEMS,
-        "methods": longer_searches.COMPARED,
-        "seeds": longer_searches.SEEDS,
-        **_made_with(),
-    }
-    return {"runs": longer_searches.run(place(output), n_jobs=n_jobs)}, known
-
-
-def _agreement(output: Path, _: int | None) -> _Searches:
-    tables, known = [], []
-    for study in backend_agreement.STUDIES:
-        tables.append(backend_agreement.run(study, output))
-        own = backend_agreement.searches(study).items()
-        known.append({search: records.provenance(one, images(study)) for search, one in own})
-    return {"runs": pd.concat(tables, ignore_index=True)}, known
-
-
-def _made_with() -> dict[str, Any]:
-    code = Path(searches.__file__)
-    return {"code": versions.code(code), "versions": versions.packages(code, ("cma",)), **versions.machine()}
-
-
-SEARCHES = {"readings_functions": _functions, "longer_searches": _longer, "backend_agreement": _agreement}
-"""What is recorded of searches that belong to no section's study."""
 
 
 def _extended(
@@ -204,7 +132,7 @@ def _extended(
     table = pd.concat([archive.read(name), read_table(io.BytesIO(lzma.decompress(content[RUNS])))])
     with np.load(archive.folder(name) / PICTURES) as old, np.load(io.BytesIO(content[PICTURES])) as new:
         shown = pictures.joined(dict(old), dict(new))
-    return known, {RUNS: _compressed(records.in_order(study, table)), PICTURES: _packed(shown)}
+    return known, {RUNS: _compressed(study.in_order(table)), PICTURES: _packed(shown)}
 
 
 def _common(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,20 +152,18 @@ def _packed(arrays: Mapping[str, NDArray[np.uint8]]) -> bytes:
     return file.getvalue()
 
 
-def _check_size(place: Path, content: Mapping[str, bytes]) -> None:
+def _write(place: Path, content: Mapping[str, bytes], known: Any) -> None:
+    """Write a folder so that it is there whole or not at all; an earlier one stays until then."""
+    files = {**content, PROVENANCE: (json.dumps(known, indent=2) + "\n").encode()}
     others = (path for path in place.parent.rglob("*") if path.is_file() and place not in path.parents)
-    size = sum(path.stat().st_size for path in others) + sum(map(len, content.values()))
+    size = sum(path.stat().st_size for path in others) + sum(map(len, files.values()))
     if size > LIMIT:
         raise ValueError(f"all that is recorded must be at most {LIMIT:,} bytes, with {place.name} it is {size:,}")
-
-
-def _write(place: Path, content: Mapping[str, bytes]) -> None:
-    """Write a folder so that it is there whole or not at all; an earlier one stays until then."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as scratch:
         new, earlier = Path(scratch, "new"), Path(scratch, "earlier")
         new.mkdir()
-        for name, file in content.items():
+        for name, file in files.items():
             (new / name).write_bytes(file)
         try:
             if place.exists():
@@ -247,3 +173,117 @@ def _write(place: Path, content: Mapping[str, bytes]) -> None:
             if not place.exists() and earlier.exists():
                 earlier.rename(place)
             raise
+
+
+# ---- searches that belong to no section's study
+
+
+def _functions(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
+    plan: dict[str, Any] = {name: known.get(name, usual) for name, usual in functions.PLANS["paper"].items()}
+    study = studies.STUDIES["readings", "paper"]
+    data, smallest = images(study), {**plan, "sizes": plan["sizes"][:1]}
+    runs = functions.searches(study, **plan)
+    methods = {method: records.settings(study, method) for method in functions.applicable(study.methods)}
+    found = {"methods": methods, "seeds": study.seeds, **plan, **made_with(runs.jobs.values())}
+    return [_Part("", data, {"runs": runs, "directions": functions.followed_runs(study, data, **smallest)})], found
+
+
+def _longer(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
+    plan: dict[str, Any] = {name: known.get(name, usual) for name, usual in longer_searches.PLANS["paper"].items()}
+    data = longer_searches.images()
+    runs = longer_searches.searches(data, **plan)
+    return [_Part("", data, {"runs": runs})], {**plan, **made_with(runs.jobs.values())}
+
+
+def _agreement(_: Any) -> tuple[list[_Part], Any]:
+    parts, known = [], []
+    for study in backend_agreement.STUDIES:
+        data = images(study)
+        parts.append(_Part(study.section, data, {"runs": backend_agreement.searches(study, data)}))
+        own = backend_agreement.by_search(study).items()
+        known.append({search: records.provenance(one, data) for search, one in own})
+    return parts, known
+
+
+SEARCHES = {"readings_functions": _functions, "longer_searches": _longer, "backend_agreement": _agreement}
+"""What is recorded of searches that belong to no section's study: what plans them and makes their provenance, by what
+a provenance says of the plan, or by the usual one."""
+
+
+def record_searches(name: str, output: str | Path, *, n_jobs: int | None = 1) -> Path:
+    """Compute one of `SEARCHES`, which no notebook does, and write it to ``notebooks/recorded/NAME``.
+
+    The store is in the folder `output`: what was stopped goes on from there. For `n_jobs` see `leamvd.campaign.run`.
+    """
+    parts, known = SEARCHES[checks.choice("name", name, tuple(SEARCHES))]({})
+    found = [
+        campaign.run_tables(part.tables, place(output), data=part.data, label=name, n_jobs=n_jobs) for part in parts
+    ]
+    content = {f"{table}.csv": as_csv(pd.concat([one[table] for one in found])).encode() for table in found[0]}
+    _write(archive.folder(name), content, known)
+    return archive.folder(name)
+
+
+# ---- verifying
+
+
+def names() -> list[str]:
+    """Return the names of everything that is recorded."""
+    return sorted(path.name for path in archive.folder("").glob("[!.]*") if path.is_dir())
+
+
+def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
+    """Compute a sample of the jobs behind each recorded table, and compare, see `leamvd.campaign.verify`.
+
+    A `NotVerifiedError` says what is no table of jobs, or why its data are not here; a
+    `leamvd.campaign.store.DamageError` which recorded file is not what was recorded.
+    """
+    checks.choice("name", name, names())
+    if name in NOT_VERIFIED:
+        raise NotVerifiedError(f"{name}: {NOT_VERIFIED[name]}")
+    found = []
+    try:
+        known = archive.provenance(name) if name in SEARCHES else archive.checked(name)
+        parts, here = SEARCHES.get(name, _study)(known)
+        changed = _changed(known, here)
+        with tempfile.TemporaryDirectory(prefix="leamvd-verify-") as folder:
+            for part in parts:
+                chosen = {table: sample(whole, jobs, seed) for table, whole in part.tables.items()}
+                computed = campaign.run_tables(chosen, folder, data=part.data, label=name)
+                for table, whole in part.tables.items():
+                    recorded, rows = archive.read(name, table), computed[table]
+                    if part.section and "section" in recorded:
+                        recorded, rows = recorded[recorded["section"] == part.section], records.kept(part.section, rows)
+                    found.append(
+                        compare(
+                            recorded, rows, labels=whole.labels, line=whole.line, elsewhere=bool(changed),
+                            ignored=["section", "reading", "study", "seconds"],
+                        )
+                    )  # fmt: skip
+    except (ImportError, OSError, TypeError, ValueError) as error:
+        raise NotVerifiedError(f"{name}: {error}") from None
+    return Verification(changed, pd.concat(found, ignore_index=True))
+
+
+def _study(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
+    study = studies.section_study(known)
+    data = images(study)
+    if data.checksum != known["checksum"]:
+        raise ValueError(f"it rests on {known['data']}, and what is here under this name is another")
+    return [_Part(study.section, data, study.tables(Images.of(data)))], records.provenance(study, data)
+
+
+def _changed(known: Any, here: Any) -> list[str]:
+    """Return what a rounding depends on and is not as it was, except this package: that is what is verified."""
+    facts = []
+    for about in (known, here):
+        own = about[0]["numpy float32"] if isinstance(about, list) else about  # of the agreement of backends
+        training = own.get("study", {}).get("training", {})
+        computation = {name: training[name] for name in Computation._fields if name in training}
+        facts.append({"machine": own.get("machine"), **computation, **own["versions"]})
+    then, now = facts
+    return [
+        f"{name} was {then[name] or 'not recorded'} and is {now[name]}"
+        for name in sorted(then.keys() & now.keys())
+        if then[name] != now[name]
+    ]

@@ -22,7 +22,7 @@ class Results(NamedTuple):
     study: Study
     images: str  # name of the data set
     computation: Computation  # what its searches saw their errors by
-    table: pd.DataFrame  # rows of `leamvd.experiments.records.COLUMNS`
+    table: pd.DataFrame  # rows of `leamvd.experiments.studies.COLUMNS`
     pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.experiments.pictures.pictures`
 
     def rows(self, kind: str, methods: Iterable[str]) -> dict[str, NDArray[np.uint8]]:
@@ -35,17 +35,7 @@ class Results(NamedTuple):
 def run(study: Study, output: str | Path) -> Results:
     """Return the results of a study: what of it is not stored is computed; one that is recorded is read.
 
-    Parameters
-    ----------
-    study : Study
-        See `leamvd.experiments.studies.study`.
-    output : path
-        Folder of what is computed, see `leamvd.experiments.records.run`; nothing is written for a recorded study.
-
-    Raises
-    ------
-    ValueError, MemoryError, leamvd.data.datasets.DataError
-        If the study cannot be run.
+    What is computed is kept in the folder `output`, see `leamvd.experiments.records.run`.
     """
     if study.archived:
         return _read(study)

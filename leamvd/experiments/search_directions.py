@@ -11,6 +11,7 @@ from scipy import stats
 from leamvd._support import checks
 from leamvd._support.compile import Floats
 from leamvd.data.functions import Objective, ellipsoid, sphere
+from leamvd.experiments.searches import generations
 from leamvd.optimizers.directions import RATE
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
@@ -25,29 +26,10 @@ FUNCTIONS: dict[str, Objective] = {"sphere": sphere, "ellipsoid": ellipsoid}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the section on the directions runs: LEA-MVD from a start solution in N(0, I), unless it says otherwise.
+    """What the section on the directions runs: LEA-MVD from a start solution in N(0, I), unless it says otherwise."""
 
-    Attributes
-    ----------
-    objective : callable
-        Takes points, shape (m, n_var), and returns their values, shape (m,).
-    n_var, n_gen, population_size, n_elite, exponent, shift, dtype
-        As in `leamvd.LEAMVD` and `leamvd.Reading`.
-    seeds : tuple of int
-        Of the runs.
-    n_populations : int
-        On which the sign of a shift is tested.
-    start : float
-        Standard deviation, around zero, of the start solution's coordinates where resets are compared.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a value is not of its kind or out of range.
-    """
-
-    objective: Objective = ellipsoid
-    n_var: int = 50
+    objective: Objective = ellipsoid  # takes points, shape (m, n_var), and returns their values, shape (m,)
+    n_var: int = 50  # this and the next six: as in `leamvd.LEAMVD` and `leamvd.Reading`
     n_gen: int = 60
     population_size: int = 24
     n_elite: int = 4
@@ -55,8 +37,8 @@ class Plan:
     shift: Literal["toward_best", "printed"] = "toward_best"
     dtype: str = "float64"
     seeds: tuple[int, ...] = tuple(range(10))
-    n_populations: int = 200
-    start: float = 0.01
+    n_populations: int = 200  # on which the sign of a shift is tested
+    start: float = 0.01  # standard deviation of the start solution's coordinates where resets are compared
 
     def __post_init__(self) -> None:
         if not callable(self.objective):
@@ -84,23 +66,14 @@ class Plan:
             dtype=self.dtype,
             reading=Reading(exponent=self.exponent, shift=self.shift, reset=reset),
         )
-        while not opt.stop():
-            X = opt.ask()
-            opt.tell(X, self.objective(X))
-            yield opt
+        yield from generations(opt, self.objective)
 
 
 PLANS = {"recorded": Plan(), "quick": Plan(), "paper": Plan(n_gen=300, seeds=tuple(range(30)), n_populations=2000)}
 
 
 def plan(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile with fields of `Plan` changed.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no such profile or field, or a value is out of range.
-    """
+    """Return the plan of a profile with fields of `Plan` changed."""
     checks.choice("profile", profile, tuple(PLANS))
     return dataclasses.replace(PLANS[profile], **changes)
 
@@ -141,13 +114,10 @@ def trace(plan: Plan, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
 def followed(runs: Mapping[int, Iterable[LEAMVD]]) -> pd.DataFrame:
     """Record what the directions and the step sizes do, from runs by seed: an optimizer after each of its generations.
 
-    Returns
-    -------
-    DataFrame
-        A row for each generation: seed, generation, best, success (a new best), reset (whether line 10 of Algorithm 1
-        was reached), stagnation, beta1, beta2, std (norm of sigma over sqrt(n)), path_length, descent_length (norms of
-        P and C_ani), hat_path, descent_path (cosines of C_hat and of C_ani with P; C_hat is recovered from two
-        generations of C_ani), descent_share (length of C_ani's part of v over that of both parts).
+    A row is a generation: success says whether it has a new best, reset whether line 10 of Algorithm 1 was reached. std
+    is the norm of sigma over sqrt(n), path_length and descent_length are the norms of P and C_ani, hat_path and
+    descent_path the cosines of C_hat and of C_ani with P (C_hat is recovered from two generations of C_ani), and
+    descent_share is the length of C_ani's part of v over that of both parts.
     """
     rows = []
     for seed, run in runs.items():
@@ -184,14 +154,10 @@ def angles(trace: pd.DataFrame) -> pd.DataFrame:
 
 
 def steps(trace: pd.DataFrame) -> pd.DataFrame:
-    """Return how often the runs of `trace` succeed, and what that does to the step sizes, from generation 2 on.
+    """Return how often each run of `trace` succeeds, and what that does to the step sizes, from generation 2 on.
 
-    Returns
-    -------
-    DataFrame
-        A row for each seed, its index: percent of the generations that found a new best, smallest and largest beta_1,
-        percent of the generations with beta_2 = 1, where C_ani has no weight in v, mean of the percentage that C_ani's
-        part has of the length of both parts of v, and resets.
+    With beta_2 = 1, C_ani has no weight in v; "C_ani %" is the mean of the percentage that its part has of the length
+    of both parts of v.
     """
     runs = trace[trace["generation"] > 1].assign(full=trace["beta2"] == 1).groupby("seed")
     return pd.DataFrame(
@@ -213,10 +179,7 @@ RESETS: dict[str, Any] = {"1": 1.0, "initial": "initial", "off": "off"}
 def resets(plan: Plan) -> pd.DataFrame:
     """Run the plan from start solutions close to the optimum, once with each of `RESETS`.
 
-    Returns
-    -------
-    DataFrame
-        As `trace`, with a column reading, and `relative`: the best value over that of the first generation.
+    The table is that of `trace` with a column reading, and `relative`: the best value over that of generation 1.
     """
     frames = [trace(plan, reset=value, start=plan.start).assign(reading=name) for name, value in RESETS.items()]
     table = pd.concat(frames, ignore_index=True)
@@ -227,12 +190,8 @@ def resets(plan: Plan) -> pd.DataFrame:
 def stuck(table: pd.DataFrame) -> pd.DataFrame:
     """Return for each reading of `resets` what its resets did, how many runs never improved, and where runs ended.
 
-    Returns
-    -------
-    DataFrame
-        Columns runs, resets (of all runs), before and after (median of std in the generations before and of
-        a reset), stuck (runs that never improved on their first best), and final (median of the last best over the
-        first).
+    before and after are medians of std in the generations before and of a reset, final that of the last best over the
+    first.
     """
     rows = []
     for reading, group in table.groupby("reading", sort=False):
@@ -252,7 +211,7 @@ class Scene(NamedTuple):
 
     points: pd.DataFrame  # rank, fitness, in_u (drawn for U), projection on C_ani, x.. and its foot on C_ani's line f..
     vectors: pd.DataFrame  # index: mean, P, C_hat, C_ani, toward, away, v toward, v away
-    numbers: pd.Series  # see `scene`
+    numbers: pd.Series  # mu_ani, sigma_ani, beta_2, norms of sigma, P, C_ani and the step along it, parts of v
     slices: pd.DataFrame  # direction, distance, change: f along each direction from the mean, relative
     label: str
 
@@ -266,12 +225,6 @@ def scene(plan: Plan, n_var: int, generation: int, seed: int) -> Scene:
 
     The vectors `toward` and `away` are abs(mu_ani) C_ani and mu_ani C_ani: with a weight of 1 - beta_2, and P with
     beta_2, they make the shift v as this edition reads it and as the paper prints it (item R5).
-
-    Returns
-    -------
-    Scene
-        Its numbers are mu_ani, sigma_ani, beta_2, the norms of sigma, of P, of C_ani and of the step along it, and the
-        lengths of both parts of v.
     """
     small = dataclasses.replace(plan, n_var=n_var, n_gen=generation)
     *earlier, now = map(_state, small.run(seed))
@@ -340,20 +293,9 @@ SHIFTS = ("C_ani, toward the best", "C_ani, as printed", "P", "v, toward the bes
 def shifts(plan: Plan, objectives: Iterable[Objective], generations: Sequence[int]) -> pd.DataFrame:
     """Move the mean of many independent populations by each of `SHIFTS`, and see what the objective does.
 
-    Parameters
-    ----------
-    plan : Plan
-        With the number of populations.
-    objectives : iterable of callable
-        Take the place of the plan's own, one after the other.
-    generations : sequence of int
-        At which the populations are looked at.
-
-    Returns
-    -------
-    DataFrame
-        Columns function, generation, seed, shift, change (of the objective, relative to its size at the mean) and
-        moved (whether the shift is not zero). Both readings are judged on the same populations.
+    Objectives take the place of the plan's own, one after the other; populations are looked at in some generations. In
+    the table, change is relative to the objective's size at the mean, and moved says whether the shift is not zero.
+    Both readings are judged on the same populations.
     """
     rows = []
     for objective in objectives:
@@ -379,14 +321,9 @@ def shifts(plan: Plan, objectives: Iterable[Objective], generations: Sequence[in
 def signs(table: pd.DataFrame) -> pd.DataFrame:
     """Test with the sign test whether each shift of `shifts` lowers the objective, or raises it.
 
-    Populations whose objective does not change speak for neither.
-
-    Returns
-    -------
-    DataFrame
-        A row for each function, generation and shift that ever moved: populations, lower (percent of them where the
-        objective fell, with the ends of its exact 95 % interval, low and high), median change (percent), two-sided p,
-        and the verdict "descends", "climbs" or "undecided" at `FALSE_ALARMS` over the whole table.
+    Populations whose objective does not change speak for neither. lower is the percentage of populations where it fell,
+    with the ends of its exact 95 % interval, low and high; p is two-sided, and the verdict "descends", "climbs" or
+    "undecided" at `FALSE_ALARMS` over the whole table.
     """
     rows = []
     for key, group in table[table["moved"]].groupby(["function", "generation", "shift"], sort=False):

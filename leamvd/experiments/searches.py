@@ -28,30 +28,13 @@ WIDTH = 10.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Search(Job):
-    """A search that goes on until its evaluations are spent or it ends by itself.
+    """A search that goes on until its evaluations are spent or it ends by itself."""
 
-    Attributes
-    ----------
-    trainer : str
-        Of `leamvd.optimizers.minimize.METHODS`.
-    training, reading : Training, Reading
-        Of the first, `sigma0`, `x0` and `n_elite` act; of the second, all except `n_gen`.
-    seed : int
-        Of the problem and of the search.
-    marks : tuple of int
-        Evaluations after which the best value is noted, in ascending order; the last ones are the budget.
-    """
-
-    trainer: str
-    training: Training
-    reading: Reading
-    seed: int
-    marks: tuple[int, ...]
-
-    @property
-    @abstractmethod
-    def problem(self) -> str:
-        """What is searched."""
+    trainer: str  # of `leamvd.optimizers.minimize.METHODS`
+    training: Training  # of which `sigma0`, `x0` and `n_elite` act
+    reading: Reading  # of which all acts except `n_gen`
+    seed: int  # of the problem and of the search
+    marks: tuple[int, ...]  # evaluations after which the best value is noted, ascending; the last ones are the budget
 
     @abstractmethod
     def start(self, data: Any) -> tuple[Optimizer, Objective]:
@@ -61,11 +44,6 @@ class _Search(Job):
     def budget(self) -> int:
         """Evaluations at most."""
         return self.marks[-1]
-
-    @property
-    def name(self) -> str:
-        """For a reader."""
-        return f"{self.trainer}-{self.problem}-seed{self.seed}"
 
     @property
     def iterations(self) -> int:
@@ -118,23 +96,15 @@ class _Search(Job):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FunctionSearch(_Search):
-    """A search on a test function, see `leamvd.data.functions.problem`; initialization (A) draws in [-5, 5]^n.
+    """A search on a test function, see `leamvd.data.functions.problem`; initialization (A) draws in [-5, 5]^n."""
 
-    Attributes
-    ----------
-    function : str
-        Of `leamvd.data.functions.FUNCTIONS`.
-    n_var : int
-        Variables.
-    """
-
-    function: str
+    function: str  # of `leamvd.data.functions.FUNCTIONS`
     n_var: int
 
     @property
-    def problem(self) -> str:
-        """The function and its variables."""
-        return f"{self.function}-{self.n_var}"
+    def name(self) -> str:
+        """For a reader."""
+        return f"{self.trainer}-{self.function}-{self.n_var}-seed{self.seed}"
 
     def start(self, data: Any) -> tuple[Optimizer, Objective]:
         """Return the optimizer before its first generation, and the function."""
@@ -147,23 +117,15 @@ class FunctionSearch(_Search):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LayerSearch(_Search):
-    """A search for the parameters of a first layer, from what one epoch of contrastive divergence reaches.
+    """A search for the parameters of a first layer, from what one epoch of contrastive divergence reaches."""
 
-    Attributes
-    ----------
-    images : Images
-        What the layer sees.
-    n_hidden : int
-        Its hidden units.
-    """
-
-    images: Images
+    images: Images  # what the layer sees
     n_hidden: int
 
     @property
-    def problem(self) -> str:
-        """The layer."""
-        return "layer1"
+    def name(self) -> str:
+        """For a reader."""
+        return f"{self.trainer}-layer1-seed{self.seed}"
 
     def start(self, data: Dataset) -> tuple[Optimizer, Objective]:
         """Return the optimizer before its first generation, and the mean-field error of a layer."""

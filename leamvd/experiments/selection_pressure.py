@@ -36,13 +36,7 @@ def tournaments(population_size: int) -> dict[str, Floats]:
 
 
 def weights(population_size: int, exponents: Iterable[float]) -> pd.DataFrame:
-    """Return the selection weight of every rank: Eq. 1 with each exponent, and the exact tournaments.
-
-    Returns
-    -------
-    DataFrame
-        Columns method, exponent (NaN for tournaments), rank (from 1), weight.
-    """
+    """Return the selection weight of every rank, from 1: Eq. 1 with each exponent, and the exact tournaments."""
     methods: list[tuple[str, float, Floats]] = [
         (f"exponent {a:g}", a, selection.fractional_tournament(population_size, a)) for a in exponents
     ]
@@ -55,13 +49,7 @@ def weights(population_size: int, exponents: Iterable[float]) -> pd.DataFrame:
 
 
 def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFrame:
-    """Hold tournaments and count who wins.
-
-    Returns
-    -------
-    DataFrame
-        Columns method, rank (from 1), wins, share, error (standard error of the share), exact (its expectation).
-    """
+    """Hold tournaments and count who wins: the share of each rank, its standard error and its expectation, exact."""
     rng = np.random.default_rng(seed)
     draws = rng.integers(1, population_size, size=(2, n_tournaments, 2), endpoint=True)
     one, other = draws.min(axis=2)  # winners of two binary tournaments
@@ -85,12 +73,8 @@ def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFram
 def goodness(simulated: pd.DataFrame) -> pd.DataFrame:
     """Test what `simulate` counted against the formulas, and against the exponents that the paper states.
 
-    Returns
-    -------
-    DataFrame
-        A row for each pair: tournament, against, chi-square, degrees of freedom, p, and whether the pair is rejected
-        at `FALSE_ALARMS` over the whole table. Ranks that expect fewer than five wins are counted with their
-        neighbors.
+    A pair is rejected at `FALSE_ALARMS` over the whole table. Ranks that expect fewer than five wins are counted with
+    their neighbors.
     """
     rows = []
     for method, group in simulated.groupby("method", sort=False):
@@ -125,11 +109,7 @@ def total_variation(p: Floats, q: Floats) -> float:
 def closest(population_size: int) -> pd.DataFrame:
     """Return for each tournament the exponent, to 0.001 and at most 8, whose weights are closest to it.
 
-    Returns
-    -------
-    DataFrame
-        Columns tournament, stated and its distance (where the paper states one), closest and its distance, in total
-        variation.
+    Distances are in total variation; "distance there" is that of the exponent that the paper states.
     """
     grid = np.linspace(0, 8, 8001)
     candidates = np.array([selection.fractional_tournament(population_size, a) for a in grid])
@@ -148,11 +128,7 @@ def closest(population_size: int) -> pd.DataFrame:
 def differences(simulated: pd.DataFrame, closest: pd.DataFrame) -> pd.DataFrame:
     """Return, rank by rank, what is counted and what exponents weigh, less the exact probability.
 
-    Returns
-    -------
-    DataFrame
-        Columns method, rank, simulated, error (standard error), stated (NaN where the paper states no exponent)
-        and closest; in percentage points.
+    In percentage points; error is the standard error, and stated is NaN where the paper states no exponent.
     """
     frames = []
     for method, stated, best in closest[["tournament", "stated", "closest"]].itertuples(index=False):
@@ -170,11 +146,8 @@ def differences(simulated: pd.DataFrame, closest: pd.DataFrame) -> pd.DataFrame:
 def pressure(population_sizes: Iterable[int], exponents: Iterable[float]) -> pd.DataFrame:
     """Return how sharply each method selects, by population size.
 
-    Returns
-    -------
-    DataFrame
-        Columns population_size, method, exponent, expected_rank (sum of k G_k, from 1), effective_size
-        (1 / sum of G_k^2), and rank_share and size_share, both as parts of the population size.
+    expected_rank is the sum of k G_k, effective_size 1 / sum of G_k^2; rank_share and size_share are these as parts of
+    the population size.
     """
     exponents = tuple(exponents)
     rows = [
@@ -191,15 +164,8 @@ def pressure(population_sizes: Iterable[int], exponents: Iterable[float]) -> pd.
 def normal_models(population_size: int, exponents: Iterable[float], seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Weigh one population of the plane, drawn from N(0, I), by several exponents (Eqs. 2 and 3).
 
-    The objective is (x1 - 1)^2 + 4 (x2 - 1)^2, so the optimum is (1, 1).
-
-    Returns
-    -------
-    points : DataFrame
-        Columns exponent, rank, weight, x1, x2.
-    models : DataFrame
-        Columns exponent, mean1, mean2, std1, std2, distance (of the mean to the optimum) and area (std1 std2, as a
-        multiple of what equal weights give).
+    The objective is (x1 - 1)^2 + 4 (x2 - 1)^2, so the optimum is (1, 1). The second table has the models: distance is
+    that of the mean to the optimum, and area std1 std2, as a multiple of what equal weights give.
     """
     X = np.random.default_rng(seed).standard_normal((population_size, 2))
     X = X[np.argsort((X[:, 0] - 1) ** 2 + 4 * (X[:, 1] - 1) ** 2, kind="stable")]

@@ -7,6 +7,7 @@ goes on from there to the same numbers.
 import dataclasses
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -67,14 +68,8 @@ class Network(NamedTuple):
 
 
 def on_top(stack: Sequence[RBM], n_classes: int) -> Network:
-    """Return the network of a stack, whose output layer is zero: it begins with equal probabilities for all classes.
-
-    Raises
-    ------
-    ValueError
-        For fewer than three classes, which scikit-learn gives one output unit.
-    """
-    checks.integer("n_classes", n_classes, at_least=3)
+    """Return the network of a stack, whose output layer is zero: it begins with equal probabilities for all classes."""
+    checks.integer("n_classes", n_classes, at_least=3)  # to two, scikit-learn gives one output unit
     dtype, n_features = stack[-1].W.dtype, len(stack[-1].c)
     weights = [*(rbm.W for rbm in stack), np.zeros((n_features, n_classes), dtype)]
     return Network(weights, [*(rbm.c for rbm in stack), np.zeros(n_classes, dtype)])
@@ -83,34 +78,12 @@ def on_top(stack: Sequence[RBM], n_classes: int) -> Network:
 def fine_tune(
     network: Network, V: Array, labels: Array, *, epochs: int, learning_rate: float, seed: int, done: int = 0
 ) -> Iterator[tuple[Any, float]]:
-    """Train all layers of a network by backpropagation, and yield it after each epoch with the epoch's mean loss.
+    """Train all layers of a network by backpropagation; yield scikit-learn's classifier and the loss after each epoch.
 
-    It is stochastic gradient descent of the cross-entropy. The learning rate falls linearly, epoch by epoch, to
-    ``learning_rate / epochs``. Momentum starts anew with each epoch, so that the next one needs the network alone.
-
-    Parameters
-    ----------
-    network : Network
-        Sigmoid units in all layers but the last one; it is left as it is.
-    V : ndarray, shape (m, n_visible)
-        Images, in the network's dtype.
-    labels : ndarray, shape (m,)
-        Their classes.
-    epochs : int
-        Passes over the images.
-    learning_rate : float
-        Of the first epoch.
-    seed : int
-        Of the order of the images.
-    done : int
-        Epochs that the network has behind it.
-
-    Yields
-    ------
-    classifier : sklearn.neural_network.MLPClassifier
-        The same object each time.
-    loss : float
-        Cross-entropy, in natural units, of each mini-batch before its update.
+    It is stochastic gradient descent of the cross-entropy, whose mean over the epoch is the loss, in natural units and
+    before each mini-batch's update. All layers except the last have sigmoid units. The learning rate falls linearly,
+    epoch by epoch, to ``learning_rate / epochs``. Momentum starts anew with each epoch, so that the next one needs the
+    network alone, which has so many epochs behind it as are `done`; it is left as it is.
     """
     from sklearn.neural_network import MLPClassifier  # as late as this, since it takes a while to import
 
@@ -173,23 +146,11 @@ def probe(features: Array, labels: Array, test_features: Array, test_labels: Arr
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StackJob(Job):
-    """A measurement of a stack.
+    """A measurement of a stack, which was trained, or in whose place are `RandomWeights`."""
 
-    Attributes
-    ----------
-    images : Images
-        Those that it is measured on.
-    seed : int
-        Of the stack, and of all that the measurement draws.
-    stack : tuple of leamvd.experiments.layers.TrainLayer
-        The trained layers, the first one first.
-    random : RandomWeights, optional
-        A stack in the place of a trained one.
-    """
-
-    images: Images
-    seed: int
-    stack: tuple[Job, ...] = ()
+    images: Images  # those that it is measured on
+    seed: int  # of the stack, and of all that the measurement draws
+    stack: tuple[Job, ...] = ()  # trained layers, the first one first
     random: RandomWeights | None = None
 
     @property
@@ -203,8 +164,28 @@ class StackJob(Job):
         """The trained layers."""
         return self.stack
 
-    def _layers(self, needs: Sequence[Result]) -> list[RBM]:
-        return self.random.stack(self.seed) if self.random else [RBM(**unpacked(layer.arrays)) for layer in needs]
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """scikit-learn, which classifies."""
+        return ("scikit-learn",)
+
+    @abstractmethod
+    def measured(
+        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
+        """Yield the row of each iteration after those ``before["done"]``, and the arrays that the next goes on from."""
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield the iterations."""
+        start, before = time.perf_counter(), arrays or {"done": np.array(0), "seconds": np.array(0.0)}
+        done = before["done"].item()
+        stack = self.random.stack(self.seed) if self.random else [RBM(**unpacked(layer.arrays)) for layer in needs]
+        for row, known in self.measured(data, stack, before):
+            done += 1
+            seconds = before["seconds"].item() + time.perf_counter() - start
+            known |= {"done": np.array(done), "seconds": np.array(seconds)}
+            rows = [{"iteration": done, **row, "seconds": seconds}]
+            yield Step(done, rows, {} if done == self.iterations else known, done == self.iterations)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -219,31 +200,22 @@ class FineTune(StackJob):
         """Epochs."""
         return self.epochs
 
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """scikit-learn, whose network it is."""
-        return ("scikit-learn",)
-
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def measured(
+        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the epochs."""
-        start, stack, done = time.perf_counter(), self._layers(needs), 0
-        network = on_top(stack, len(np.unique(data.train_labels)))
-        if arrays is not None:
-            done, start = arrays["done"].item(), start - arrays["seconds"].item()
-            network = Network(*([arrays[f"{kind}{i}"] for i in range(len(stack) + 1)] for kind in Network._fields))
+        network, done = on_top(stack, len(np.unique(data.train_labels))), before["done"].item()
+        if done:
+            network = Network(*([before[f"{kind}{i}"] for i in range(len(stack) + 1)] for kind in Network._fields))
         for classifier, loss in fine_tune(
             network, data.train, data.train_labels, epochs=self.epochs, learning_rate=self.learning_rate,
             seed=self.seed, done=done,
         ):  # fmt: skip
-            done += 1
             with one_blas_thread():
                 error = float(np.mean(classifier.predict(data.test) != data.test_labels))
-            seconds = time.perf_counter() - start
             kinds = zip(Network._fields, (classifier.coefs_, classifier.intercepts_), strict=True)
             known = {f"{kind}{i}": array for kind, found in kinds for i, array in enumerate(found)}
-            known |= {"done": np.array(done), "seconds": np.array(seconds)}
-            row = {"iteration": done, "test_error": error, "loss": loss, "seconds": seconds}
-            yield Step(done, [row], {} if done == self.epochs else known, done == self.epochs)
+            yield {"test_error": error, "loss": loss}, known
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -255,24 +227,17 @@ class Probe(StackJob):
         """The images, and each layer."""
         return len(self.random.sizes) if self.random else 1 + len(self.stack)
 
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """scikit-learn, whose logistic regression it is."""
-        return ("scikit-learn",)
-
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def measured(
+        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the layers."""
-        start, stack, first = time.perf_counter(), self._layers(needs), 0
-        if arrays is not None:
-            first, start = arrays["done"].item(), start - arrays["seconds"].item()
-        for layer in range(first, self.iterations):
+        for layer in range(before["done"].item(), self.iterations):
             features, test_features = (layer_input(stack[:layer], V) for V in (data.train, data.test))
             found = probe(features, data.train_labels, test_features, data.test_labels)
-            std = float(features.std(axis=0, dtype=np.float64).mean())
-            done, seconds = layer + 1, time.perf_counter() - start
-            row = {"iteration": done, "layer": layer, **found._asdict(), "features_std": std, "seconds": seconds}
-            known = {"done": np.array(done), "seconds": np.array(seconds)}
-            yield Step(done, [row], {} if done == self.iterations else known, done == self.iterations)
+            yield (
+                {"layer": layer, **found._asdict(), "features_std": float(features.std(axis=0, dtype=float).mean())},
+                {},
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -291,23 +256,23 @@ class AnnealedImportanceSampling(StackJob):
         """Batches of chains."""
         return BATCHES
 
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def measured(
+        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the batches."""
-        start, (layer, *_), log_w = time.perf_counter(), self._layers(needs), np.empty(0)
-        if arrays is not None:
-            log_w, start = arrays["log_w"], start - arrays["seconds"].item()
+        done = before["done"].item()
+        log_w = before["log_w"] if done else np.empty(0)
         base, n_chains = likelihood.base_rates(data.train), self.n_chains // BATCHES
         bits = sample_bits(data.test.astype(np.float64), _rng(0, _BITS, 1))
         independent = likelihood.independent(base).log_likelihood(bits)
-        for number in range(len(log_w) // n_chains + 1, BATCHES + 1):
+        for number in range(done + 1, BATCHES + 1):
             found = likelihood.log_weights(
-                layer, base, n_chains=n_chains, n_temperatures=self.n_temperatures, rng=_rng(self.seed, _CHAINS, number)
-            )
+                stack[0], base, n_chains=n_chains, n_temperatures=self.n_temperatures,
+                rng=_rng(self.seed, _CHAINS, number),
+            )  # fmt: skip
             log_w = np.concatenate([log_w, found])
-            known, seconds = likelihood.estimate(layer, bits, log_w)._asdict(), time.perf_counter() - start
-            row = {"iteration": number, "chains": len(log_w), **known, "independent": independent, "seconds": seconds}
-            state = {"log_w": log_w, "seconds": np.array(seconds)}
-            yield Step(number, [row], {} if number == BATCHES else state, number == BATCHES)
+            known = likelihood.estimate(stack[0], bits, log_w)._asdict()
+            yield {"chains": len(log_w), **known, "independent": independent}, {"log_w": log_w}
 
 
 def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:

@@ -1,12 +1,16 @@
 """Studies: which methods are compared on which data, with which settings, over which seeds."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from leamvd._support import checks
+from leamvd.campaign.jobs import Table
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import alternatives
 from leamvd.experiments.layers import COLUMNS as LAYER_COLUMNS
@@ -30,77 +34,35 @@ INPUTS = ("own", "shared")
 RANDOM = "random-"
 """How methods are named that are random weights; "random" alone is random search."""
 
+LABELS = ("method", "inputs", "layer", "seed")
+"""Columns that name a layer."""
 
-COLUMNS = ("section", "reading", "method", "inputs", "layer", "seed", *LAYER_COLUMNS)
+COLUMNS = ("section", "reading", *LABELS, *LAYER_COLUMNS)
 """Of a study's table: what names the layer, and `leamvd.experiments.layers.COLUMNS`."""
-
-
-class Layer(NamedTuple):
-    """What the rows of a layer are labeled with."""
-
-    method: str
-    inputs: str
-    layer: int
-    seed: int
-
-
-class Measurement(NamedTuple):
-    """What the rows of a stack that is measured are labeled with."""
-
-    method: str  # that has trained the stack on its own inputs; `RANDOM` and a scale: random weights
-    seed: int
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Study:
     """A comparison of methods on one data set, architecture and budget.
 
-    Attributes
-    ----------
-    section : str
-        Of the paper, as `leamvd list` names it.
-    dataset, side, pooling, binarize, n_images : str, int, str, str, int or None
-        What is trained on, see `leamvd.data.images.load`; `n_images` training images, all by default.
-    layers : tuple of int
-        Hidden units of each layer.
-    methods : tuple of str
-        Of `leamvd.networks.dbn.METHODS`; behind a colon what is the method's own: settings of `Training` or `Reading`,
-        joined by plus signs, "lea-mvd:sigma0=0.01+reset=off"; or, for an optimizer, a reading's preset,
-        "lea-mvd:printed". See `leamvd.experiments.methods.Method`.
-    inputs : tuple of str
-        Of `INPUTS`.
-    seeds : tuple of int
-        One run each, of every method on the same subset of images.
-    features : {"probabilities", "bits"}
-        What a layer hands on.
-    training : Training
-        Settings, the same for all methods that have none of their own.
-    reading : Reading
-        Of LEA-MVD; the other optimizers take population size, generations and ``x0_in_population`` from it, contrastive
-        divergence its epochs, ``n_gen``.
-    archived : str
-        Of a study that is recorded, the name in the archive that its results are read from; else empty: it is run.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a value is out of range, or two of them clash.
+    What a method does not have of its own is the study's `training` and `reading`. Of the reading, optimizers other
+    than LEA-MVD take population size, generations and ``x0_in_population``, contrastive divergence its epochs, `n_gen`.
     """
 
-    section: str = "mnist-7x7"
-    dataset: str = "digits"
+    section: str = "mnist-7x7"  # of the paper, as `leamvd list` names it
+    dataset: str = "digits"  # this and the next three: see `leamvd.data.images.load`
     side: int = 7
     pooling: Literal["mean", "center"] = "mean"
     binarize: str = "gray"
-    n_images: int | None = None
-    layers: tuple[int, ...] = (30, 30, 120)
-    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")
+    n_images: int | None = None  # for training; all by default
+    layers: tuple[int, ...] = (30, 30, 120)  # hidden units
+    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")  # see `leamvd.experiments.methods.Method.parse`
     inputs: tuple[str, ...] = INPUTS
-    seeds: tuple[int, ...] = (0,)
-    features: Literal["probabilities", "bits"] = "probabilities"
+    seeds: tuple[int, ...] = (0,)  # one run each, of every method on the same subset of images
+    features: Literal["probabilities", "bits"] = "probabilities"  # what a layer hands on
     training: Training = dataclasses.field(default_factory=Training)
     reading: Reading = EXPERIMENT
-    archived: str = ""
+    archived: str = ""  # of a study that is recorded, the name that its results are read from; else it is run
 
     def __post_init__(self) -> None:
         for name in ("layers", "methods", "inputs", "seeds"):
@@ -139,8 +101,26 @@ class Study:
         """Return the layers that a method trains on its own inputs, the first one first."""
         return self._stack(self.settings_of(method), seed, images)
 
-    def jobs(self, images: Images) -> dict[Layer, TrainLayer]:
-        """Return the job that stands behind each label of the study's rows, one seed after the other.
+    def _stack(self, settings: tuple[Method, Training, Reading], seed: int, images: Images) -> tuple[TrainLayer, ...]:
+        own, training, reading = settings
+        stack: tuple[TrainLayer, ...] = ()
+        for n_hidden in self.layers:
+            layer = TrainLayer(
+                images=images,
+                trainer=own.trainer,
+                layer=len(stack) + 1,
+                n_hidden=n_hidden,
+                seed=seed,
+                training=training,
+                reading=reading,
+                features=self.features if stack else "probabilities",
+                below=stack,
+            )
+            stack += (layer,)
+        return stack
+
+    def jobs(self, images: Images) -> dict[tuple[Any, ...], TrainLayer]:
+        """Return the job that stands behind each of the `LABELS`, one seed after the other.
 
         Shared inputs are the features of contrastive divergence. The first layer sees the images either way, and the
         layers of contrastive divergence its own features: there both labels have the same job.
@@ -149,36 +129,27 @@ class Study:
         found = {}
         for seed in self.seeds:
             cd = self._stack(settings["cd"], seed, images)
-            for method in self.methods:
-                own = self._stack(settings[method], seed, images)
-                for inputs in self.inputs:
-                    for number, layer in enumerate(own, start=1):
-                        below = cd[: number - 1]
-                        job = layer if inputs == "own" else self._layer(settings[method], seed, images, below)
-                        found[Layer(method, inputs, number, seed)] = job
+            for method, inputs in product(self.methods, self.inputs):
+                for job in self._stack(settings[method], seed, images):
+                    below = job.below if inputs == "own" else cd[: job.layer - 1]
+                    found[method, inputs, job.layer, seed] = dataclasses.replace(job, below=below)
         return found
 
-    def _stack(self, settings: tuple[Method, Training, Reading], seed: int, images: Images) -> tuple[TrainLayer, ...]:
-        """Return the layers that a method trains, each on the features of those below."""
-        stack: tuple[TrainLayer, ...] = ()
-        for _ in self.layers:
-            stack += (self._layer(settings, seed, images, stack),)
-        return stack
+    def tables(self, images: Images) -> dict[str, Table]:
+        """Return the tables of the study by their names: "runs"."""
+        return {"runs": Table(LABELS, self.jobs(images), "iteration", self._arranged)}
 
-    def _layer(
-        self, settings: tuple[Method, Training, Reading], seed: int, images: Images, below: tuple[TrainLayer, ...]
-    ) -> TrainLayer:
-        own, training, reading = settings
-        return TrainLayer(
-            images=images,
-            trainer=own.trainer,
-            layer=len(below) + 1,
-            n_hidden=self.layers[len(below)],
-            seed=seed,
-            training=training,
-            reading=reading,
-            features=self.features if below else "probabilities",
-            below=below,
+    def _arranged(self, rows: pd.DataFrame) -> pd.DataFrame:
+        rows = rows.assign(section=self.section, reading=rows["method"].map(reading))
+        return self.in_order(rows[list(COLUMNS)])
+
+    def in_order(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the table of the study in the order of its methods, and of seeds and iterations."""
+        order = {method: i for i, method in enumerate(self.methods)}
+        return table.sort_values(
+            ["inputs", "layer", "method", "seed", "iteration"],
+            key=lambda column: column.map(order) if column.name == "method" else column,
+            ignore_index=True,
         )
 
 
@@ -198,27 +169,15 @@ _READINGS = Study(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Classification(Study):
-    """A comparison of what methods' stacks, trained on their own inputs, and random weights are worth.
-
-    Attributes
-    ----------
-    scales : tuple of str
-        Standard deviations of random weights, see `leamvd.experiments.stacks.RandomWeights`.
-    epochs : int
-        Of fine-tuning.
-    tuning_rate : float
-        Its first learning rate.
-    n_chains, n_temperatures : int
-        Of the estimate of a log-likelihood, see `leamvd.networks.likelihood.log_weights`; chains run in five parts.
-    """
+    """A comparison of what methods' stacks, trained on their own inputs, and random weights are worth."""
 
     section: str = "classification"
     methods: tuple[str, ...] = ("cd", "lea-mvd")
     inputs: tuple[str, ...] = ("own",)
-    scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)
-    epochs: int = 50
-    tuning_rate: float = 0.2
-    n_chains: int = 100
+    scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)  # of random weights, see `leamvd.experiments.stacks`
+    epochs: int = 50  # of fine-tuning
+    tuning_rate: float = 0.2  # its first learning rate
+    n_chains: int = 100  # this and the next: of the estimate of a log-likelihood
     n_temperatures: int = 5000
 
     def __post_init__(self) -> None:
@@ -238,29 +197,41 @@ class Classification(Study):
             raise ValueError(f"n_chains must be a multiple of {BATCHES}, got {self.n_chains}")
         checks.integer("n_temperatures", self.n_temperatures, at_least=1)
 
-    def measurements(self, images: Images) -> dict[str, dict[Measurement, StackJob]]:
-        """Return what is measured of each stack, and of random weights of each seed: jobs by table and label.
+    def tables(self, images: Images) -> dict[str, Table]:
+        """Return what is measured of each stack, and of random weights: "runs" (fine-tuning), "probes", "likelihoods".
 
-        The tables are "runs", fine-tuning, "probes" and "likelihoods".
+        A method is one of the study's, or `RANDOM` and a scale.
         """
-        found: dict[str, dict[Measurement, StackJob]] = {"runs": {}, "probes": {}, "likelihoods": {}}
-        chains: dict[str, Any] = {"n_chains": self.n_chains, "n_temperatures": self.n_temperatures}
-        for seed in self.seeds:
-            for method in (*self.methods, *(f"{RANDOM}{scale}" for scale in self.scales)):
-                label, whole = Measurement(method, seed), self._measured(method, seed, images, len(self.layers))
-                first = self._measured(method, seed, images, 1)
-                found["runs"][label] = FineTune(**whole, epochs=self.epochs, learning_rate=self.tuning_rate)
-                found["probes"][label] = Probe(**whole)
-                found["likelihoods"][label] = AnnealedImportanceSampling(**first, **chains)
-        return found
+        jobs: dict[str, dict[tuple[Any, ...], StackJob]] = {"runs": {}, "probes": {}, "likelihoods": {}}
+        methods = (*self.methods, *(f"{RANDOM}{scale}" for scale in self.scales))
+        for seed, method in product(self.seeds, methods):
+            given: dict[str, Any] = {"images": images, "seed": seed}
+            if method.startswith(RANDOM):
+                sizes, scale = (self.side**2, *self.layers), method.removeprefix(RANDOM)
+                whole = given | {"random": RandomWeights(sizes, scale, self.training.dtype)}
+                first = given | {"random": RandomWeights(sizes[:2], scale, self.training.dtype)}
+            else:
+                stack = self.stack(method, seed, images)
+                whole, first = given | {"stack": stack}, given | {"stack": stack[:1]}
+            jobs["runs"][method, seed] = FineTune(**whole, epochs=self.epochs, learning_rate=self.tuning_rate)
+            jobs["probes"][method, seed] = Probe(**whole)
+            jobs["likelihoods"][method, seed] = AnnealedImportanceSampling(
+                **first, n_chains=self.n_chains, n_temperatures=self.n_temperatures
+            )
+        lines = {"runs": "epoch", "probes": "layer", "likelihoods": "iteration"}
+        return {
+            name: Table(("method", "seed"), jobs[name], line, functools.partial(self._measured, line=line))
+            for name, line in lines.items()
+        }
 
-    def _measured(self, method: str, seed: int, images: Images, depth: int) -> dict[str, Any]:
-        """Return the first layers of a stack, as jobs that measure them take it."""
-        if method.startswith(RANDOM):
-            sizes = (self.side**2, *self.layers[:depth])
-            weights = RandomWeights(sizes, method.removeprefix(RANDOM), self.training.dtype)
-            return {"images": images, "seed": seed, "random": weights}
-        return {"images": images, "seed": seed, "stack": self.stack(method, seed, images)[:depth]}
+    def _measured(self, rows: pd.DataFrame, line: str) -> pd.DataFrame:
+        rows = rows.drop(columns="iteration") if line == "layer" else rows.rename(columns={"iteration": line})
+        names = ["study", "method", "seed"]
+        table = rows.assign(study=f"mnist-{self.side}x{self.side}")[
+            [*names, *rows.columns.difference(names, sort=False)]
+        ]
+        order = {method: i for i, method in enumerate(table["method"].unique())}
+        return table.sort_values("method", key=lambda column: column.map(order), kind="stable", ignore_index=True)
 
 
 _LARGE = Study(section="mnist-28x28", dataset="mnist", side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"))
@@ -324,10 +295,7 @@ STUDIES = {
     ),
     ("classification", "paper"): Classification(dataset="mnist", seeds=tuple(range(30))),
     ("classification", "paper-28x28"): Classification(
-        dataset="mnist",
-        side=28,
-        layers=(500, 500, 2000),
-        seeds=tuple(range(12)),
+        dataset="mnist", side=28, layers=(500, 500, 2000), seeds=tuple(range(12))
     ),
     ("error-measures", "quick"): Study(
         section="error-measures",
@@ -371,11 +339,6 @@ def study(section: str, profile: str, **changes: Any) -> Study:
     """Return one of `STUDIES` with fields of `Study`, `Training` or `Reading` changed; a change to None is none.
 
     The profile "recorded" is the paper's, whose results are in the archive: nothing of it can be changed.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such study or field, or a value is out of range.
     """
     checks.choice("section", section, sorted({section for section, _ in STUDIES}))
     profiles = [own for name, own in STUDIES if name == section]
@@ -393,13 +356,7 @@ def study(section: str, profile: str, **changes: Any) -> Study:
 
 
 def fixed(**given: Any) -> None:
-    """Refuse what is given of the parameters that are fixed where results are read.
-
-    Raises
-    ------
-    ValueError
-        If one of them is not None.
-    """
+    """Refuse what is given, and not None, of the parameters that are fixed where results are read."""
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"profile='recorded' has fixed parameters; {name}={value!r} needs profile quick or paper")
@@ -409,11 +366,6 @@ def page(section: str, profile: str, **changes: Any) -> dict[str, Study]:
     """Return the studies that a section's page shows, by profile: `study`, and with "recorded" all that are recorded.
 
     The one that leads the page comes first.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `study` does.
     """
     lead = study(section, profile, **changes)
     return recorded(section) if lead.archived else {profile: lead}
