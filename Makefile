@@ -97,7 +97,10 @@ faults: $(INSTALLED)  ## Plant known faults one at a time (FAULT="NAME ..."); th
 	$(BIN)/python tests/faults.py $(FAULT)
 
 quiet: $(INSTALLED)  ## Run sections without a fault, on other threads and processors; no figure may move (RUNS=1)
-	$(BIN)/python tests/quiet.py $(or $(RUNS),1)
+	for run in $$(seq $(or $(RUNS),1)); do for way in "1" "2" "2 NUMBA_CPU_NAME=generic"; do \
+		rm -rf _build/quiet && echo "run $$run, NUMBA_NUM_THREADS=$$way" && env NUMBA_NUM_THREADS=$$way \
+		$(BIN)/leamvd reproduce esd directions --profile quick --output _build/quiet && \
+		$(BIN)/python tests/regress.py _build/quiet || exit 1; done; done
 
 quiet-oldest:  ## The same from nothing, with the oldest NumPy and Numba that pyproject.toml allows
 	rm -rf _build/oldest

@@ -169,7 +169,7 @@ def _check(section: sections.Section, parameters: Mapping[str, Any]) -> str:
         from leamvd import bench
 
         try:
-            bench.expected(*(parameters[name] for name in ("profile", "methods", "sizes")))
+            bench.planned(*(parameters[name] for name in ("profile", "methods", "sizes")))
         except (ImportError, TypeError, ValueError) as error:
             raise ParameterError(f"{section.name}: {error}") from None
     from leamvd.book import reproduction

@@ -1,6 +1,5 @@
 """Take figures and what notebooks tell, in both profiles, as the right ones: `make accept`."""
 
-import difflib
 import json
 import re
 import shutil
@@ -46,20 +45,20 @@ def outputs(own: dict[str, Any], run: dict[str, Any], taken: set[str]) -> dict[s
 
 def changelog(text: str, entry: str) -> str:
     """Return a changelog with an entry at the end of what changes in the next version."""
-    head, unreleased, *later = re.split(r"^(?=## \[)", text, maxsplit=2, flags=re.MULTILINE)
-    if not unreleased.startswith("## [Unreleased]"):
-        raise click.ClickException("CHANGELOG.md must begin with a section [Unreleased], which the reason goes into")
-    title, *parts = re.split(r"^(?=### )", unreleased, flags=re.MULTILINE)
-    if not any(part.startswith("### Changed\n") for part in parts):
-        parts.append("### Changed\n")
+    parts = re.match(r"(.*?^## \[Unreleased\]\n)(.*?)(^## .*|\Z)", text, re.MULTILINE | re.DOTALL)
+    if not parts:
+        raise click.ClickException("CHANGELOG.md must have a section [Unreleased], which the reason goes into")
+    head, unreleased, later = parts.groups()
+    if "### Changed\n" not in unreleased:
+        unreleased = f"{unreleased.rstrip()}\n\n### Changed\n"
+    before, changed, after = re.split(
+        r"(?<=^### Changed\n)(.*?)(?=^### |\Z)", unreleased, maxsplit=1, flags=re.M | re.S
+    )
     told = textwrap.fill(
         entry, 120, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
-    for number, part in enumerate(parts):
-        heading, _, lines = part.partition("\n")
-        if heading == "### Changed":
-            parts[number] = f"{heading}\n\n" + f"{lines.strip()}\n{told}".strip()
-    return "\n\n".join(part.strip() for part in (head, title, *parts, *later)) + "\n"
+    told = f"{changed.strip()}\n{told}".strip()
+    return f"{head}{before}\n{told}\n\n{after}{later}".rstrip() + "\n"
 
 
 def check(figure: str, reason: str) -> sections.Section | None:
@@ -72,9 +71,7 @@ def check(figure: str, reason: str) -> sections.Section | None:
     home = {name: every[own] for profile in accepted.PROFILES for name, own in accepted.names(profile).items()}
     home |= {name: section for section in every.values() for name in accepted.shown(read(section.path))}
     if figure not in home:
-        near = difflib.get_close_matches(figure, home)
-        others = f"near it are {', '.join(near)}" if near else f"there are {', '.join(sorted(home))}"
-        raise click.ClickException(f"no figure is named {figure!r}; {others}")
+        raise click.ClickException(f"no figure is named {figure!r}; there are {', '.join(sorted(home))}")
     return home[figure]
 
 

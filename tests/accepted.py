@@ -47,14 +47,7 @@ def shown(notebook: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def entries() -> dict[str, dict[str, Any]]:
-    """Return what is accepted of each `key`.
-
-    Returns
-    -------
-    dict
-        "run": what the run has said of itself that something was last taken from, see `leamvd.book.runs.describe`;
-        "figures": the names of its figures; "pasted" and, with "quick", "texts": what its notebook `told`.
-    """
+    """Return what is accepted of each `key`: what its "run" says of itself, its "figures", what its notebook `told`."""
     found: dict[str, dict[str, Any]] = json.loads(RUNS.read_text(encoding="utf-8"))
     return found
 
@@ -82,16 +75,6 @@ def told(notebook: dict[str, Any]) -> dict[str, Any]:
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     texts = [output.get("text", output.get("data", {}).get("text/plain", "")) for output in outputs]
     return {"pasted": pasted.read(notebook), "texts": ["".join(text) for text in texts if text]}
-
-
-def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return in words what differs between what two notebooks tell."""
-    a, b = old["pasted"], new["pasted"]
-    found = [f"{key}: {a.get(key)} became {b.get(key)}" for key in sorted(a | b) if a.get(key) != b.get(key)]
-    if len(old["texts"]) != len(new["texts"]):
-        found.append(f"{len(new['texts'])} texts, were {len(old['texts'])}")
-    pairs = zip(old["texts"], new["texts"], strict=False)
-    return found + [f"{before}\nbecame\n{after}" for before, after in pairs if before != after]
 
 
 def moved(before: Path, after: Path) -> list[str]:
@@ -123,7 +106,7 @@ def _change(name: str, old: Any, new: Any) -> str:
 
 def _numbers(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """Return how many numbers of one of the axes have moved, and by how much, as a list of at most one sentence."""
-    before, after = ([_flat(array) for array in axes.get("arrays", [])] for axes in (old, new))
+    before, after = ([np.ravel(np.array(array, float)) for array in axes.get("arrays", [])] for axes in (old, new))
     sizes = [[array.size for array in arrays] for arrays in (before, after)]
     if sizes[0] != sizes[1]:
         return [f"{sum(sizes[1])} numbers in {len(after)} arrays, were {sum(sizes[0])} in {len(before)}"]
@@ -142,15 +125,6 @@ def _numbers(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
         f"{len(a)} of {sum(sizes[0])} numbers moved; largest relative change "
         f"{100 * change[most]:.3g} % ({a[most]:.8g} became {b[most]:.8g})"
     ]
-
-
-def _flat(array: Any) -> np.ndarray[Any, Any]:
-    """Return a nested list as one array, with None as NaN."""
-
-    def flat(value: Any) -> list[float]:
-        return [x for v in value for x in flat(v)] if isinstance(value, list) else [np.nan if value is None else value]
-
-    return np.array(flat(array), dtype=float)
 
 
 def pixels(before: Path, after: Path) -> list[str]:

@@ -39,60 +39,33 @@ class Target(NamedTuple):
 TARGETS = {"program": Target(1, ""), "program with 2 processes": Target(2, ""), "one of 2 processes": Target(2, "loky")}
 
 
-class Killed(NamedTuple):
-    """What became of one kill."""
-
-    moment: float  # seconds after the start of what was killed
-    survived: float  # seconds that other processes ran on for when the program was killed
-
-
 class Outcome(NamedTuple):
     """What kills of one target have led to."""
 
     kills: int
     starts: int
-    moments: str
     identical: bool
     leftovers: list[str]
-    survived: float
 
 
-class Peace(NamedTuple):
-    """A run that nothing is killed of."""
-
-    content: dict[str, pd.DataFrame | np.ndarray]
-    seconds: float
-
-
-def peace(folder: Path) -> Peace:
-    """Run the study in peace."""
-    start = time.monotonic()
-    attempt(TARGETS["program"], folder, "peace", np.inf)
-    return Peace(content(folder / "peace"), time.monotonic() - start)
-
-
-def torment(target: Target, kills: int, folder: Path, chance: random.Random, whole: Peace) -> Outcome:
-    """Kill that often, in as many studies as that takes, and compare each when it is complete."""
+def torment(target: Target, kills: int, folder: Path, whole: dict[str, np.ndarray], seconds: float) -> Outcome:
+    """Kill that often, in as many studies as that takes, and compare each with the whole one, which took `seconds`."""
     folder.mkdir(parents=True, exist_ok=True)
-    happened: list[Killed] = []
-    starts, rounds, identical, leftovers = 0, 0, True, set[str]()
-    while len(happened) < kills:
+    killed, starts, rounds, identical, leftovers = 0, 0, 0, True, set[str]()
+    while killed < kills:
         rounds, done = rounds + 1, False
         while not done:
             starts += 1
-            wait = chance.uniform(0, whole.seconds) if len(happened) < kills else np.inf
-            done, killed = attempt(target, folder, f"{rounds}", wait)
-            happened += [killed] if killed else []
-        identical &= same(content(folder / f"{rounds}"), whole.content)
+            wait = random.uniform(0, seconds) if killed < kills else np.inf
+            done, hit = attempt(target, folder, f"{rounds}", wait)
+            killed += hit
+        identical &= same(content(folder / f"{rounds}"), whole)
         leftovers |= {*left(folder / f"{rounds}"), *left(folder / "temporary")}
-    moments = [killed.moment for killed in happened]
-    survived = max(killed.survived for killed in happened)
-    spread = f"{min(moments):.1f}-{max(moments):.1f} s"
-    return Outcome(len(happened), starts, spread, identical, sorted(leftovers), survived)
+    return Outcome(killed, starts, identical, sorted(leftovers))
 
 
-def attempt(target: Target, folder: Path, output: str, seconds: float) -> tuple[bool, Killed | None]:
-    """Start the program, and kill what is to be killed after some seconds; return whether it was done, and the kill."""
+def attempt(target: Target, folder: Path, output: str, seconds: float) -> tuple[bool, bool]:
+    """Start the program, and kill what is to be killed after some seconds; return whether it was done, and killed."""
     (folder / "temporary").mkdir(exist_ok=True)
     command = [sys.executable, "-c", PROGRAM, str(folder / output), str(target.n_jobs)]
     environment = os.environ | {"TMPDIR": str(folder / "temporary"), "PYTHONPATH": str(Path(__file__).parent)}
@@ -102,19 +75,16 @@ def attempt(target: Target, folder: Path, output: str, seconds: float) -> tuple[
     ):
         while process.poll() is None and not victims(process, target.mark):
             time.sleep(0.01)
-        start, killed = time.monotonic(), None
+        start = time.monotonic()
         while process.poll() is None and time.monotonic() < start + seconds:
             time.sleep(0.01)
-        others = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-        if found := victims(process, target.mark):
+        found = victims(process, target.mark)
+        if found:
             random.choice(found).kill()
-            killed = Killed(time.monotonic() - start, 0.0)
-            if not target.mark:
-                killed = killed._replace(survived=end(others))
         code = process.wait(120)
-    if code not in (0, -9) or (code and not killed):
+    if code not in (0, -9) or (code and not found):
         raise RuntimeError((folder / "said").read_text())
-    return code == 0, killed
+    return code == 0, bool(found)
 
 
 def victims(process: "subprocess.Popen[bytes]", mark: str) -> list[psutil.Process]:
@@ -145,17 +115,17 @@ def runs(process: psutil.Process) -> bool:
         return False
 
 
-def content(output: Path) -> dict[str, pd.DataFrame | np.ndarray]:
+def content(output: Path) -> dict[str, np.ndarray]:
     """Return the rows, except seconds, and the arrays of all jobs, and the names of what a run writes."""
-    found: dict[str, pd.DataFrame | np.ndarray] = {}
+    found: dict[str, np.ndarray] = {}
     for job in (output / "store").glob(STORED):
-        found[f"{job.name} rows"] = pd.read_csv(job / "rows.csv").drop(columns="seconds")
+        found[f"{job.name} rows"] = pd.read_csv(job / "rows.csv").drop(columns="seconds").to_numpy()
         with np.load(job / "arrays.npz", allow_pickle=False) as arrays:
             found |= {f"{job.name} {name}": array for name, array in arrays.items()}
     return found | {path.name: np.zeros(0) for path in output.glob("study-*")}
 
 
-def same(a: dict[str, pd.DataFrame | np.ndarray], b: dict[str, pd.DataFrame | np.ndarray]) -> bool:
+def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
     """Return whether the same is there, to the bit."""
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
@@ -170,12 +140,19 @@ def left(folder: Path) -> list[str]:
     ]
 
 
-def main(kills: int, seed: int) -> None:
+def peace(folder: Path) -> tuple[dict[str, np.ndarray], float]:
+    """Return what a run holds that nothing is killed of, and the seconds that it takes."""
+    start = time.monotonic()
+    attempt(TARGETS["program"], folder, "peace", np.inf)
+    return content(folder / "peace"), time.monotonic() - start
+
+
+def main(kills: int) -> None:
     """Kill each target its share, and print what came of it."""
     shares = {name: len(range(place, kills, len(TARGETS))) for place, name in enumerate(TARGETS)}
 
     def outcome(name: str) -> Outcome:
-        return torment(TARGETS[name], shares[name], Path(scratch, name), random.Random(f"{name} {seed}"), whole)
+        return torment(TARGETS[name], shares[name], Path(scratch, name), *whole)
 
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as several:
         whole = peace(Path(scratch))
@@ -186,4 +163,4 @@ def main(kills: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(kills=int(sys.argv[1]), seed=random.randrange(1 << 32))
+    main(kills=int(sys.argv[1]))

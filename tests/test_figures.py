@@ -10,23 +10,34 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import accepted
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from IPython.core.formatters import DisplayFormatter
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
+from test_bench_summary import RECORDED
 
+from leamvd.bench import summary
 from leamvd.experiments import search_directions
+from leamvd.figures import claims, comparison, costs, style
 from leamvd.figures import search_directions as draw
-from leamvd.figures import style
 
 NAMES = sorted(path.stem for path in accepted.FIGURES.glob("*.json"))
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="session")
@@ -107,13 +118,15 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     ],
 )
 def test_a_logarithmic_axis_has_few_plain_ticks(ends: tuple[float, float], most: int, ticks: list[float]) -> None:
-    figure, axes = style.new(width=4.0)
-    axes[0, 0].set(xscale="log", xlim=ends)
-    style.logarithmic(axes[0, 0].xaxis, most)
-    shown = [tick for tick in axes[0, 0].get_xticks() if ends[0] <= tick <= ends[1]]
+    ax = style.new(width=4.0)[1].item()
+    style.logarithmic(ax.xaxis, most)
+    ax.set_xlim(ends)
+    shown = [tick for tick in ax.get_xticks() if ends[0] <= tick <= ends[1]]
     assert shown == pytest.approx(ticks)
-    assert axes[0, 0].xaxis.get_major_formatter()(ticks[0]) == f"{ticks[0]:,g}"
-    plt.close(figure)
+    assert ax.xaxis.get_major_formatter()(ticks[0]) == f"{ticks[0]:,g}"
+
+
+# ---- tables as no recorded run has them
 
 
 def test_a_scene_without_a_path_can_be_drawn() -> None:
@@ -122,7 +135,86 @@ def test_a_scene_without_a_path_can_be_drawn() -> None:
     assert not scene.vectors.loc["P"].any()
     figure = draw.scene_2d(*scene)
     assert [[0.0, 0.0], [0.0, 0.0]] in style.plotted(figure)[4]["arrays"]
-    plt.close(figure)
+
+
+def errors(
+    kinds: tuple[str, ...] = ("own", "shared"), layers: tuple[int, ...] = (1, 2), method: str = "cd", title: str = "t"
+) -> Figure:
+    """Draw a line in each panel."""
+    cells = itertools.product(kinds, layers, [method], range(4), [1.0], [0.5], [2.0])
+    columns = ["inputs", "layer", "method", "iteration", "mean", "low", "high"]
+    runs = pd.DataFrame(columns=[*columns[:4], "seed", "value"])
+    figure: Figure = comparison.errors(pd.DataFrame(cells, columns=columns), runs, title, "error")
+    return figure
+
+
+@pytest.mark.parametrize(("kinds", "layers"), [(("own",), (1,)), (("shared",), (1, 2, 3, 4))])
+def test_errors_of_any_number_of_layers(kinds: tuple[str, ...], layers: tuple[int, ...]) -> None:
+    panels = style.plotted(errors(kinds, layers))
+    assert [panel["title"] for panel in panels] == [f"RBM {layer}, {kinds[0]} inputs" for layer in layers]
+    assert panels[-1]["labels"] == ["epoch or generation", ""]
+    assert len(panels[0]["arrays"][0]) == 3, "lines begin with the first iteration"
+
+
+def test_a_title_stays_within_a_figure_of_one_layer() -> None:
+    title = "scikit-learn digits, 1,437 images of 28 x 28, 4 runs (line: mean, band: smallest to largest)"
+    figure = errors(layers=(1,), title=title)
+    figure.canvas.draw()
+    text, paper = figure._suptitle.get_window_extent(), figure.bbox
+    assert paper.x0 < text.x0 < text.x1 < paper.x1
+
+
+@pytest.mark.parametrize("name", ["a$_$b", "a$x$b", "$", "a_b^c", r"a\b", "<b>&|`"])
+def test_names_of_readings_are_shown_as_they_are(name: str) -> None:
+    method = f"lea-mvd:{name}.json"
+    made = [errors(method=method), comparison.pictures({method: np.zeros((1, 2, 4, 4))}, "")]
+    for figure in made:
+        figure.canvas.draw()
+        (text,) = figure.axes[-1].texts
+        shown, mathematics = text._preprocess_math(text.get_text())
+        assert (shown.replace(":\n", ":"), mathematics) == (method, False)
+
+
+def test_costs_of_nothing_and_of_little() -> None:
+    """A run of one method, or whose rows were stopped, is shown all the same."""
+
+    def names(figure: Figure) -> set[str]:
+        return {text.get_text() for text in figure.axes[0].texts}
+
+    for rows, named, sizes in (
+        (RECORDED.optimizers.iloc[:0], set(), ["n = 0"]),
+        (RECORDED.optimizers.query("n == 1000 and method == 'leamvd'"), {"LEA-MVD"}, ["n = 1,000"]),
+        (RECORDED.optimizers.query("n <= 10000 and method in ('leamvd', 'pycma separable')"),
+         {"LEA-MVD", "separable\nCMA-ES"}, ["n = 10,000", "n = 1,000"]),
+    ):  # fmt: skip
+        assert names(costs.growth(summary.costs(rows), summary.full_matrix(rows))) == named
+        (legend,) = costs.ratios(summary.ratios(rows)).legends
+        assert [text.get_text() for text in legend.get_texts()] == sizes
+    assert names(costs.split(summary.shares(RECORDED.split.iloc[:0]))) == set()
+
+
+def test_color_and_sign_say_what_is_met_and_what_was_not_run_is_left_out() -> None:
+    columns = ["claim", "view", "part", "effect", "low", "high", "lower", "upper", "unit", "met"]
+    rows = [
+        ("C3", "both", "a", 40.0, 35.0, 45.0, -1.0, 1.0, "%", False),
+        ("C7", "conclusion", "b", 0.8, 0.7, 0.9, -np.inf, 1.0, "ratio", True),
+        ("C7", "as printed", "c", 3.0, 2.0, 4.0, 1.0, np.inf, "ratio", None),
+        ("C15", "both", "d", np.nan, np.nan, np.nan, 0.95, 1.05, "slope", None),
+    ]
+    figure = claims.effects(pd.DataFrame(rows, columns=columns).astype({"met": "boolean"}))
+    shown = style.plotted(figure)
+    assert [(panel["title"], panel["scales"][0]) for panel in shown] == [("C3, %", "linear"), ("C7, ratio", "log")]
+    assert [panel["ticks"][-1] for panel in shown] == [["a"], ["as printed: c", "conclusion: b"]]
+    marked = [
+        (line.get_xdata()[0], line.get_marker())
+        for ax in figure.axes
+        for line in ax.lines
+        if line.get_marker() in "oxs"
+    ]
+    assert marked == [(40.0, "x"), (3.0, "s"), (0.8, "o")]
+
+
+# ---- colors
 
 
 # Machado, Oliveira and Fernandes (2009): linear RGB as it is seen without one kind of cones.
@@ -165,6 +257,9 @@ def test_no_figure_has_another_color() -> None:
             assert not re.search(r"\"(C\d|#[0-9a-f]{6}|tab:\w+)\"", path.read_text(encoding="utf-8")), path.name
 
 
+# ---- what a comparison sees
+
+
 def saved(folder: Path, shift: float = 0.0, error: float = 0.1, **words: str) -> Path:
     """Save a small figure with one thing of each kind; return its path without an ending."""
     names = {"title": "t", "x": "x", "y": "y", "first": "cd", "color": "C0", "tick": "one", "line": "-"} | words
@@ -205,16 +300,15 @@ def test_what_pixels_may_miss_is_seen(tmp_path: Path, fault: dict[str, Any]) -> 
     assert accepted.content(before, read(saved(tmp_path / "faulty", **fault))) != []
 
 
-def test_swapped_colors_are_seen(tmp_path: Path) -> None:
+def test_swapped_colors_are_seen() -> None:
     """Two curves that change colors keep their arrays and their legend's texts."""
     made = []
-    for folder, colors in (("old", ("C0", "C1")), ("new", ("C1", "C0"))):
+    for colors in (("C0", "C1"), ("C1", "C0")):
         figure, axes = style.new()
         for name, color, x in zip(("cd", "lea-mvd"), colors, (1, 2), strict=True):
             axes[0, 0].plot([0, x], color=color, label=name)
         axes[0, 0].legend()
-        style.save(figure, "colors", tmp_path / folder)
-        made.append(read(tmp_path / folder / "figures" / "colors"))
+        made.append(style.shown(figure))
     assert made[0]["axes"][0]["legend"] == [["cd", "#1f77b4 - None #1f77b4"], ["lea-mvd", "#ff7f0e - None #ff7f0e"]]
     assert accepted.content(*made) != []
 
@@ -231,4 +325,3 @@ def test_a_color_bar_is_named_and_three_axes_have_three_labels() -> None:
     solid, bar = style.plotted(figure)
     assert solid["labels"] == ["a", "b", "c"]
     assert bar == {"title": "", "labels": ["", "weight"], "scales": ["linear", "linear"]}
-    plt.close(figure)

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 checks.needs("leamvd.bench", "paper", "pandas", "psutil")
 
 
-SECONDS = {"quick": 2.5, "paper": 10.7}
-"""Of a case, on average, by the profile; the paper's as in the recorded run."""
-
-
 class Tables(NamedTuple):
     """What a run of the bench found; the columns are those of ``COLUMNS`` in the modules that measure."""
 
@@ -46,24 +42,9 @@ def run(
 ) -> Tables:
     """Measure what has not been measured yet, write the tables as CSV files and ``machine.json``, and return them.
 
-    Each case is saved at once, in a folder of `output` that is named after what the numbers depend on: this machine,
-    the code and the versions of all packages. A run that was killed continues with the first case that is not there.
-
-    Parameters
-    ----------
-    profile : {"recorded", "quick", "paper"}
-        What ships, which is read and not measured; a minute; or a quarter of an hour.
-    output : path
-        Folder of the tables.
-    methods, sizes
-        Of the optimizers, see `leamvd.bench.optimizers.cases`.
-    progress : bool
-        Show a bar, one step for each case.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such profile or method, or a size is below 1.
+    With "recorded" what ships is read. Otherwise each case is saved at once, in a folder of `output` that is named
+    after what the numbers depend on: this machine, the code and the versions of all packages. A run that was killed
+    continues with the first case that is not there.
     """
     from leamvd.bench import baselines, networks, optimizers, parts
     from leamvd.bench.cases import measure, tabulate
@@ -75,9 +56,7 @@ def run(
     if profile == "recorded":
         studies.fixed(methods=methods, sizes=sizes)
         return read(archive.folder("linear_cost"))
-    chosen = _cases(profile, methods, sizes)
-    found = machine()
-    output = Path(output)
+    chosen, found, output = planned(profile, methods, sizes), machine(), Path(output)
     folder = output / f"bench-{fingerprint(profile, found)}"
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "machine.json").exists():  # the load that counts is the one before the first case
@@ -95,17 +74,14 @@ def run(
     return read(output)
 
 
-def _cases(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Case]:
-    """Return what `run` measures; a ValueError or a TypeError as there."""
+def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> list[Case]:
+    """Return what `run` measures: "quick" takes a minute, "paper" a quarter of an hour.
+
+    `methods`, of `leamvd.bench.baselines.METHODS`, and `sizes`, numbers of variables, are those of the optimizers.
+    """
     from leamvd.bench import networks, optimizers, parts
 
     return optimizers.cases(profile, methods, sizes) + parts.cases(profile) + networks.cases(profile)
-
-
-def expected(profile: str, methods: Sequence[str] | None, sizes: Sequence[int] | None) -> tuple[int, float]:
-    """Return how many cases there are, and the seconds that they take where each takes as long as the recorded ones."""
-    count = len(_cases(profile, methods, sizes))
-    return count, count * SECONDS[profile]
 
 
 def read(folder: str | Path) -> Tables:

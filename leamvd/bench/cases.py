@@ -32,10 +32,6 @@ _THREADS = (
 _ALIKE = {"JAX_PLATFORMS": "cpu", "MALLOC_ARENA_MAX": "1"}
 
 
-class RefusalError(RuntimeError):
-    """A method that says by itself that it cannot do so many variables."""
-
-
 class Case(NamedTuple):
     """What one process measures: one row of a table, or a few that must be measured in turn."""
 
@@ -44,7 +40,7 @@ class Case(NamedTuple):
     arguments: dict[str, Any]  # of the function; what tells this case from the table's others
     known: dict[str, Any]  # columns that need no measurement
     threads: int = 1  # processors and threads that it has
-    limit: float = 60.0  # seconds after which it is stopped
+    limit: float = 300.0  # seconds after which it is stopped
 
     @property
     def name(self) -> str:
@@ -86,7 +82,7 @@ def answer() -> None:
     rows: list[dict[str, Any]] = []
     try:
         rows, status = pkgutil.resolve_name(request["function"])(**request["arguments"]), "ok"
-    except RefusalError as error:
+    except MemoryError as error:
         status = f"refused: {error}"
     except Exception as error:
         status = f"failed: {type(error).__name__}: {error}"
@@ -112,10 +108,7 @@ def measure(cases: Sequence[Case], folder: Path, *, progress: bool = False) -> l
 
 
 def tabulate(found: Iterable[tuple[Case, dict[str, Any]]], table: str, columns: Sequence[str]) -> "pd.DataFrame":
-    """Return one of the tables.
-
-    A case that could not be measured has no numbers, and is there if the table has a column for its status.
-    """
+    """Return one of the tables; a case without numbers is there if the table has a column for its status."""
     import pandas as pd
 
     rows = []

@@ -2,16 +2,16 @@
 
 import functools
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+import itertools
 from typing import Any, Literal
 
 import numpy as np
 
 from leamvd._support.compile import Array
 from leamvd._support.threads import thread_count
-from leamvd.bench.baselines import POPULATION_SIZE, AskTell
+from leamvd.bench.baselines import POPULATION_SIZE, Objective, ask_and_tell
 from leamvd.bench.cases import Case
-from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, paired_ratio, quartiles
+from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, quartiles
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBM, n_parameters
@@ -20,12 +20,11 @@ from leamvd.optimizers.lea_mvd import LEAMVD
 COLUMNS = {
     "objectives": (
         "n_visible", "n_hidden", "dtype", "backend", "precision", "device", "threads", "n_images", "population_size",
-        "rounds", "status", "seconds", "product_seconds", "direct_seconds", "fraction_of_products",
-        "speedup_over_direct", "flop",
+        "rounds", "status", "seconds", "product_seconds", "fraction_of_products", "flop",
     ),
     "training": (
         "trainer", "threads", "n_images", "n_visible", "n_hidden", "batch_size", "dtype", "rounds", "seconds",
-        "product_seconds", "fraction_of_products", "ratio_to_sklearn",
+        "product_seconds",
     ),
     "split": (
         "section", "layer", "n", "n_images", "threads", "rounds", "optimizer_seconds", "optimizer_low",
@@ -34,16 +33,9 @@ COLUMNS = {
 }  # fmt: skip
 """Of the tables: seconds are those of a population, of an epoch, and of a generation, this one's with quartiles."""
 
-LAYERS = {
-    "mnist-28x28": ((784, 500), (500, 500), (500, 2000)),
-    "mnist-7x7": ((49, 30), (30, 30), (30, 120)),
-}
-"""Visible and hidden units of the experiments' layers."""
-
 WEIGHT_STD = 0.1  # of random networks, the studies' own
 _REST = 0.1  # seconds: threads of BLAS look for more work for some 30 ms after their last, and so take it from the next
 _FLOP = 2e11  # from which on a population is large
-_REFERENCE_FLOP = 3e10  # the references' share of a population: theirs are the same for every individual
 
 
 # ---- the objective
@@ -58,62 +50,45 @@ def objectives(
     threads: int,
     rounds: int = ROUNDS,
 ) -> list[dict[str, Any]]:
-    """Measure the reconstruction error of a population on random float32 images, and its two references.
+    """Measure the reconstruction error of a population on random float32 images, and its matrix products alone.
 
-    They are, for each individual, the matrix products alone, all images in one, and the error as NumPy's expression,
-    both on as many BLAS threads. Of a large network only some individuals are computed, four of them by the objective
-    and fewer with the references, and the seconds scaled to the population.
+    The products of each individual are all images in one, on as many BLAS threads. Of a large network only four
+    individuals are computed, and the seconds scaled to the population.
     """
-    V, population = _random(n_images, n_visible), _population(n_visible, n_hidden)
-    error = ReconstructionObjective(V, n_hidden, backend=backend, precision=precision, n_threads=threads)
+    V, X = _random(n_images, n_visible), _population(n_visible, n_hidden)
     flop = 4 * n_visible * n_hidden * n_images
-    some = population[: max(2, min(POPULATION_SIZE, int(_REFERENCE_FLOP / flop)))]
-    own = population if flop * POPULATION_SIZE < _FLOP else population[:4]
-    X = np.stack([rbm.flat() for rbm in own])
+    if flop * POPULATION_SIZE >= _FLOP:
+        X = X[:4]
+    error = ReconstructionObjective(V, n_hidden, backend=backend, precision=precision, n_threads=threads)
     H, V_hat = np.empty((n_images, n_hidden), V.dtype), np.empty_like(V)
 
     def products() -> None:
-        for W, _, _ in some:
+        for theta in X:
+            W = RBM.from_flat(theta, n_visible, n_hidden).W
             np.matmul(V, W, out=H)
             np.matmul(H, W.T, out=V_hat)
 
-    works = {"own": lambda: error(X), "product": products, "direct": lambda: [direct(rbm, V) for rbm in some]}
-    timed = alternate({name: clocked(work) for name, work in works.items()}, rounds, rest=_REST)
-    seconds = timed["own"] * POPULATION_SIZE / len(own)
-    product, plain = (timed[name] * POPULATION_SIZE / len(some) for name in ("product", "direct"))
+    timed = alternate({"own": clocked(lambda: error(X)), "product": clocked(products)}, rounds, rest=_REST)
+    own, product = (timed[name] * POPULATION_SIZE / len(X) for name in ("own", "product"))
     return [
         {
             "device": error.computation.device,
-            "seconds": median(seconds),
+            "seconds": median(own),
             "product_seconds": median(product),
-            "direct_seconds": median(plain),
-            "fraction_of_products": paired_ratio(product, seconds),
-            "speedup_over_direct": paired_ratio(plain, seconds),
+            "fraction_of_products": median(product / own),
             "flop": flop * POPULATION_SIZE,
         }
     ]
-
-
-def direct(rbm: RBM, V: Array) -> float:
-    """Return the reconstruction error of one RBM, as one would write it in NumPy."""
-    W, b, c = rbm
-    return float(((V - _sigma(_sigma(V @ W + c) @ W.T + b)) ** 2).sum())
-
-
-def _sigma(x: Array) -> Array:
-    result: Array = 1 / (1 + np.exp(-x))
-    return result
 
 
 def _random(n_images: int, n_visible: int) -> Array:
     return np.random.default_rng(0).random((n_images, n_visible), dtype=np.float32)
 
 
-def _population(n_visible: int, n_hidden: int) -> list[RBM]:
-    """Return random networks in float32."""
-    rng, n = np.random.default_rng(1), n_parameters(n_visible, n_hidden)
-    flat = np.float32(WEIGHT_STD) * rng.standard_normal((POPULATION_SIZE, n), dtype=np.float32)
-    return [RBM.from_flat(theta, n_visible, n_hidden) for theta in flat]
+def _population(n_visible: int, n_hidden: int) -> Array:
+    """Return random networks in float32, one a row."""
+    shape = POPULATION_SIZE, n_parameters(n_visible, n_hidden)
+    return np.float32(WEIGHT_STD) * np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
 
 
 # ---- contrastive divergence
@@ -140,16 +115,9 @@ def training(
         limited = ThreadpoolController().wrap(limits=count, user_api="blas")
         works["scikit-learn", count] = clocked(limited(lambda: other.fit(V)))
         works["products", count] = clocked(limited(products))
-    timed = alternate(works, rounds, rest=_REST)
+    timed = {work: median(seconds) for work, seconds in alternate(works, rounds, rest=_REST).items()}
     return [
-        {
-            "trainer": trainer,
-            "threads": count,
-            "seconds": median(seconds),
-            "product_seconds": median(timed["products", count]),
-            "fraction_of_products": paired_ratio(timed["products", count], seconds),
-            "ratio_to_sklearn": paired_ratio(timed["scikit-learn", count], seconds),
-        }
+        {"trainer": trainer, "threads": count, "seconds": seconds, "product_seconds": timed["products", count]}
         for (trainer, count), seconds in timed.items()
         if trainer != "products"
     ]
@@ -181,22 +149,16 @@ def _five_products(V: Array, n_hidden: int, batch_size: int) -> None:
 # ---- a generation of the experiments
 
 
-def split(section: str, layer: int, n_images: int, threads: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
+def split(n_visible: int, n_hidden: int, n_images: int, threads: int, rounds: int = ROUNDS) -> list[dict[str, Any]]:
     """Measure a generation of LEA-MVD on one layer of an experiment, float32: the optimizer, and its objective.
 
     Images and networks are random: neither cost depends on what they show.
     """
-    n_visible, n_hidden = LAYERS[section][layer - 1]
-    x0 = _population(n_visible, n_hidden)[0].flat()
-    opt = LEAMVD(x0, seed=0, dtype="float32")
-    objective = ReconstructionObjective(_random(n_images, n_visible), n_hidden, n_threads=threads)
-    search = AskTell(opt.ask, opt.tell, objective)
-    timed = alternate({"optimizer": search.generation, "objective": lambda: search.objective_seconds}, rounds)
-    row: dict[str, Any] = {"n": len(x0)}
-    for name, seconds in timed.items():
-        row[f"{name}_seconds"] = median(seconds)
-        row[f"{name}_low"], row[f"{name}_high"] = quartiles(seconds)
-    return [row]
+    x0 = _population(n_visible, n_hidden)[0]
+    error = ReconstructionObjective(_random(n_images, n_visible), n_hidden, n_threads=threads)
+    search = ask_and_tell(LEAMVD(x0, seed=0, dtype="float32"), Objective(error))
+    timed = alternate({"optimizer": search.generation, "objective": lambda: search.objective.seconds}, rounds)
+    return [{"n": len(x0)} | quartiles("optimizer", timed["optimizer"]) | quartiles("objective", timed["objective"])]
 
 
 # ---- which cases
@@ -206,42 +168,42 @@ _IMAGES = {"quick": 1_000, "paper": 10_000}
 _TRAINED = {"quick": (2_000, 64, 50), "paper": (60_000, 784, 500)}  # compared with scikit-learn
 
 
+def layers(section: str) -> list[tuple[int, int]]:
+    """Return visible and hidden units of an experiment's layers."""
+    from leamvd.experiments import studies  # takes long to import, and a case's process needs none
+
+    study = studies.study(section, "paper")
+    return list(itertools.pairwise((study.side**2, *study.layers)))
+
+
 def cases(profile: str) -> list[Case]:
     """Return what is measured: "quick" in seconds on small networks, "paper" on the paper's.
 
-    PyTorch is measured where it is installed, on all threads.
+    The objective is measured by NumPy, on one thread and on two, and in its first shape by PyTorch where that is
+    installed; a trainer on each layer, and on one as scikit-learn's; a generation of each layer, on all threads.
     """
-    cores = thread_count(None)
+    cores, n_images = thread_count(None), _IMAGES[profile]
     some = 1 if profile == "quick" else min(2, cores)
-    n_images = _IMAGES[profile]
-    layers = [(section, layer) for section in _SECTIONS[profile] for layer in range(1, 1 + len(LAYERS[section]))]
-    shapes = [LAYERS[section][layer - 1] for section, layer in layers]
-    trained = [(n_images, *shape) for shape in shapes if shape != _TRAINED[profile][1:]]
-    return [
-        *_objectives(profile, shapes, some),
-        *(
-            _case(training, {"n_images": n, "n_visible": v, "n_hidden": h, "batch_size": 100, "threads": some}, some)
-            for n, v, h in [_TRAINED[profile], *trained]
-        ),
-        *(
-            _case(split, {"section": section, "layer": layer, "n_images": n_images, "threads": cores}, cores)
-            for section, layer in layers
-        ),
-    ]
-
-
-def _objectives(profile: str, shapes: Sequence[tuple[int, int]], threads: int) -> Iterator[Case]:
-    """Yield all shapes by NumPy, on one thread and on `threads`, and the first one by PyTorch."""
+    numpy = [("numpy", "float32", count) for count in sorted({1, some})]
     has_torch = profile == "paper" and importlib.util.find_spec("torch") is not None
-    numpy = [("numpy", "float32", count) for count in sorted({1, threads})]
-    torch = [("torch", precision, threads) for precision in ("float32", "bfloat16") if has_torch]
-    for i, (v, h) in enumerate(shapes):
-        for backend, precision, count in numpy + torch * (i == 0):
-            shape = {"n_visible": v, "n_hidden": h, "n_images": _IMAGES[profile]}
-            yield _case(objectives, shape | {"backend": backend, "precision": precision, "threads": count}, count)
+    torch = [("torch", precision, some) for precision in ("float32", "bfloat16") if has_torch]
+    found: list[Case] = []
+    trained = [_TRAINED[profile]]
+    for section in _SECTIONS[profile]:
+        for layer, (v, h) in enumerate(layers(section), start=1):
+            shape = {"n_visible": v, "n_hidden": h, "n_images": n_images}
+            for backend, precision, count in numpy + torch * (not found):
+                how = {"backend": backend, "precision": precision, "threads": count}
+                found.append(_case("objectives", shape | how))
+            found.append(_case("split", shape | {"threads": cores}, section=section, layer=layer))
+            if (v, h) != _TRAINED[profile][1:]:
+                trained.append((n_images, v, h))
+    for n, v, h in trained:
+        shape = {"n_images": n, "n_visible": v, "n_hidden": h}
+        found.append(_case("training", shape | {"batch_size": 100, "threads": some}))
+    return found
 
 
-def _case(function: Callable[..., object], arguments: dict[str, Any], threads: int) -> Case:
-    known = {"dtype": "float32", "population_size": POPULATION_SIZE}
-    name = function.__name__
-    return Case(name, f"{__name__}:{name}", arguments | {"rounds": ROUNDS}, known, threads, limit=300.0)
+def _case(table: str, arguments: dict[str, Any], **known: Any) -> Case:
+    known |= {"dtype": "float32", "population_size": POPULATION_SIZE, "rounds": ROUNDS}
+    return Case(table, f"{__name__}:{table}", arguments, known, arguments["threads"])

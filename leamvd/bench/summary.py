@@ -42,15 +42,9 @@ def slopes(optimizers: pd.DataFrame) -> pd.DataFrame:
 def baselines(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return each method's time and memory at the largest n at which LEA-MVD was measured in the same dtype.
 
-    Returns
-    -------
-    DataFrame
-        Columns method, dtype, n; seconds and megabytes; the time over that of NumPy's normal samples; and time and
-        memory over LEA-MVD's. The fastest comes first.
+    Beside them stand the time over that of NumPy's normal samples, and both over LEA-MVD's. The fastest comes first.
     """
-    rows = costs(optimizers)
-    own = rows.loc[rows["method"] == LEAMVD, ["dtype", "n", "generation_seconds", "peak_bytes"]]
-    both = rows.merge(own, on=["dtype", "n"], suffixes=("", "_own"))
+    both = _over_own(costs(optimizers))
     last = both.loc[both.groupby("label")["n"].idxmax()]
     columns = {
         "method": last["method"],
@@ -59,21 +53,22 @@ def baselines(optimizers: pd.DataFrame) -> pd.DataFrame:
         "seconds": last["generation_seconds"],
         "MB": last["peak_bytes"] / 1e6,
         "time / normals": last["ratio_to_normal"],
-        "time / LEA-MVD's": last["generation_seconds"] / last["generation_seconds_own"],
-        "memory / LEA-MVD's": last["peak_bytes"] / last["peak_bytes_own"],
+        "time / LEA-MVD's": last["time_over_own"],
+        "memory / LEA-MVD's": last["memory_over_own"],
     }
     return pd.DataFrame(columns).sort_values(["time / LEA-MVD's", "method", "dtype"], ignore_index=True)
 
 
-def beside(optimizers: pd.DataFrame) -> dict[str, float | str]:
-    """Return what the first page pastes of `baselines`: of pycma's methods, and of the fastest other method.
+def _over_own(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows at whose n and dtype LEA-MVD was measured, with time and memory over its own."""
+    own = rows.loc[rows["method"] == LEAMVD, ["dtype", "n", "generation_seconds", "peak_bytes"]]
+    both = rows.merge(own, on=["dtype", "n"], suffixes=("", "_own"))
+    time, memory = (both[column] / both[f"{column}_own"] for column in ("generation_seconds", "peak_bytes"))
+    return both.assign(time_over_own=time, memory_over_own=memory)
 
-    Returns
-    -------
-    dict of str to float or str
-        "other" is the latter's name, "other-n" its largest n, "other-time" and "other-memory" its costs over LEA-MVD's
-        there; likewise "sep-cma-es-n" and so on.
-    """
+
+def beside(optimizers: pd.DataFrame) -> dict[str, float | str]:
+    """Return what the first page pastes of `baselines`: n and costs of pycma's methods and of the fastest other one."""
     rows = baselines(optimizers).set_index("method")
     names = {"sep-cma-es": SEPARABLE, "cma-es": FULL, "other": rows.index.drop([LEAMVD, FULL, SEPARABLE])[0]}
     found: dict[str, float | str] = {"other": names["other"]}
@@ -86,31 +81,24 @@ def beside(optimizers: pd.DataFrame) -> dict[str, float | str]:
 def ratios(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return `costs` at the smallest and the largest n that most methods share, of methods that were measured at both.
 
-    Returns
-    -------
-    DataFrame
-        With `time`, `low` and `high`, the median and the quartiles of a generation over the median of NumPy's normal
-        samples, and `memory`, the peak over the population. The fastest at the largest n comes first.
+    `time`, `low` and `high` are the median and the quartiles of a generation over the median of NumPy's normal samples,
+    `memory` is the peak over the population. The fastest at the largest n comes first.
     """
     rows = costs(optimizers)
     counts = rows.groupby("n")["label"].nunique()
     shared = counts.index[counts > counts.max() / 2]
     rows = rows[rows["n"].isin([shared.min(), shared.max()])].sort_values("n")
     rows = rows[rows.groupby("label")["n"].transform("nunique") == rows["n"].nunique()]
-    found = {
-        name: rows[f"generation_{column}"] / rows["normal_seconds"]
-        for name, column in {"time": "seconds", "low": "low", "high": "high"}.items()
-    }
-    rows = rows.assign(**found, memory=rows["peak_bytes"] / rows["population_bytes"])
+    times = rows[["generation_seconds", "generation_low", "generation_high"]].div(rows["normal_seconds"], axis=0)
+    rows = rows.assign(memory=rows["peak_bytes"] / rows["population_bytes"]).assign(
+        **times.set_axis(["time", "low", "high"], axis=1)
+    )
     last = rows["label"].map(rows.groupby("label")["time"].last())
-    return rows.assign(last=last).sort_values(["last", "label", "n"]).drop(columns="last")
+    return rows.assign(last=last).sort_values(["last", "label", "n"])
 
 
 def full_matrix(optimizers: pd.DataFrame) -> pd.DataFrame:
-    """Return n and bytes of CMA-ES with a full matrix where it stops: at its largest n, and with n^2 where it refuses.
-
-    Empty where it was not run, or not refused.
-    """
+    """Return n and bytes of CMA-ES with a full matrix at its largest n and, with n^2, where it refuses; or no rows."""
     rows = optimizers[optimizers["method"] == FULL].sort_values("n")
     done, refused = rows[rows["status"] == "ok"].tail(1), rows[rows["status"].str.startswith("refused")].head(1)
     if done.empty or refused.empty:
@@ -150,39 +138,29 @@ def shares(split: pd.DataFrame) -> pd.DataFrame:
 
 def rates(objectives: pd.DataFrame) -> pd.DataFrame:
     """Return what was measured of the objective: where it ran, its `GFLOP/s`, and how near it is to its products."""
-    rows = objectives[objectives["status"] == "ok"]
-    columns = {
-        "visible": rows["n_visible"],
-        "hidden": rows["n_hidden"],
-        "backend": rows["backend"],
-        "precision": rows["precision"],
-        "device": rows["device"],
-        "threads": rows["threads"],
-        "seconds": rows["seconds"],
-        "GFLOP/s": rows["flop"] / rows["seconds"] / 1e9,
-        "% of the products' rate": 100 * rows["fraction_of_products"],
-    }
-    return pd.DataFrame(columns).reset_index(drop=True)
+    rows = objectives[objectives["status"] == "ok"].reset_index(drop=True)
+    rows = rows.rename(columns={"n_visible": "visible", "n_hidden": "hidden"})
+    rows["GFLOP/s"] = rows["flop"] / rows["seconds"] / 1e9
+    rows["% of the products' rate"] = 100 * rows["fraction_of_products"]
+    where = ["visible", "hidden", "backend", "precision", "device", "threads"]
+    return rows[[*where, "seconds", "GFLOP/s", "% of the products' rate"]]
 
 
 def epochs(training: pd.DataFrame) -> pd.DataFrame:
     """Return the seconds of each trainer's epoch on most images, and of its five matrix products alone."""
+    rows: pd.DataFrame = training[training["n_images"] == training["n_images"].max()]
     columns = {"seconds": "seconds of an epoch", "product_seconds": "seconds of its products"}
-    rows: pd.DataFrame = training.loc[
-        training["n_images"] == training["n_images"].max(), ["trainer", "threads", *columns]
-    ]
-    return rows.rename(columns=columns)
+    return rows[["trainer", "threads", *columns]].rename(columns=columns)
 
 
 def machine(tables: Tables) -> pd.DataFrame:
     """Return what the numbers were measured on, a row for each property."""
     found = tables.machine
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(found["versions"].items()))
     rows = {
         "date": found["date"],
         "processor": f"{found['processor']}, {found['cores']} cores, {found['memory_bytes'] / 1e9:.1f} GB",
         "system": f"{found['system']}, Python {found['python']}",
-        "versions": versions,
+        "versions": ", ".join(f"{name} {version}" for name, version in sorted(found["versions"].items())),
         "commit": found["commit"],
         "run": f"{found['profile']} profile, {found['seconds'] / 60:.1f} minutes, load {found['load']} before",
         "made by": f"leamvd bench --profile {found['profile']}",
@@ -207,7 +185,7 @@ def tables(found: Tables) -> dict[str, pd.DataFrame]:
 
 
 def numbers(found: Tables) -> dict[str, float | str]:
-    """Return what pages paste, by name; NaN where this run did not measure it."""
+    """Return what pages paste, by name, of columns the least and the most; NaN where this run did not measure it."""
     answers: dict[str, float | str] = {}
     evidence = claims.evidence({"linear_cost": found.optimizers})
     for claim, answer in claims.answers(evidence).loc[["C1", "C2"], "conclusion"].items():
@@ -215,39 +193,31 @@ def numbers(found: Tables) -> dict[str, float | str]:
         answers |= {name: answer, f"{name}-least": effects.min(), f"{name}-most": effects.max()}
     objective = rates(found.objectives).query("backend == 'numpy'")["% of the products' rate"]
     drawn = parts(found.parts).loc[RANDOM].sum(min_count=1)
-    values = answers | _others(found.optimizers) | _scale(found)
-    columns = {"parts-random": drawn, "split": shares(found.split)["percent"], "objective": objective}
-    for name, column in columns.items():
-        values |= {f"{name}-least": column.min(), f"{name}-most": column.max()}
-    return {name: value if isinstance(value, str) else six_digits(value) for name, value in values.items()}
+    ranges = {"parts-random": drawn, "split": shares(found.split)["percent"], "objective": objective}
+    for name, value in (_others(found.optimizers) | _scale(found) | ranges).items():
+        ends = {f"{name}-least": value.min(), f"{name}-most": value.max()} if isinstance(value, pd.Series) else None
+        answers |= ends or {name: value}
+    return {name: value if isinstance(value, str) else six_digits(value) for name, value in answers.items()}
 
 
-def _others(optimizers: pd.DataFrame) -> dict[str, float]:
-    """Return how the other methods without a full matrix compare with LEA-MVD: slopes of time, and costs over its own.
+def _others(optimizers: pd.DataFrame) -> dict[str, float | pd.Series]:
+    """Return how the other methods compare with LEA-MVD: slopes of time, costs over its own at the ends of `ratios`.
 
-    The latter at the largest n that most methods share, and the least time at the smallest; "full-n" is the largest n
-    that CMA-ES with a full matrix was measured at.
+    "full-n" is the largest n that CMA-ES with a full matrix was measured at; it is not among the others.
     """
     slopes = growth(optimizers).query("cost == 'time' and method != @FULL")
     own = slopes["method"] == LEAMVD
-    rows = ratios(optimizers)
-    ours = rows.loc[rows["method"] == LEAMVD, ["dtype", "n", "generation_seconds", "peak_bytes"]]
-    both = rows[rows["method"] != LEAMVD].merge(ours, on=["dtype", "n"], suffixes=("", "_own"))
-    time, memory = (both[column] / both[f"{column}_own"] for column in ("generation_seconds", "peak_bytes"))
-    small, large = both["n"] == both["n"].min(), both["n"] == both["n"].max()
+    others = _over_own(ratios(optimizers)).query("method != @LEAMVD")
+    small, large = others[others["n"] == others["n"].min()], others[others["n"] == others["n"].max()]
     return {
         "full-n": costs(optimizers).query("method == @FULL")["n"].max(),
-        "own-slope-least": slopes.loc[own, "slope"].min(),
-        "own-slope-most": slopes.loc[own, "slope"].max(),
-        "others-slope-least": slopes.loc[~own, "slope"].min(),
-        "others-slope-most": slopes.loc[~own, "slope"].max(),
-        "others-n": both["n"].max(),
-        "others-time-least": time[large].min(),
-        "others-time-most": time[large].max(),
-        "others-memory-least": memory[large].min(),
-        "others-memory-most": memory[large].max(),
-        "others-small-n": both["n"].min(),
-        "others-small-least": time[small].min(),
+        "own-slope": slopes.loc[own, "slope"],
+        "others-slope": slopes.loc[~own, "slope"],
+        "others-n": others["n"].max(),
+        "others-time": large["time_over_own"],
+        "others-memory": large["memory_over_own"],
+        "others-small-n": others["n"].min(),
+        "others-small-least": small["time_over_own"].min(),
     }
 
 

@@ -12,6 +12,9 @@ from leamvd._support.compile import Floats
 ROUNDS = 7
 """Rounds of a measurement; its median and quartiles are recorded."""
 
+FILL = 0.01
+"""Seconds that a work takes in each round at least, by being repeated."""
+
 Work = Callable[[], float]
 """Does some work once and returns the seconds that count."""
 
@@ -29,20 +32,13 @@ def clocked(function: Callable[[], object], clock: Callable[[], float] = time.pe
     return work
 
 
-def alternate(
-    works: Mapping[_Name, Work], rounds: int = ROUNDS, *, at_least: float = 0.0, rest: float = 0.0
-) -> dict[_Name, Floats]:
-    """Time works in turn: in each round each of them once, or as often as it takes to fill some time.
+def alternate(works: Mapping[_Name, Work], rounds: int = ROUNDS, *, rest: float = 0.0) -> dict[_Name, Floats]:
+    """Return the seconds of one call of each work in each round, in which the works take turns.
 
-    One round, the warm-up, goes before the `rounds` that count; a work's call in it tells how often it has to be
-    repeated in each round to take `at_least` so many seconds. Before each work there is a `rest` of some seconds.
-
-    Returns
-    -------
-    dict of ndarray, shape (rounds,)
-        Seconds of one call, the mean of the round's calls.
+    One round, the warm-up, goes before the `rounds` that count; a work's call in it tells how often it is repeated in
+    each round, whose mean is returned. Before each work there is a `rest` of some seconds.
     """
-    calls = {name: max(1, math.ceil(at_least / max(work(), 1e-9))) for name, work in works.items()}
+    calls = {name: max(1, math.ceil(FILL / max(work(), 1e-9))) for name, work in works.items()}
     seconds: dict[_Name, Floats] = {name: np.empty(rounds) for name in works}
     for i in range(rounds):
         for name, work in works.items():
@@ -56,12 +52,7 @@ def median(seconds: Floats) -> float:
     return float(np.median(seconds))
 
 
-def quartiles(seconds: Floats) -> tuple[float, float]:
-    """Return the lower and the upper quartile over the rounds."""
-    low, high = np.quantile(seconds, (0.25, 0.75)).tolist()
-    return low, high
-
-
-def paired_ratio(above: Floats, below: Floats) -> float:
-    """Return the median over the rounds of the ratio of two works' seconds in the same round."""
-    return float(np.median(above / below))
+def quartiles(name: str, seconds: Floats) -> dict[str, float]:
+    """Return the columns of a work: the median over the rounds, the lower and the upper quartile."""
+    low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75)).tolist()
+    return {f"{name}_seconds": middle, f"{name}_low": low, f"{name}_high": high}

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from leamvd.figures.style import COLORS, GRAY, GREEN, VERMILION, logarithmic, new, plain, styled
+from leamvd.figures.style import COLORS, GRAY, GREEN, VERMILION, error_bars, groups, logarithmic, new, plain, styled
 
 LOOKS = {"met": (GREEN, "o"), "not met": (VERMILION, "x"), "too few runs to tell": (GRAY, "s")}
 """Color and marker of a part, by what it shows."""
@@ -28,13 +28,7 @@ LEAST: dict[str, tuple[float, ...]] = {"ratio": (0.5, 2.0), "%": (-1.0, 1.0), "s
 
 @styled
 def against_cd(rows: pd.DataFrame) -> Figure:
-    """Plot the error of LEA-MVD over that of contrastive divergence, with intervals: a line for each comparison.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `leamvd.analysis.claims.against_cd`, at least one row.
-    """
+    """Plot `leamvd.analysis.claims.against_cd`, errors of LEA-MVD over those of CD: a line for each comparison."""
     if rows.empty:
         return _nothing()
     parts = rows["part"].str.removesuffix(", lea-mvd / cd")
@@ -42,9 +36,9 @@ def against_cd(rows: pd.DataFrame) -> Figure:
     height = {name: -y for y, name in enumerate(names.unique())}
     figure, axes = new(width=5.2, height=0.42 * len(height) + 1.95)
     ax = axes[0, 0]
-    for view, shown in rows.assign(y=names.map(height)).groupby("view", sort=False):
-        label, filling, raised = VIEWS[str(view)]
-        ends = [shown["effect"] - shown["low"], shown["high"] - shown["effect"]]
+    for view, shown in groups(rows.assign(y=names.map(height)), "view"):
+        label, filling, raised = VIEWS[view]
+        ends = error_bars(shown, "effect", "low", "high")
         look: dict[str, Any] = {"fmt": "o", "fillstyle": filling, "color": "black", "label": label}
         ax.errorbar(shown["effect"], shown["y"] + raised, xerr=ends, **look)
     reach = max(2.0, 1.1 * rows["high"].max(), 1.1 / rows["low"].min())
@@ -53,7 +47,6 @@ def against_cd(rows: pd.DataFrame) -> Figure:
         ax.axvspan(1, end, color=COLORS[method], alpha=0.15, linewidth=0)
         ax.text(np.sqrt(end), 0.45, words, ha="center", va="bottom", weight="bold")
     ax.axvline(1, color="black", linewidth=1)
-    ax.set_xscale("log")
     logarithmic(ax.xaxis)
     ax.set_xlim(1 / reach, reach)
     ax.set_ylim(0.45 - len(height), 1.2)
@@ -66,24 +59,19 @@ def against_cd(rows: pd.DataFrame) -> Figure:
 
 @styled
 def effects(rows: pd.DataFrame) -> Figure:
-    """Plot effects with their intervals, a panel for each claim and unit; shaded is where a part is met.
+    """Plot the effects of `leamvd.analysis.claims.evidence`, a panel for each claim and unit.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        Of `leamvd.analysis.claims.evidence`; those without an effect are left out, and where there is none, the figure
-        says so.
+    Shaded is where a part is met. Rows without an effect are left out.
     """
     if rows.empty:
         return _nothing()
-    panels = list(rows[rows["effect"].notna()].groupby(["claim", "unit"], sort=False))
+    panels = list(groups(rows[rows["effect"].notna()], ["claim", "unit"]))
     heights = [len(panel) + 2.5 for _, panel in panels]
     figure, axes = new(len(panels), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), panel) in zip(axes[:, 0], panels, strict=True):
-        _panel(ax, panel.sort_values("view", kind="stable"), *_limits(panel, str(unit)))
+        _panel(ax, panel.sort_values("view", kind="stable"), *_limits(panel, unit))
         ax.set_title(f"{claim}, {unit}")
         if unit == "ratio":
-            ax.set_xscale("log")
             logarithmic(ax.xaxis, most=5)
     handles = [Line2D([], [], color=color, marker=marker, label=name) for name, (color, marker) in LOOKS.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
@@ -101,11 +89,9 @@ def _limits(panel: pd.DataFrame, unit: str) -> tuple[float, float]:
     """Return the ends of an axis on which every finite number of a panel lies, with some room."""
     values = panel[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
     values = np.append(values[np.isfinite(values)], LEAST[unit])
-    if unit == "ratio":
-        low, high = np.log(values).min(), np.log(values).max()
-        return float(np.exp(1.05 * low - 0.05 * high)), float(np.exp(1.05 * high - 0.05 * low))
-    low, high = values.min(), values.max()
-    return float(1.05 * low - 0.05 * high), float(1.05 * high - 0.05 * low)
+    low, high = (np.log(values) if unit == "ratio" else values)[[values.argmin(), values.argmax()]]
+    ends = 1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low
+    return tuple(np.exp(ends) if unit == "ratio" else ends)
 
 
 def _panel(ax: Any, panel: pd.DataFrame, left: float, right: float) -> None:

@@ -14,37 +14,27 @@ from leamvd.figures.style import COLORS, error_bars, logarithmic, new, styled
 NAMES = {"leamvd": "LEA-MVD", "pycma full": "CMA-ES,\nfull matrix", "pycma separable": "separable\nCMA-ES"}
 """Methods that have a color and are named in the figures; the others are gray."""
 
-_METHODS = dict(zip(NAMES, ("lea-mvd", "cma-es", "sep-cma-es"), strict=True))  # as other figures know them
+_COLORS = dict(zip(NAMES, (COLORS["lea-mvd"], COLORS["cma-es"], COLORS["sep-cma-es"]), strict=True))
 _OTHER = "0.6"
 _NAMED, _GRAY = {"linewidth": 1.8, "markersize": 5, "zorder": 3}, {"linewidth": 0.8, "markersize": 3, "zorder": 2}
 _UNITS = {"time": "NumPy's normal samples", "memory": "the population"}  # what each cost is divided by
-
-
-def _color(method: str) -> str:
-    return COLORS[_METHODS[method]] if method in NAMES else _OTHER
 
 
 @styled
 def growth(rows: pd.DataFrame, refused: pd.DataFrame) -> Figure:
     """Plot time and memory of a generation against the number of variables, a line for each method and dtype.
 
-    Both scales are logarithmic and alike, so that a cost proportional to n rises at 45 degrees.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        With columns label, method, dtype, n, generation_seconds, generation_low, generation_high and peak_bytes.
-    refused : DataFrame
-        With columns n and bytes: a line to where CMA-ES with a full matrix is refused, or no rows.
+    Both scales are logarithmic and alike, so that a cost proportional to n rises at 45 degrees. `refused` has n and
+    bytes of a line to where CMA-ES with a full matrix is refused, or no rows.
     """
     figure, ((time,), (memory,)) = new(2, 1, height=7.4)
     for ax, column in ((time, "generation_seconds"), (memory, "peak_bytes")):
         for _, line in rows.sort_values("n").groupby("label"):
             method, hollow = line["method"].iloc[0], line["dtype"].iloc[0] == "float64"
-            look = _NAMED if method in NAMES else _GRAY
+            look, color = (_NAMED, _COLORS[method]) if method in NAMES else (_GRAY, _OTHER)
             bars = error_bars(line, column, "generation_low", "generation_high") if ax is time else None
-            (drawn, *_) = ax.errorbar(line["n"], line[column], yerr=bars, fmt="-o", color=_color(method), **look)
-            drawn.set_markerfacecolor("white" if hollow else _color(method))
+            (drawn, *_) = ax.errorbar(line["n"], line[column], yerr=bars, fmt="-o", color=color, **look)
+            drawn.set_markerfacecolor("white" if hollow else color)
         ax.set(xscale="log", yscale="log", xlabel="variables $n$")
         ax.set_aspect("equal", adjustable="datalim")
         for axis in (ax.xaxis, ax.yaxis):
@@ -52,9 +42,10 @@ def growth(rows: pd.DataFrame, refused: pd.DataFrame) -> Figure:
             axis.set_minor_locator(NullLocator())
         _name(ax, rows, column)
     if len(refused):
-        memory.plot(refused["n"], refused["bytes"], ":", color=_color("pycma full"))
-        memory.plot(*refused.iloc[-1], "x", color=_color("pycma full"), markersize=9, markeredgewidth=2.5)
-        memory.annotate("refused", refused.iloc[-1], (8, -3), textcoords="offset points", color=_color("pycma full"))
+        end, color = refused.iloc[-1], _COLORS["pycma full"]
+        memory.plot(refused["n"], refused["bytes"], ":", color=color)
+        memory.plot(*end, "x", color=color, markersize=9, markeredgewidth=2.5)
+        memory.annotate("refused", end, (8, -3), textcoords="offset points", color=color)
     time.set_ylabel("seconds of a generation")
     memory.set_ylabel("bytes of memory at the peak")
     return figure
@@ -66,7 +57,7 @@ def _name(ax: Axes, rows: pd.DataFrame, column: str) -> None:
         offset = (16, -52) if method == "leamvd" else (-6, 4)  # in the free corner below all lines, or above their own
         for point in rows[rows["method"] == method].nlargest(1, "n").to_dict("records"):
             text = ax.annotate(name, (point["n"], point[column]), offset, textcoords="offset points", ha="right")
-            text.set(color=_color(method), fontweight="bold")
+            text.set(color=_COLORS[method], fontweight="bold")
     others = rows[~rows["method"].isin(NAMES)]
     for n, cluster in others[others["n"] == others["n"].min()].groupby("n"):
         at = (n, cluster[column].median())
@@ -77,11 +68,7 @@ def _name(ax: Axes, rows: pd.DataFrame, column: str) -> None:
 def ratios(rows: pd.DataFrame) -> Figure:
     """Plot what methods take over what drawing their normal samples and holding their population takes.
 
-    Parameters
-    ----------
-    rows : DataFrame
-        With columns label, method, n, time, low, high and memory, in the order of the lines: a panel for the time at
-        the largest n, and at the smallest with open markers, and one for the memory at the largest.
+    Time is shown at the largest n and, with open markers, at the smallest; memory at the largest.
     """
     sizes, labels = sorted(rows["n"].unique(), reverse=True) or [0], list(rows["label"].unique())
     figure, (axes,) = new(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
@@ -91,12 +78,12 @@ def ratios(rows: pd.DataFrame) -> Figure:
             bars = error_bars(row, "time", "low", "high") if column == "time" else None
             look: dict[str, Any] = {
                 "fillstyle": "full" if n == sizes[0] else "none",
-                "color": _color(row["method"].item()),
+                "color": _COLORS.get(row["method"].item(), _OTHER),
             }
             ax.errorbar(row[column], [labels.index(str(label))], xerr=bars, fmt="o", markersize=5, **look)
     for ax, column in zip(axes, _UNITS, strict=True):
         ax.axvline(1.0, color="black", linewidth=0.8)
-        ax.set(xscale="log", xmargin=0.1, xlabel=f"{column} /\n{_UNITS[column]}", title=column)
+        ax.set(xmargin=0.1, xlabel=f"{column} /\n{_UNITS[column]}", title=column)
         logarithmic(ax.xaxis, most=5)
     axes[0].set_yticks(range(len(labels)), [label.replace(" (", "\n(") for label in labels])
     axes[0].invert_yaxis()
@@ -106,20 +93,13 @@ def ratios(rows: pd.DataFrame) -> Figure:
         mark.set_fillstyle("none")
     figure.legend(handles=marks, loc="outside lower center", ncols=2)
     for tick, method in zip(axes[0].get_yticklabels(), rows.drop_duplicates("label")["method"], strict=True):
-        tick.set_color(_color(method) if method in NAMES else "black")
+        tick.set_color(_COLORS.get(method, "black"))
     return figure
 
 
 @styled
 def split(rows: pd.DataFrame) -> Figure:
-    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the experiments.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        With columns section, layer, n, percent, the optimizer's, and of optimizer and objective the seconds, their
-        median and quartiles: optimizer_seconds, optimizer_low, optimizer_high and so on.
-    """
+    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the experiments."""
     figure, ((ax,),) = new(height=1.2 + 0.42 * len(rows))
     names = [
         f"{section}, RBM {layer}\nn = {n:,}"

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support.compile import Floats
-from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, new, styled
+from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, error_bars, groups, legend, new, styled
 
 TOWARD, AWAY, PATH, MEAN = BLUE, VERMILION, GREEN, PURPLE
 READINGS = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}
@@ -88,7 +88,7 @@ def _legend_of(panel: Axes, below: Axes) -> None:
 
 def _slices(axes: Axes, slices: pd.DataFrame) -> None:
     axes.axhline(0, color="black", linewidth=0.8)
-    for (direction, own), color in zip(slices.groupby("direction", sort=False), (PATH, TOWARD, AWAY), strict=True):
+    for (direction, own), color in zip(groups(slices, "direction"), (PATH, TOWARD, AWAY), strict=True):
         axes.plot(own["distance"], 100 * own["change"], color=color, label=direction)
     axes.set(xlabel="distance from the mean", ylabel="change of f (%)", title="along the directions")
 
@@ -96,7 +96,7 @@ def _slices(axes: Axes, slices: pd.DataFrame) -> None:
 @styled
 def scene_3d(points: pd.DataFrame, vectors: pd.DataFrame, numbers: pd.Series, label: str) -> Figure:
     """Draw a `Scene` of three variables: the same population and shifts in the two readings, side by side."""
-    figure, axes = new(2, 2, height=4.4, height_ratios=(2, 1), subplot_kw={"projection": "3d"})
+    figure, axes = new(2, 2, height=4.4, title=label, height_ratios=(2, 1), subplot_kw={"projection": "3d"})
     mean = vectors.loc["mean"].to_numpy()
     for panel, below, name, color, reading, step in zip(
         *axes, ("toward", "away"), (TOWARD, AWAY), ("toward the best", "as printed"),
@@ -114,24 +114,21 @@ def scene_3d(points: pd.DataFrame, vectors: pd.DataFrame, numbers: pd.Series, la
         panel.set_box_aspect(None, zoom=0.72)  # or the last label is cut
         panel.locator_params(nbins=3)
         _legend_of(panel, below)
-    figure.suptitle(label)
     return figure
 
 
 @styled
 def orthogonality(trace: pd.DataFrame, label: str) -> Figure:
     """Draw the cosines with P and the length of C_ani that `trace` recorded, a line per seed."""
-    figure, axes = new(1, 2, height=3.4)
+    figure, axes = new(1, 2, height=3.4, title=label)
     left, right = axes[0]
-    for number, (_, own) in enumerate(trace.groupby("seed")):
-        names = ("$C_{ani}$", "$\\hat C_{ani}$") if number == 0 else (None, None)
-        left.plot(own["generation"], own["descent_path"], color=BLUE, linewidth=0.9, alpha=0.6, label=names[0])
-        left.plot(own["generation"], own["hat_path"], color=VERMILION, linewidth=1.6, label=names[1])
+    for _, own in groups(trace, "seed"):
+        left.plot(own["generation"], own["descent_path"], color=BLUE, linewidth=0.9, alpha=0.6, label="$C_{ani}$")
+        left.plot(own["generation"], own["hat_path"], color=VERMILION, linewidth=1.6, label="$\\hat C_{ani}$")
         right.plot(own["generation"], own["descent_length"], color=BLUE, linewidth=0.9, alpha=0.6)
     right.axhline(1, color="black", linestyle="--", linewidth=1, label="unit length")
     left.set(xlabel="generation", ylabel="cosine with P", ylim=(-1, 1))
     right.set(xlabel="generation", ylabel="length of $C_{ani}$", ylim=(0, 1.05))
-    figure.suptitle(label)
     legend(figure, left, right)
     return figure
 
@@ -165,19 +162,16 @@ def steps(trace: pd.DataFrame, label: str) -> Figure:
 @styled
 def resets(table: pd.DataFrame, label: str) -> Figure:
     """Draw the table of `resets`: the standard deviations of the first seed, and every run's best."""
-    figure, axes = new(1, 2, height=3.8)
+    figure, axes = new(1, 2, height=3.8, title=label)
     left, right = axes[0]
     first = table["seed"].iloc[0]
-    for reading, own in table.groupby("reading", sort=False):
-        color, style = READINGS[str(reading)]
-        one = own[own["seed"] == first]
-        left.plot(one["generation"], one["std"], style, color=color, label=f"reset = {reading}")
-        for seed, run in own.groupby("seed"):
-            name = f"reset = {reading}" if seed == first else None
-            right.plot(run["generation"], run["relative"], style, color=color, linewidth=0.8, alpha=0.7, label=name)
+    for (reading, seed), own in groups(table, ["reading", "seed"]):
+        color, style = READINGS[reading]
+        if seed == first:
+            left.plot(own["generation"], own["std"], style, color=color, label=f"reset = {reading}")
+        right.plot(own["generation"], own["relative"], style, color=color, linewidth=0.8, alpha=0.7)
     left.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", yscale="log", title=f"seed {first}")
     right.set(xlabel="generation", ylabel="best value / first best value", yscale="log", title="all seeds")
-    figure.suptitle(label)
     legend(figure, left)
     return figure
 
@@ -185,19 +179,16 @@ def resets(table: pd.DataFrame, label: str) -> Figure:
 @styled
 def signs(table: pd.DataFrame, n_var: int) -> Figure:
     """Draw the table of `signs`: the share of populations in which a shift descends, with its 95 % interval."""
-    functions = table["function"].unique()
-    figure, axes = new(1, len(functions), height=3.8, sharey=True)
+    figure, axes = new(1, table["function"].nunique(), height=3.8, sharey=True)
     names, generations = list(table["shift"].unique()), sorted(table["generation"].unique())
     shades = plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(generations)))
-    for panel, function in zip(axes[0], functions, strict=True):
-        own = table[table["function"] == function]
-        for number, (generation, shade) in enumerate(zip(generations, shades, strict=True)):
-            rows = own[own["generation"] == generation]
+    for panel, (function, own) in zip(axes[0], groups(table, "function"), strict=True):
+        for number, (generation, rows) in enumerate(own.groupby("generation")):
             offset = 0.2 * (number - (len(generations) - 1) / 2)
             places = [names.index(shift) + offset for shift in rows["shift"]]
             panel.errorbar(
                 rows["lower"], places, xerr=error_bars(rows, "lower", "low", "high"), fmt="os^Dv"[number % 5],
-                color=shade, clip_on=False, label=f"generation {generation}",
+                color=shades[number], clip_on=False, label=f"generation {generation}",
             )  # fmt: skip
         panel.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
         panel.set_yticks(range(len(names)), [name.replace("C_ani", "$C_{ani}$") for name in names])

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.figures.style import BLUE, VERMILION, legend, new, styled
+from leamvd.figures.style import BLUE, VERMILION, groups, legend, new, styled
 
 MARKERS = {"binary tournament": "o", "double binary tournament": "s", "tournament of four": "x"}
 
@@ -17,11 +17,10 @@ def weights(table: pd.DataFrame) -> Figure:
     size = int(table["rank"].max())
     exponents = table["exponent"].dropna().unique()
     shades = plt.get_cmap("viridis")(np.linspace(0.0, 0.85, len(exponents)))
-    for method, group in table.groupby("method", sort=False):
+    for method, group in groups(table, "method"):
         exponent = group["exponent"].iloc[0]
         if pd.isna(exponent):
-            style = {"marker": MARKERS[str(method)], "color": "black", "linestyle": "none", "markersize": 5}
-            style |= {"fillstyle": "none"}
+            style = {"marker": MARKERS[method], "fillstyle": "none", "markersize": 5, "color": "black", "linestyle": ""}
         else:
             style = {"color": shades[list(exponents).index(exponent)], "linewidth": 1.8}
         axes.plot(group["rank"], group["weight"], label=method, **style)

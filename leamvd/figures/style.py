@@ -4,7 +4,7 @@ import io
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,10 +83,41 @@ def line_style(method: str) -> tuple[str, str]:
 
 @styled
 def new(
-    rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 4.0, **options: Any
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = WIDTH,
+    height: float = 4.0,
+    title: str = "",
+    ylabel: str = "",
+    **options: Any,
 ) -> tuple[Figure, Any]:
     """Return a figure in the project's style and its axes, an array (rows, columns); `options` go to `subplots`."""
-    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+    figure, axes = plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
+    if title:
+        figure.suptitle(title, wrap=True)
+    if ylabel:
+        figure.supylabel(ylabel)
+    return figure, axes
+
+
+def groups(table: pd.DataFrame, by: str | list[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """Return the values of some columns and the rows that have them, in the order of the table."""
+    return iter(table.groupby(by, sort=False))
+
+
+def grid(
+    table: pd.DataFrame, row_height: float, *, margin: float = 1.2, **options: Any
+) -> tuple[Figure, Any, list[tuple[Axes, str, int, pd.DataFrame]]]:
+    """Return a figure with a row for each layer and a column for each kind of inputs, and the table's rows by panel."""
+    kinds, layers = list(table["inputs"].unique()), sorted(table["layer"].unique())
+    figure, axes = new(len(layers), len(kinds), height=margin + row_height * len(layers), **options)
+    cells = []
+    for (kind, layer), cell in groups(table, ["inputs", "layer"]):
+        ax = axes[layers.index(layer), kinds.index(kind)]
+        ax.set_title(f"RBM {layer}, {kind} inputs")
+        cells.append((ax, kind, layer, cell))
+    return figure, axes, cells
 
 
 def plain(name: str) -> str:
@@ -109,11 +140,25 @@ class _Few(LogLocator):
         return MaxNLocator(self.most - 1, steps=(1, 2, 5, 10)).tick_values(vmin, vmax)
 
 
-def logarithmic(axis: Axis, most: int = 6) -> None:
-    """Label a logarithmic axis with plain numbers, not more than `most`."""
+def logarithmic(axis: Any, most: int = 6) -> None:
+    """Make an axis logarithmic, with plain numbers as labels, not more than `most`."""
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
     axis.set_major_locator(_Few(most))
     axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def band(ax: Axes, line: pd.DataFrame, x: str, label: str, look: tuple[str, str]) -> None:
+    """Draw means as a line and their intervals as a band; `look` is a color and a line style."""
+    ax.plot(line[x], line["mean"], look[1], color=look[0], label=plain(label), linewidth=1.5)
+    ax.fill_between(line[x], line["low"], line["high"], color=look[0], alpha=0.2, linewidth=0)
+
+
+def bars(ax: Axes, places: Any, points: pd.DataFrame, label: str, look: tuple[str, str], **marker: Any) -> None:
+    """Draw means and, where they are there, their intervals as bars; `look` is a color and a line style."""
+    ends = np.nan_to_num(error_bars(points, "mean", "low", "high"))
+    drawn: dict[str, Any] = {"color": look[0], "linestyle": look[1], "linewidth": 1.0, "label": plain(label)} | marker
+    ax.errorbar(places, points["mean"], ends, **drawn)
 
 
 def error_bars(rows: pd.DataFrame, middle: str, *ends: str) -> Array:
@@ -167,13 +212,7 @@ def _apart(places: list[float], sizes: list[float]) -> list[float]:
 
 @styled
 def save(figure: Figure, name: str, output: str | Path) -> Picture:
-    """Save a figure as ``figures/NAME.png`` and what it shows, see `shown`, as ``figures/NAME.json`` in `output`.
-
-    Returns
-    -------
-    Picture
-        What was saved, for the notebook to show; the figure is closed.
-    """
+    """Save a figure as ``figures/NAME.png`` and what it shows as ``figures/NAME.json`` in `output`, and close it."""
     path = Path(output) / "figures" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn, kept = io.BytesIO(), PngInfo()
@@ -189,14 +228,7 @@ def save(figure: Figure, name: str, output: str | Path) -> Picture:
 
 
 def shown(figure: Figure) -> dict[str, Any]:
-    """Return what a figure shows.
-
-    Returns
-    -------
-    dict
-        size (width and height in pixels of a page), text (those of its smallest text), titles, legends, and axes:
-        what is `plotted` on each.
-    """
+    """Return what a figure shows: its size in pixels of a page and that of its smallest text, words, and `plotted`."""
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     return {
         "size": [round(figure.dpi * inches) for inches in figure.get_size_inches()],
@@ -208,14 +240,10 @@ def shown(figure: Figure) -> dict[str, Any]:
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
-    """Return what each of a figure's axes shows.
+    """Return what each of a figure's axes shows; of a color bar its words and scales alone.
 
-    Returns
-    -------
-    list of dict
-        title, labels, scales; ticks (their labels, where they were set by hand); legend (pairs of a text and a look);
-        texts (pairs of a text and its color); looks (colors, line style and marker of everything that is drawn) and
-        arrays (every array that is drawn, the ends of error bars among them). Of a color bar, the first three alone.
+    Ticks are their labels, where they were set by hand; a legend has pairs of a text and a look, which is colors, line
+    style and marker; arrays are all that are drawn, the ends of error bars among them.
     """
     return [
         {
