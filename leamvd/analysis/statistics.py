@@ -5,6 +5,7 @@ test where runs are paired by their seeds, else of Mann and Whitney's. "Between"
 counts the larger p: it is met where an effect is shown to be small, not where nothing could be shown.
 """
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -58,7 +59,7 @@ def paired(
     """
     pairs: pd.Series = ((a / b).apply(np.log) if unit == "ratio" else a - b).dropna()
     asked, ends = _asked(unit, lower, upper), interval(pairs)
-    p = max(_signed_rank(pairs - bound, side) for side, bound in asked)
+    p = max(_signed_rank(tuple(pairs - bound), side) for side, bound in asked)
     test = "Wilcoxon, TOST" if len(asked) > 1 else "Wilcoxon, paired"
     effect, low, high = map(float, np.exp(ends) if unit == "ratio" else ends)
     return Effect(effect, low, high, lower, upper, unit, len(pairs), test, p)
@@ -126,5 +127,6 @@ def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:
     return [(side, np.log(bound) if unit == "ratio" else bound) for side, bound in bounds] or [("two-sided", 0.0)]
 
 
-def _signed_rank(x: pd.Series, side: Any) -> float:
-    return float(stats.wilcoxon(x, alternative=side).pvalue) if x.any() else 1.0
+@functools.cache  # SciPy goes through all permutations of up to 13 runs with ties: seconds, for each margin again
+def _signed_rank(x: tuple[float, ...], side: Any) -> float:
+    return float(stats.wilcoxon(x, alternative=side).pvalue) if any(x) else 1.0
