@@ -463,6 +463,8 @@ def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
         turn = [np.linalg.det([state[a], state[b]]) for a, b in (("path", "v"), ("v", "descent"))]
         assert np.sign(turn[0] * turn[1]) == side, "v lies between P and C, or on the other side of P"
     steps = preset("steps")
+    figure = json.loads((ROOT / "tests" / "figures" / "directions-steps.json").read_text(encoding="utf-8"))
+    assert len(steps) == len(figure["axes"][0]["arrays"][0]), "as many generations as the figure shows"
     assert max(state["beta1"] for state in steps) == 3
     assert np.mean([state["beta2"] for state in steps]) > 0.9
     assert len(preset("orthogonality")) == 20, "the alternative text of the static figure counts twenty"
