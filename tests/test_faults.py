@@ -83,16 +83,16 @@ def test_a_fault_is_planted_and_the_test_runs_in_a_process_of_its_own(tmp_path: 
     source = "def test_a():\n    one = open('one.py').read()\n    assert one != 'a = 2\\n'\n    int(one[4:])\n"
     (clone / "tests" / "test_one.py").write_text(source, encoding="utf-8")
     before = (clone / "one.py").stat().st_mtime_ns
+    fault = Fault("one.py", "a = 1", "a = 2", "unit test", "tests/test_one.py::test_a")
+    assert list(faults.sound([fault], clone, 300).values()) == ["passed"]
     for put, error, expected in (
         ("a = 2", "AssertionError", "caught"), ("a = 3", "AssertionError", "ESCAPED"),
         ("a = b", "AssertionError", "ValueError"), ("a = b", "ValueError", "caught"),
     ):  # fmt: skip
-        fault = Fault("one.py", "a = 1", put, "unit test", "tests/test_one.py::test_a", error=error)
-        assert list(faults.sound([fault], clone, 300).values()) == ["passed"]
-        assert faults.plant(fault, clone, 300) == expected
+        assert faults.plant(fault._replace(put=put, error=error), clone, 300) == expected
         assert float((tmp_path / "seconds").read_text()) > 0
         assert (clone / "one.py").read_text() == "a = 1\n", "it is as it was"
         assert (clone / "one.py").stat().st_mtime_ns == before
-        with faults.planted(fault, clone):
-            first = "passed" if expected == "ESCAPED" else "caught by tests.test_one::test_a"
+    for put, first in (("a = 2", "caught by tests.test_one::test_a"), ("a = 3", "passed")):
+        with faults.planted(fault._replace(put=put), clone):
             assert faults.by_all(clone, 300) == first

@@ -87,6 +87,7 @@ def _parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@functools.cache  # modules share most of what they import
 def _statements(source: str) -> str:
     """Return a source without comments, blank lines and strings that stand alone, the same for every Python."""
     lines = source.splitlines()
