@@ -35,8 +35,8 @@ LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection directions sampling lea_mvd rbm \
 	contrastive_divergence)
 
-# Sections that `make book` runs.
-LIVE := esd directions mnist-7x7 mnist-28x28 error-measures readings classification
+# The paper's own experiments, which `make book` runs, in a process for each processor.
+LIVE := esd directions mnist-7x7 mnist-28x28
 
 .DEFAULT_GOAL := help
 .PHONY: help book bench test test-library test-torch test-browser test-newest chaos faults quiet quiet-oldest regress \
@@ -56,7 +56,8 @@ $(INSTALLED): pyproject.toml requirements.lock
 
 # The bench, which takes a minute by itself, is `make bench`.
 book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
-	$(BIN)/leamvd reproduce $(LIVE) --profile quick --output results/quick
+	$(BIN)/leamvd reproduce $(LIVE) --profile quick --output results/quick \
+		--jobs $$($(BIN)/python -c 'import os; print(os.cpu_count())')
 	@echo "Rendering the book of the recorded runs ..."
 	@page=$$($(BIN)/leamvd book) && $(BIN)/python -m leamvd.book.computed results/quick && \
 		echo "Open the book: $$page"
