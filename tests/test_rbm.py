@@ -142,6 +142,7 @@ def bfloat16(bits):
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+@pytest.mark.compiled  # six million numbers, some of which Python would warn of
 def test_kernels_take_the_bits_of_bfloat16():
     bias = np.linspace(-3, 3, 101, dtype=np.float32)  # enough sums that some lie halfway between two numbers
     narrow = np.tile(np.arange(2**16, dtype=np.uint16), (len(bias), 1))
