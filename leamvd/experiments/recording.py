@@ -5,7 +5,7 @@ import json
 import lzma
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +50,10 @@ class _Part(NamedTuple):
     section: str  # empty where rows have none
     data: Dataset | None
     tables: Mapping[str, Table]
+
+
+_Planned = Callable[[Any], tuple[list[_Part], Any]]
+"""Plans what was recorded, given its provenance, and makes the provenance that it would have here."""
 
 
 # ---- recording a study
@@ -205,7 +209,22 @@ def _agreement(_: Any) -> tuple[list[_Part], Any]:
     return parts, known
 
 
-SEARCHES = {"readings_functions": _functions, "longer_searches": _longer, "backend_agreement": _agreement}
+def _predictions(profile: str) -> tuple[list[_Part], Any]:
+    study = studies.study("explanation", profile)
+    data = images(study)
+    every = study.tables(Images.of(data))
+    tables = {name: every[name] for name in ("pairs", "surrogates")}
+    jobs = [job for table in tables.values() for job in table.jobs.values()]
+    return [_Part("", data, tables)], {"study": records.provenance(study, data)["study"], **made_with(jobs)}
+
+
+SEARCHES: dict[str, _Planned] = {
+    "readings_functions": _functions,
+    "longer_searches": _longer,
+    "backend_agreement": _agreement,
+    "predictions": lambda _: _predictions("paper"),
+    "predictions_28x28": lambda _: _predictions("paper-28x28"),
+}
 """What is recorded of searches that belong to no section's study: what plans them and makes their provenance, by what
 a provenance says of the plan, or by the usual one."""
 
@@ -244,7 +263,8 @@ def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
     found = []
     try:
         known = archive.provenance(name) if name in SEARCHES else archive.checked(name)
-        parts, here = SEARCHES.get(name, _study)(known)
+        planned: _Planned = SEARCHES.get(name, _study)
+        parts, here = planned(known)
         changed = _changed(known, here)
         with tempfile.TemporaryDirectory(prefix="leamvd-verify-") as folder:
             for part in parts:

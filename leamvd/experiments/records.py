@@ -2,7 +2,6 @@
 
 import dataclasses
 import gzip
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import pandas as pd
 from leamvd.campaign import archive
 from leamvd.campaign import run as campaign
 from leamvd.campaign.jobs import Job, digest, made_with
-from leamvd.campaign.store import DamageError, place
+from leamvd.campaign.store import FOLDER, DamageError, altered, place
 from leamvd.campaign.tables import as_csv, read_table, write_whole
 from leamvd.data.images import Dataset, Images
 from leamvd.experiments.studies import LABELS, Classification, Study, images
@@ -41,22 +40,22 @@ def run(study: Study, output: str | Path, *, progress: bool = True) -> pd.DataFr
     A row is an iteration of a layer, with `leamvd.experiments.studies.COLUMNS`; where a layer is the same with own and
     shared inputs it is listed for both. The store is in the folder too, unless the environment names another.
     """
-    return _run(study, output, progress)["runs"]
+    return tables(study, images(study), output, progress=progress)["runs"]
 
 
 def measure(study: Classification, output: str | Path, *, progress: bool = True) -> Measured:
     """Train and measure what of a study is not stored, likewise, or read what is recorded, and return its tables."""
     if study.archived:
         return Measured(*(archive.read(study.archived, table) for table in Measured._fields))
-    return Measured(**_run(study, output, progress))
+    return Measured(**tables(study, images(study), output, progress=progress))
 
 
-def _run(study: Study, output: str | Path, progress: bool) -> dict[str, pd.DataFrame]:
-    data = images(study)
+def tables(study: Study, data: Dataset, output: str | Path, *, progress: bool = True) -> dict[str, pd.DataFrame]:
+    """Compute likewise all tables of a study, on its images."""
     planned = study.tables(Images.of(data))
-    tables = campaign.run_tables(planned, place(output), data=data, label=study.section, progress=progress)
-    _write(study, data, tables, Path(output))
-    return tables
+    found = campaign.run_tables(planned, place(output), data=data, label=study.section, progress=progress)
+    _write(study, data, found, Path(output))
+    return found
 
 
 def compute(study: Study, output: str | Path, **where: Any) -> list[Job]:
@@ -67,7 +66,7 @@ def compute(study: Study, output: str | Path, **where: Any) -> list[Job]:
     """
     data = images(study)
     every = jobs(study, data)
-    done = campaign.run(every, Path(output) / "store", data=data, label=study.section, **where)
+    done = campaign.run(every, Path(output) / FOLDER, data=data, label=study.section, **where)
     return [job for job in every if job not in done]
 
 
@@ -98,7 +97,7 @@ def fingerprint(known: Mapping[str, Any]) -> str:
     """Return a digest of what decides on a study's results, given its provenance."""
     decisive = ("study", "methods", "data", "checksum", "code", "versions")
     text = json.dumps({name: known[name] for name in decisive}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest(text.encode())[:16]
 
 
 def provenance(study: Study, data: Dataset) -> dict[str, Any]:
@@ -155,11 +154,11 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
         known = json.loads(path.read_text(encoding="utf-8"))
         if path.stem != f"study-{fingerprint(known)}":
             raise ValueError("its name is a digest of another content")
-        contents = {file: (folder / file).read_bytes() for file in known["sha256"]}
-        if wrong := [file for file, content in contents.items() if digest(content) != known["sha256"][file]]:
+        if wrong := altered(folder, known["sha256"]):
             raise ValueError(f"{wrong[0]} is not what was written")
         tables = {
-            file.removeprefix(f"{path.stem}-").removesuffix(".csv.gz"): read_table(folder / file) for file in contents
+            file.removeprefix(f"{path.stem}-").removesuffix(".csv.gz"): read_table(folder / file)
+            for file in known["sha256"]
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamageError(f"{path} is cut or altered: {error}") from None

@@ -22,8 +22,13 @@ class Results(NamedTuple):
     study: Study
     images: str  # name of the data set
     computation: Computation  # what its searches saw their errors by
-    table: pd.DataFrame  # rows of `leamvd.experiments.studies.COLUMNS`
+    tables: Mapping[str, pd.DataFrame]  # by name; of "runs", rows of `leamvd.experiments.studies.COLUMNS`
     pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.experiments.pictures.pictures`
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The rows of the runs."""
+        return self.tables["runs"]
 
     def rows(self, kind: str, methods: Iterable[str]) -> dict[str, NDArray[np.uint8]]:
         """Return the pictures of a kind, "reconstructions" or "filters", of some methods and the originals, by name."""
@@ -39,8 +44,9 @@ def run(study: Study, output: str | Path) -> Results:
     """
     if study.archived:
         return _read(study)
-    table, data = records.run(study, output), images(study)
-    return Results(study, data.name, study.training.computation, table, pictures.pictures(study, output, data))
+    data = images(study)
+    tables = records.tables(study, data, output)
+    return Results(study, data.name, study.training.computation, tables, pictures.pictures(study, output, data))
 
 
 def dataset(study: Study) -> str:
@@ -57,7 +63,8 @@ def _read(wanted: Study) -> Results:
     computation = Computation(*(known["study"]["training"][field] for field in Computation._fields))
     here = {"parameters": known["parameters"] | dict.fromkeys(Computation._fields)}
     study = dataclasses.replace(section_study(known | here), archived=name)
-    table = archive.read(name)
+    names = [file.removesuffix(".csv.xz") for file in known["sha256"] if file != PICTURES]
+    tables = {table: archive.read(name, table) for table in names}
+    tables["runs"] = tables["runs"][tables["runs"]["inputs"].isin(wanted.inputs)]
     with np.load(archive.folder(name) / PICTURES, allow_pickle=False) as file:
-        rows = table[table["inputs"].isin(wanted.inputs)]
-        return Results(study, known["study"]["dataset"], computation, rows, dict(file))
+        return Results(study, known["study"]["dataset"], computation, tables, dict(file))

@@ -15,6 +15,7 @@ from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import alternatives
 from leamvd.experiments.layers import COLUMNS as LAYER_COLUMNS
 from leamvd.experiments.layers import TrainLayer
+from leamvd.experiments.local_models import REFERENCE, MeasurePairs, SearchSurrogate
 from leamvd.experiments.methods import Method
 from leamvd.experiments.stacks import (
     BATCHES,
@@ -30,6 +31,9 @@ from leamvd.optimizers.reading import Reading
 
 INPUTS = ("own", "shared")
 """Whether a method's layers see its own features or those of contrastive divergence (item E7)."""
+
+START = "cd:n_gen=1"
+"""The start solution of searches by itself: one epoch of contrastive divergence."""
 
 RANDOM = "random-"
 """How methods are named that are random weights; "random" alone is random search."""
@@ -88,6 +92,11 @@ class Study:
         """Return one of the methods, and what it runs."""
         own = Method.parse(method)
         return own, own.training(self.training), own.reading(self.reading)
+
+    @property
+    def size(self) -> str:
+        """The name of the images' size, "mnist-7x7", in tables of several studies."""
+        return f"mnist-{self.side}x{self.side}"
 
     def training_of(self, method: str) -> Training:
         """Return the settings that one of the methods runs with."""
@@ -227,22 +236,84 @@ class Classification(Study):
     def _measured(self, rows: pd.DataFrame, line: str) -> pd.DataFrame:
         rows = rows.drop(columns="iteration") if line == "layer" else rows.rename(columns={"iteration": line})
         names = ["study", "method", "seed"]
-        table = rows.assign(study=f"mnist-{self.side}x{self.side}")[
-            [*names, *rows.columns.difference(names, sort=False)]
-        ]
+        table = rows.assign(study=self.size)[[*names, *rows.columns.difference(names, sort=False)]]
         order = {method: i for i, method in enumerate(table["method"].unique())}
         return table.sort_values("method", key=lambda column: column.map(order), kind="stable", ignore_index=True)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Explanation(Study):
+    """A comparison of step sizes, and what theory says of them from a few pairs around the start solutions."""
+
+    section: str = "explanation"
+    methods: tuple[str, ...] = ("lea-mvd",)
+    inputs: tuple[str, ...] = ("own",)
+    sigmas: tuple[float, ...] = (0.001, 0.003, REFERENCE, 0.03, 0.1, 0.3)  # at which pairs are measured
+    n_pairs: int = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sigmas", tuple(self.sigmas))
+        for sigma in self.sigmas:
+            checks.real("sigmas", sigma, above=0)
+        for method in self.methods:
+            checks.choice("methods", Method.parse(method).trainer, ("lea-mvd",))
+        checks.integer("n_pairs", self.n_pairs, at_least=2)
+
+    def tables(self, images: Images) -> dict[str, Table]:
+        """Return the searches, "runs", what is known before them, "pairs" and "surrogates", and "retrodictions".
+
+        The start solutions of pairs are those of the stack that is trained for one epoch: a prediction for a layer
+        above the first needs no search. Retrodictions are surrogates of the inputs that the searches below have made.
+        """
+        pairs: dict[tuple[Any, ...], MeasurePairs] = {}
+        surrogates: dict[tuple[Any, ...], SearchSurrogate] = {}
+        retrodictions: dict[tuple[Any, ...], SearchSurrogate] = {}
+        for seed in self.seeds:
+            starts = self.stack(START, seed, images)
+            measured = [self._pairs(start, self.sigmas) for start in starts]
+            pairs |= {(self.size, job.layer, seed): job for job in measured}
+            for method in self.methods:
+                _, training, reading = self.settings_of(method)
+                for search, start, before in zip(self.stack(method, seed, images), starts, measured, strict=True):
+                    own = dataclasses.replace(start, below=search.below)
+                    after = self._pairs(own, (REFERENCE,)) if own.below else before
+                    for table, job in ((surrogates, before), (retrodictions, after)):
+                        surrogate = SearchSurrogate(pairs=job, training=training, reading=reading)
+                        table[self.size, method, search.layer, seed] = surrogate
+        labels = ("study", "method", "layer", "seed")
+        return super().tables(images) | {
+            "pairs": Table(("study", "layer", "seed"), pairs, "iteration"),
+            "surrogates": Table(labels, surrogates, "iteration"),
+            "retrodictions": Table(labels, retrodictions, "iteration"),
+        }
+
+    def _pairs(self, start: TrainLayer, sigmas: tuple[float, ...]) -> MeasurePairs:
+        return MeasurePairs(
+            start=start,
+            seed=start.seed,
+            features=start.features,
+            sigmas=sigmas,
+            n_pairs=self.n_pairs,
+        )
+
+
+_STEP_SIZES = tuple(
+    f"lea-mvd:sigma0={sigma0}{reset}"
+    for sigma0 in ("0.0001", "0.001", "0.003", "0.01", "0.03", "0.1", "0.3")
+    for reset in ("", "+reset=off")
+)
+
 _LARGE = Study(section="mnist-28x28", dataset="mnist", side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"))
 _FEWER = dataclasses.replace(_LARGE, n_images=10_000)
+_STEPS = Explanation(dataset="mnist", n_images=10_000, methods=_STEP_SIZES, seeds=tuple(range(5)))
 
 STUDIES = {
     ("mnist-7x7", "quick"): Study(
         methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
         seeds=(0, 1, 2),
         training=Training(dtype="float64"),
-        reading=Reading(n_gen=20),
+        reading=Reading(n_gen=12),
     ),
     ("mnist-7x7", "paper"): Study(
         dataset="mnist",
@@ -252,10 +323,10 @@ STUDIES = {
     ("mnist-28x28", "quick"): dataclasses.replace(
         _LARGE,
         dataset="digits",
-        n_images=300,
+        n_images=100,
         seeds=(0, 1),
         training=Training(dtype="float64"),
-        reading=Reading(n_gen=16),
+        reading=Reading(n_gen=12),
     ),
     ("mnist-28x28", "paper"): dataclasses.replace(_LARGE, seeds=tuple(range(12))),
     ("mnist-28x28", "fewer"): dataclasses.replace(_FEWER, seeds=tuple(range(10))),
@@ -267,6 +338,12 @@ STUDIES = {
         ),
         inputs=("own",),
         seeds=tuple(range(5)),
+    ),
+    ("mnist-7x7", "controls"): Study(
+        dataset="mnist", methods=(START, "cma-es:n_gen=42"), inputs=("own",), seeds=tuple(range(30))
+    ),
+    ("mnist-28x28", "controls"): dataclasses.replace(
+        _LARGE, methods=(START, "lea-mvd:printed"), inputs=("own",), seeds=tuple(range(12))
     ),
     ("readings", "quick"): Study(
         section="readings",
@@ -285,6 +362,13 @@ STUDIES = {
     ("readings", "bits"): dataclasses.replace(_READINGS, features="bits"),
     ("readings", "own"): dataclasses.replace(_READINGS, inputs=("own",)),
     ("readings", "all"): dataclasses.replace(_READINGS, n_images=None),
+    ("readings", "controls"): dataclasses.replace(
+        _READINGS,
+        methods=(
+            *("cma-es", "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"),
+            *(f"cma-es:sigma0={value}" for value in (0.01, 0.03, 0.3)),
+        ),
+    ),
     ("classification", "quick"): Classification(
         seeds=(0, 1, 2),
         training=Training(dtype="float64"),
@@ -297,6 +381,19 @@ STUDIES = {
     ("classification", "paper-28x28"): Classification(
         dataset="mnist", side=28, layers=(500, 500, 2000), seeds=tuple(range(12))
     ),
+    ("classification", "controls"): Classification(
+        dataset="mnist", methods=(START,), scales=(), seeds=tuple(range(30))
+    ),
+    ("explanation", "quick"): Explanation(
+        layers=(30, 30),
+        methods=tuple(f"lea-mvd:sigma0={sigma0}" for sigma0 in (0.001, 0.003, 0.01, 0.1)),
+        seeds=(0, 1),
+        n_pairs=20,
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=12),
+    ),
+    ("explanation", "paper"): _STEPS,
+    ("explanation", "paper-28x28"): dataclasses.replace(_STEPS, side=_LARGE.side, layers=_LARGE.layers),
     ("error-measures", "quick"): Study(
         section="error-measures",
         n_images=300,
@@ -312,8 +409,9 @@ STUDIES = {
 """By section and profile: the paper's experiments at its own settings, studies A and D of the book's rules; a scale of
 a minute; 28 x 28 pixels on fewer images, also for variants, studies B and C; the search for what the paper may have
 run, and for more runs of what comes nearest, whose methods are given when it is known; every alternative of an item,
-and a few of them on other data: items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own) and E11 (all); and
-what stacks like those of A and D are worth to a classifier."""
+and a few of them on other data: items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own) and E11 (all);
+what stacks like those of A and D are worth to a classifier; and controls that the rules after the runs ask for: the
+start solution by itself, CMA-ES with as many evaluations as LEA-MVD and with other settings, LEA-MVD as printed."""
 
 ARCHIVED = {
     "mnist-7x7": {"paper": "mnist_7x7"},
@@ -325,6 +423,7 @@ ARCHIVED = {
     },
     "classification": {"paper": "classification", "paper-28x28": "classification_28x28"},
     "error-measures": {"paper": "forensics", "confirm": "forensics_confirmed"},
+    "explanation": {"paper": "explanation"},
 }
 """Of each section the profiles that are recorded, the one that leads its page first, and their names in the archive."""
 

@@ -1,0 +1,120 @@
+"""What theory says of a search, from a few pairs around its start solution, before the search is run."""
+
+import dataclasses
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from leamvd._support.compile import Array
+from leamvd.campaign.jobs import Job, Result, Step, unpacked
+from leamvd.campaign.tables import read_table
+from leamvd.data.images import Dataset
+from leamvd.networks.dbn import Training, layer_input, layer_seed
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.rbm import RBM
+from leamvd.optimizers.local_model import LocalModel, measure
+from leamvd.optimizers.reading import Reading
+
+REFERENCE = 0.01
+"""Step size whose slope and curvature predict searches."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MeasurePairs(Job):
+    """Slope and curvature of a layer's error around what the searches start from, at several step sizes."""
+
+    start: Job  # trains the start solution, one epoch of contrastive divergence; it needs the layers below
+    seed: int  # of the stack
+    features: Literal["probabilities", "bits"]  # what layers hand on
+    sigmas: tuple[float, ...]
+    n_pairs: int
+
+    @property
+    def layer(self) -> int:
+        """From 1."""
+        return len(self.start.needs) + 1
+
+    @property
+    def name(self) -> str:
+        """For a reader."""
+        return f"pairs-layer{self.layer}-seed{self.seed}"
+
+    @property
+    def iterations(self) -> int:
+        """Step sizes."""
+        return len(self.sigmas)
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """The start solution, and the layers below."""
+        return (self.start, *self.start.needs)
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield a row for each step size; the arrays are the start solution, and how many are done."""
+        start, *stack = (RBM(**unpacked(need.arrays)) for need in needs)
+        V = layer_input(stack, data.train, features=self.features, seed=self.seed)
+        objective, x0 = ReconstructionObjective(V, len(start.c)), start.flat()
+        for done in range(int(arrays["done"]) if arrays else 0, len(self.sigmas)):
+            seed = layer_seed(self.seed, self.layer)
+            model = measure(objective, x0, sigma=self.sigmas[done], n_pairs=self.n_pairs, seed=seed)
+            row = {"iteration": done + 1, **model._asdict(), "n_var": len(x0), "n_images": len(V)}
+            yield Step(done + 1, [row], {"done": np.array(done + 1), "x0": x0}, done + 1 == len(self.sigmas))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchSurrogate(Job):
+    """LEA-MVD on f(x0) + |g| y_1 + tr(H) |y|^2 / (2 n), y the step from x0: what slope and curvature alone predict.
+
+    The search has the start solution and the seed of the layer's.
+    """
+
+    pairs: MeasurePairs
+    training: Training
+    reading: Reading
+
+    @property
+    def name(self) -> str:
+        """For a reader."""
+        return f"surrogate-layer{self.pairs.layer}-seed{self.pairs.seed}"
+
+    @property
+    def iterations(self) -> int:
+        """Generations."""
+        return self.reading.n_gen
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """The pairs."""
+        return (self.pairs,)
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield the best value of each generation; a search that goes on begins anew, which is quick."""
+        del data
+        model, x0 = reference(needs[0]), unpacked(needs[0].arrays)["x0"]
+        direction = np.random.default_rng(self.pairs.seed).standard_normal(len(x0)).astype(x0.dtype)
+        direction /= np.linalg.norm(direction)
+
+        def objective(X: Array) -> Array:
+            Y = X - x0
+            quadratic = np.einsum("ij,ij->i", Y, Y, dtype=np.float64) * (model.curvature / (2 * len(x0)))
+            return np.asarray(model.value + model.slope * (Y @ direction) + quadratic, np.float64)
+
+        seed = layer_seed(self.pairs.seed, self.pairs.layer)
+        opt = self.training.optimizer("lea-mvd", x0, reading=self.reading, seed=seed)
+        done = int(arrays["done"]) if arrays else 0
+        for iteration in range(1, self.iterations + 1):  # the whole budget is spent, whatever `stop` says
+            X = opt.ask()
+            opt.tell(X, objective(X))
+            if iteration > done:
+                rows = [{"iteration": 0, "best": model.value}] if iteration == 1 else []
+                rows.append({"iteration": iteration, "best": opt.best_fun})
+                yield Step(iteration, rows, {"done": np.array(iteration)}, iteration == self.iterations)
+
+
+def reference(pairs: Result) -> LocalModel:
+    """Return slope and curvature at the `REFERENCE` step size, or at the one that is nearest to it."""
+    rows = read_table(io.BytesIO(pairs.rows))
+    nearest = rows.loc[(np.log(rows["sigma"]) - np.log(REFERENCE)).abs().idxmin()]
+    return LocalModel(**{name: nearest[name] for name in LocalModel._fields})
