@@ -25,6 +25,8 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # pip asks rustc for its version, at which rustup would make itself a folder at home.
 export RUSTUP_HOME := $(CONFIG)/rustup
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes, each of which would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The tests of leamvd._support, leamvd.optimizers and leamvd.networks, which `pip install leamvd` is for.
 LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts threads base baselines checkpoints \
@@ -35,7 +37,7 @@ LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection directions sampling lea_mvd rbm \
 	contrastive_divergence)
 
-# The paper's own experiments, which `make book` runs, in a process for each processor.
+# The paper's own experiments, which `make book` runs.
 LIVE := esd directions mnist-7x7 mnist-28x28
 
 .DEFAULT_GOAL := help
@@ -56,8 +58,7 @@ $(INSTALLED): pyproject.toml requirements.lock
 
 # The bench, which takes a minute by itself, is `make bench`.
 book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
-	$(BIN)/leamvd reproduce $(LIVE) --profile quick --output results/quick \
-		--jobs $$($(BIN)/python -c 'import os; print(os.cpu_count())')
+	$(BIN)/leamvd reproduce $(LIVE) --profile quick --output results/quick
 	@echo "Rendering the book of the recorded runs ..."
 	@page=$$($(BIN)/leamvd book) && $(BIN)/python -m leamvd.book.computed results/quick && \
 		echo "Open the book: $$page"
@@ -71,7 +72,7 @@ bench: $(INSTALLED)  ## Measure time and memory here, baselines too where instal
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
 	$(BIN)/python -m pytest -n 2 --maxschedchunk 1 tests/test_live.py; live=$$?; \
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 		--ignore tests/test_live.py --ignore tests/test_figures.py tests _build/nbval; status=$$?; \
 	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest tests/test_figures.py && \
 		test $$live = 0 -a $$status = 0

@@ -18,6 +18,7 @@ VERDICTS = {
     "reproduced": ("✓", "success"),
     "partly": ("~", "warning"),
     "not reproduced": ("✗", "danger"),
+    "undecided": ("=", "neutral"),
     "not testable": ("?", "neutral"),
     "not yet run": ("…", "neutral"),
     "not measured": ("–", "neutral"),

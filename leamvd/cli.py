@@ -6,6 +6,7 @@ What takes long to import is imported by the command that needs it.
 import re
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,8 @@ def reproduce(
                 click.echo(f"{section.stem}: mean-field errors per 10,000 images, with 95 % intervals")
                 click.echo(f"{table.to_string()}\n{folder}")
     except KeyboardInterrupt:
+        # nbclient may have been about to wait for something
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         click.echo(f"\nstopped; what is finished is stored in {output}\nThe same command goes on from there.", err=True)
         context.exit(130)
     return places

@@ -23,7 +23,7 @@ class Count(Job):
 
     @property
     def name(self) -> str:
-        return f"count{self.number}"
+        return f"count{self.number:g}"  # 1 and 1.0 are the same job
 
     @property
     def iterations(self) -> int:

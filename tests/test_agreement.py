@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd.analysis.agreement import agreement
+from leamvd.analysis.intervals import agreement
 
 A = np.random.default_rng(0).uniform(50, 100, 12)
 

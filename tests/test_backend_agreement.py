@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from small_studies import SMALL
 
-from leamvd.analysis import agreement
+from leamvd.analysis.intervals import agreement
 from leamvd.campaign import archive
 from leamvd.campaign.run import run_tables
 from leamvd.experiments import backend_agreement, pictures, records, studies
@@ -48,7 +48,7 @@ def test_what_ships_with_the_book() -> None:
         assert len(group) == len(SEARCHES) * len(study.methods) * len(study.seeds)
         assert set(group["seed"]) == set(study.seeds)
         assert set(group["iteration"]) == {study.reading.n_gen}
-    rows = agreement.agreement(result)
+    rows = agreement(result)
     as_in_c = rows["method"] == "lea-mvd:sigma0=0.01"  # study C has five seeds
     assert (rows[~as_in_c]["runs"] >= 10).all()
     assert (rows[as_in_c]["runs"] >= 5).all()

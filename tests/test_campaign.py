@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from counting_jobs import JOBS
+from counting_jobs import JOBS, Count
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -273,6 +273,22 @@ class Campaigns(RuleBasedStateMachine):
     def nothing_else_is_left(self) -> None:
         assert list(self.folder.rglob(".[!l]*")) == []
         assert all(len(self.checkpoints(job)) <= 1 for job in JOBS)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_job_that_ends_beside_one_that_fails_is_stored(tmp_path: Path, first: int) -> None:
+    """Whichever of the two is looked at first."""
+    jobs = [Count(number=1), Count(number=2)]
+    workers, store = Workers(2, Clock()), Store(tmp_path)
+    with campaign._Progress("", jobs, show=False) as progress:
+        going = campaign._Campaign(jobs, store, workers, progress, math.inf)
+        assert all(going._begin(job, math.inf) for job in jobs)
+        futures = list(workers.running)
+        workers.end(futures[first], ValueError("no number"))
+        workers.end(futures[1 - first])
+        with pytest.raises(ValueError, match="no number"):
+            going._end(futures)
+    assert [job in store for job in jobs] == [first == 1, first == 0]
 
 
 def test_whatever_happens_nothing_is_lost_and_nothing_is_computed_twice() -> None:

@@ -13,7 +13,7 @@ from test_bench_summary import powers
 from leamvd.analysis import claims, rules
 from leamvd.analysis.claims import ABLATED
 from leamvd.analysis.rules import REGISTERED, VIEWS, Margins
-from leamvd.analysis.statistics import holm
+from leamvd.analysis.statistics import Effect, holm
 from leamvd.experiments import studies
 
 PAGE = (Path(__file__).parent.parent / "book" / "rules.md").read_text(encoding="utf-8")
@@ -127,10 +127,11 @@ def test_the_papers_own_numbers_reproduce_its_claims(whole):
     assert (tested["as printed"] == "reproduced").all()
     assert (tested["conclusion"].drop("C9") == "reproduced").all()
     assert found.loc["C9", "conclusion"] == "partly", "50,000 of 784 pixels is more a pixel than 400 of 49"
-    assert list(rows.columns) == [*claims.COLUMNS, "met"]
+    assert list(rows.columns) == [*claims.COLUMNS, "level", "met", "undecided"]
     slopes = rows["claim"].isin(["C1", "C2"])
     assert rows["p"].isna().equals(slopes)
-    assert not rows.drop(columns=["p", "low", "high"]).isna().any(axis=None)
+    assert not rows[["effect", "runs", "met"]].isna().any(axis=None)
+    assert not rows.loc[~slopes].isna().any(axis=None)
     missing = {name.partition("-")[0] for name, value in claims.quoted(rows).items() if value == "–"}
     assert missing == {"c13", "c14"}
 
@@ -213,7 +214,8 @@ def test_c10_is_decided_by_ten_epochs():
 
 def part(claim, view, name, effect, bounds, met, unit="ratio", runs=12, study="mnist_7x7"):
     ends = (np.nan, np.nan) if unit == "slope" else (effect - 0.25, effect + 0.25)
-    return (claim, study, view, name, effect, *ends, *bounds, unit, runs, "a test", 0.5, met)
+    found = Effect(effect, *ends, *bounds, unit, runs, "a test", 0.5)
+    return (claim, study, view, name, *found, 0.001, met, False)
 
 
 def test_the_part_furthest_from_its_claim_is_quoted():
@@ -231,7 +233,7 @@ def test_the_part_furthest_from_its_claim_is_quoted():
         part("C15", "both", "mnist-7x7, lea-mvd / cd", 0.9, (-inf, 1), True, study="classification"),
         part("C15", "both", "mnist-28x28, lea-mvd / cd", np.nan, (-inf, 1), False, runs=0, study="classification"),
     ]
-    rows = pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"})
+    rows = pd.DataFrame(parts, columns=[*claims.COLUMNS, "level", "met", "undecided"]).astype({"met": "boolean"})
     found = claims.quoted(rows)
     cards = {
         "c1-as-printed": ("reproduced", "2 of 2", "0.96, memory, float32"),
@@ -256,7 +258,9 @@ def test_a_table_of_evidence_says_in_words_what_is_met():
     parts = [
         part("C4", "conclusion", name, 0.5, (0, 1), met) for name, met in (("a", True), ("b", False), ("c", pd.NA))
     ] + [part("C4", "conclusion", "d", 0.9, (0, 1), False), part("C4", "conclusion", "e", 0.9, (0, 1), True)]
-    shown = claims.table(pd.DataFrame(parts, columns=[*claims.COLUMNS, "met"]).astype({"met": "boolean"}))
+    shown = claims.table(
+        pd.DataFrame(parts, columns=[*claims.COLUMNS, "level", "met", "undecided"]).astype({"met": "boolean"})
+    )
     assert shown["met"].to_dict() == {
         ("C4", "conclusion", "a"): "yes", ("C4", "conclusion", "b"): "no", ("C4", "conclusion", "c"): "too few runs",
         ("C4", "conclusion", "d"): "open", ("C4", "conclusion", "e"): "yes",

@@ -207,7 +207,10 @@ def test_list(notebooks: Path) -> None:
         ("mnist-7x7 -p n_gen=3,4,03", "n_gen must be given values that are all different, got '3,4,03'"),
         ("mnist-7x7 -p population_size=24,4", "n_elite=4 clashes with population_size=4"),
         ("esd -p population_size=12,24", "esd has no final errors to compare: give population_size one value,"),
-        ("-p population_size=12,24 -p x0=none", "or sweep over error-measures or mnist-28x28 or mnist-7x7"),
+        (
+            "-p population_size=12,24 -p x0=none",
+            "or sweep over error-measures or explanation or mnist-28x28 or mnist-7x7",
+        ),
     ],
     ids=str,
 )  # fmt: skip

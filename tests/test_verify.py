@@ -108,6 +108,12 @@ def test_what_is_missing_drifts(change: Change, elsewhere: bool) -> None:
     assert compare(recorded, here(recorded, change), elsewhere=elsewhere, **WAYS)["drifts"].all()
 
 
+def test_a_column_that_names_a_job_is_never_ignored() -> None:
+    recorded = table(3)
+    found = compare(recorded, here(recorded), **WAYS | {"ignored": ["seconds", "method"]}, elsewhere=False)
+    assert found["drifts"].tolist() == [False]
+
+
 def test_a_number_that_is_none_in_both_is_the_same() -> None:
     recorded = table(5)
     recorded.loc[recorded["iteration"] == 0, "error"] = np.nan

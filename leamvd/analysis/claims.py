@@ -31,7 +31,7 @@ RECORDED |= dict.fromkeys(("mnist_7x7", "mnist_28x28", "readings", "classificati
 LOOKED_AT = (0, 1)
 """Seeds that had been looked at before the rules were written; every answer is also given without them."""
 
-Answer = Literal["reproduced", "partly", "not reproduced", "not testable", "not yet run", "not measured"]
+Answer = Literal["reproduced", "partly", "not reproduced", "undecided", "not testable", "not yet run", "not measured"]
 
 OTHERS = {
     "level": (0.025, 0.1),
@@ -214,11 +214,20 @@ CLAIMS = (
     ),
 )
 
-TESTS = len({part for claim in CLAIMS for part in claim.parts if part.rule != rules.grows})
-"""Different tests of all claims together, whether or not they have been run: Holm's family."""
+
+def family(of: Sequence[Claim]) -> int:
+    """Return how many different tests claims have, whether or not they have been run."""
+    return len({part for claim in of for part in claim.parts if part.rule != rules.grows})
+
+
+TESTS = family(CLAIMS)
+"""Holm's family."""
 
 COLUMNS = ["claim", "study", "view", "part", *Effect._fields]
-"""Of evidence, with `met`; "both" views where they are the same."""
+"""Of evidence, with `level`, `met` and `undecided`; "both" views where they are the same."""
+
+SHOWN = ["part", *Effect._fields[: Effect._fields.index("p") + 1], "met"]
+"""Of evidence, what pages show by claim and view."""
 
 _SAME = ["study", "view", "part", "test"]  # of one test that is a part of two claims
 
@@ -263,18 +272,23 @@ def settling(study: Study, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def evidence(
-    tables: Mapping[str, pd.DataFrame], *, without: Sequence[int] = (), margins: Margins = REGISTERED
+    tables: Mapping[str, pd.DataFrame],
+    *,
+    of: Sequence[Claim] = CLAIMS,
+    without: Sequence[int] = (),
+    margins: Margins = REGISTERED,
 ) -> pd.DataFrame:
     """Return every test of the claims whose studies are among the tables, without some seeds.
 
-    `p` is corrected by Holm over all `TESTS`, those that have not been run counted as not met; whether the part is
-    `met` is missing where its runs are too few to tell.
+    `p` is corrected by Holm over the whole `family`, tests that have not been run counted as not met, and `level` is
+    what its raw p is compared with; whether the part is `met` is missing where its runs are too few to tell. No part is
+    `undecided` by the registered rules.
     """
     kept = {name: table[~table["seed"].isin(without)] if "seed" in table else table for name, table in tables.items()}
     indexed = {name: rules.by_cell(table) for name, table in kept.items()}
     found = [
         (claim.claim, ", ".join(part.studies), part.view, name, *effect)
-        for claim in CLAIMS
+        for claim in of
         for part in claim.parts
         if set(part.studies) <= set(indexed)
         for name, effect in part.tests(indexed, margins)
@@ -282,13 +296,14 @@ def evidence(
     rows = pd.DataFrame(found, columns=COLUMNS)
     slope = rows["unit"] == "slope"
     different = rows[~slope].drop_duplicates(_SAME).set_index(_SAME)["p"]
-    family = np.ones(TESTS)
-    family[: len(different)] = different
-    corrected = pd.Series(holm(family)[: len(different)], different.index, name="p")
-    rows["p"] = rows[_SAME].join(corrected, on=_SAME)["p"]
+    p = np.ones(family(of))
+    p[: len(different)] = different
+    corrected = pd.DataFrame({"p": holm(p)[: len(different)]}, different.index)
+    corrected["level"] = margins.level / (len(p) - different.rank(method="first") + 1)
+    rows[["p", "level"]] = rows[_SAME].join(corrected, on=_SAME)[["p", "level"]]
     met = rows["effect"].between(rows["lower"], rows["upper"]).where(slope, rows["p"] < margins.level)
-    untold = rows["effect"].isna().where(slope, 0.5 ** rows["runs"] * TESTS >= margins.level)
-    return rows.assign(met=met.astype("boolean").mask(untold))
+    untold = rows["effect"].isna().where(slope, 0.5 ** rows["runs"] * len(p) >= margins.level)
+    return rows.assign(met=met.astype("boolean").mask(untold), undecided=False)
 
 
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
@@ -306,20 +321,26 @@ def answered(names: Sequence[str], tables: Mapping[str, pd.DataFrame]) -> tuple[
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `evidence` as pages show them: by claim, view and part, and `met` in words."""
     met = rows["met"].map({True: "yes", False: "no"}).mask(still_open(rows), "open").fillna("too few runs")
-    return rows.assign(met=met).drop(columns="study").set_index(["claim", "view", "part"])
+    return rows.assign(met=met).set_index(["claim", "view"])[SHOWN].set_index("part", append=True)
 
 
 def close(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the parts, from `evidence`, whose interval contains one of the bounds that the effect is to meet."""
-    return rows[_contains_bound(rows)]
+    return rows[contains_bound(rows)]
 
 
 def still_open(rows: pd.DataFrame) -> pd.Series:
     """Return which parts, from `evidence`, are not met but close: more runs might show that they are."""
-    return _contains_bound(rows) & ~rows["met"].fillna(True).astype(bool)
+    return contains_bound(rows) & unmet(rows)
 
 
-def _contains_bound(rows: pd.DataFrame) -> pd.Series:
+def unmet(rows: pd.DataFrame) -> pd.Series:
+    """Return which parts, from `evidence`, are not met, although their runs are enough to tell."""
+    return ~rows["met"].fillna(True).astype(bool)
+
+
+def contains_bound(rows: pd.DataFrame) -> pd.Series:
+    """Return which parts, from `evidence`, have an interval that contains a bound."""
     lower, upper = (rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper"))
     return lower | upper
 
@@ -426,4 +447,9 @@ def _answer(claim: Claim, rows: pd.DataFrame) -> Answer:
     met = rows["met"]
     if met.isna().any():
         return "not testable"
+    least, most = _if(met), _if(met | rows["undecided"])
+    return least if least == most else "undecided"
+
+
+def _if(met: pd.Series) -> Answer:
     return "reproduced" if met.all() else "partly" if met.any() else "not reproduced"

@@ -1,4 +1,4 @@
-"""Errors with 95 % intervals: over a run, at its end, and of two runs, paired over the seeds that they share."""
+"""Errors with 95 % intervals: over a run, at its end, of two runs, and by each backend."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -7,6 +7,9 @@ import pandas as pd
 
 from leamvd.analysis.comparison import GROUP, MEASURES, last, number, quote, scaled, six_digits
 from leamvd.analysis.statistics import compared, paired, summarize, unpaired
+
+MARGIN = 0.02
+"""Searches are equivalent whose errors are shown to differ by no more than this part."""
 
 
 def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -110,3 +113,18 @@ def at_equal_evaluations(table: pd.DataFrame) -> dict[str, float | str]:
     widest = pd.concat([found["ratio"] / found["low"], found["high"] / found["ratio"]]).max() - 1
     ratio = found.assign(error="error").set_index(["method", "error", "layer"])[["ratio"]].set_axis([""], axis=1)
     return quote("", ratio) | {"evaluations": float(evaluations), "errors-interval": six_digits(100 * widest)}
+
+
+def agreement(table: pd.DataFrame) -> pd.DataFrame:
+    """Compare the last errors of each search with those of the first one, see `compared`.
+
+    `equivalent` says whether the ratio's interval lies within 1 / (1 + `MARGIN`) and 1 + `MARGIN`, which is two
+    one-sided tests at 2.5 %; `seeds` is the standard deviation of the first search's logarithms over seeds.
+    """
+    first, *others = table["search"].unique()
+    by = ["section", "method", "layer"]
+    found = compared(table, "mean_field", [(other, first) for other in others], by=by, names="search")
+    own = table[table["search"] == first]
+    scatter = np.log(own["mean_field"]).groupby([own[name] for name in by]).std().rename("seeds")
+    within = found["low"].ge(1 / (1 + MARGIN)) & found["high"].le(1 + MARGIN)
+    return found.drop(columns="baseline").assign(equivalent=within).join(scatter, on=by)

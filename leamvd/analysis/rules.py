@@ -128,7 +128,7 @@ def has_converged(table: pd.DataFrame, layer: int, method: str, percent: float) 
 
 def ends_as_printed(table: pd.DataFrame, layer: int, method: str, factor: float) -> Tests:
     """Test whether the error of 10,000 images is the printed number within a factor."""
-    end, number = _ends(table, "own", layer, method), PRINTED[method, layer]
+    end, number = _ends(table, "own", layer, method), PRINTED[method.partition(":")[0], layer]
     effect = paired(1e4 * end["mean_field"] / end["n_images"], number, lower=1 / factor, upper=factor)
     yield f"RBM {layer}, {method} / {number:,.0f}", effect
 

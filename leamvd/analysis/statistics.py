@@ -3,10 +3,15 @@
 Intervals are Student's t or Welch's t, of 95 %. Ratios are compared by their logarithms. p is of Wilcoxon's signed-rank
 test where runs are paired by their seeds, else of Mann and Whitney's. "Between" two bounds is two one-sided tests, and
 counts the larger p: it is met where an effect is shown to be small, not where nothing could be shown.
+
+An effect also has the estimate of Hodges and Lehmann with the interval that belongs to its test (Hollander, Wolfe and
+Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from which the test's power follows.
 """
 
 import functools
+import math
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +35,11 @@ class Effect(NamedTuple):
     runs: int
     test: str
     p: float
+    error: float = np.nan  # standard error of the effect, of a ratio's logarithm
+    freedom: float = np.nan  # degrees of freedom of the error
+    rank: float = np.nan  # estimate of Hodges and Lehmann
+    rank_low: float = np.nan
+    rank_high: float = np.nan
 
 
 def interval(runs: Any) -> tuple[Any, Any, Any]:
@@ -61,8 +71,12 @@ def paired(
     asked, ends = _asked(unit, lower, upper), interval(pairs)
     p = max(_signed_rank(tuple(pairs - bound), side) for side, bound in asked)
     test = "Wilcoxon, TOST" if len(asked) > 1 else "Wilcoxon, paired"
-    effect, low, high = map(float, np.exp(ends) if unit == "ratio" else ends)
-    return Effect(effect, low, high, lower, upper, unit, len(pairs), test, p)
+    x, runs = pairs.to_numpy(dtype=float), len(pairs)
+    first, second = np.triu_indices(runs)
+    ranks = _rank_interval((x[first] + x[second]) / 2, _signed_ranks(runs))
+    effect, low, high, *ranks = map(float, np.exp([*ends, *ranks]) if unit == "ratio" else [*ends, *ranks])
+    error = float(pairs.std()) / np.sqrt(max(runs, 1))
+    return Effect(effect, low, high, lower, upper, unit, runs, test, p, error, runs - 1, *ranks)
 
 
 def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float = np.inf) -> Effect:
@@ -72,11 +86,17 @@ def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float
     """
     x, y = np.log(a), np.log(b)
     asked, runs = _asked("ratio", lower, upper), min(len(x), len(y))
-    ends = stats.ttest_ind(x, y, equal_var=False).confidence_interval(0.95) if runs > 1 else (np.nan, np.nan)
+    welch = stats.ttest_ind(x, y, equal_var=False) if runs > 1 else None
+    ends = welch.confidence_interval(0.95) if welch else (np.nan, np.nan)
+    error, freedom = (float(np.hypot(x.sem(), y.sem())), float(welch.df)) if welch else (np.nan, np.nan)
     sides = (stats.mannwhitneyu(x - bound, y, alternative=side).pvalue for side, bound in asked if runs)
     test = "Mann-Whitney, TOST" if len(asked) > 1 else "Mann-Whitney"
-    effect, low, high = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends))
-    return Effect(effect, low, high, lower, upper, "ratio", runs, test, float(max(sides, default=1.0)))
+    ranks = _rank_interval(
+        np.subtract.outer(x.to_numpy(dtype=float), y.to_numpy(dtype=float)), _rank_sums(len(x), len(y))
+    )
+    effect, low, high, *ranks = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends, *ranks))
+    p = float(max(sides, default=1.0))
+    return Effect(effect, low, high, lower, upper, "ratio", runs, test, p, error, freedom, *ranks)
 
 
 def compared(
@@ -119,6 +139,59 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
 def hardest(tests: Iterable[tuple[str, Effect]]) -> tuple[str, Effect]:
     """Return, of tests with names, the one with the largest p: where it is met, all are (intersection-union)."""
     return max(tests, key=lambda named: (named[1].p, -named[1].runs))
+
+
+def power(effect: Effect, level: float, smallest: float) -> float:
+    """Return the probability of an answer yes, at a level, where there is no effect.
+
+    Where no effect lies on a bound, it is that of the effect that is smallest of interest: a ratio of `smallest`, or of
+    one over it. Of the rank tests it is an approximation, by the t-tests that they stand for; NaN without runs.
+    """
+    logarithm = math.log if effect.unit == "ratio" else float
+    rooms = [
+        (logarithm(smallest) if bound == (effect.unit == "ratio") else abs(logarithm(bound))) / effect.error
+        for bound in (effect.lower, effect.upper)
+        if np.isfinite(bound)
+    ]
+    needed = stats.t.isf(level, effect.freedom)
+    return max(0.0, sum(float(stats.t.cdf(room - needed, effect.freedom)) for room in rooms) - len(rooms) + 1)
+
+
+def _rank_interval(values: NDArray[np.float64], counts: NDArray[np.float64]) -> list[float]:
+    """Return the median of pairwise values, and the ends of the interval of 95 % that inverts their rank test.
+
+    `counts` are, for each value of the test's statistic, in how many of the equally likely cases it takes it.
+    """
+    if values.size == 0:
+        return [np.nan] * 3
+    values = np.sort(values, axis=None)
+    below = int(np.searchsorted(np.cumsum(counts) / counts.sum(), 0.025, side="right"))
+    ends = [values[below - 1], values[-below]] if below else [np.nan, np.nan]
+    return [float(np.median(values)), *ends]
+
+
+@functools.cache
+def _signed_ranks(n: int) -> NDArray[np.float64]:
+    """Return how many of the 2^n signs of n ranks have each sum of positive ranks."""
+    counts = np.ones(1)
+    for rank in range(1, n + 1):
+        counts = np.convolve(counts, [1, *[0] * (rank - 1), 1])
+    return counts
+
+
+@functools.cache
+def _rank_sums(m: int, n: int) -> NDArray[np.float64]:
+    """Return how many of the orders of m and n values have each number of pairs in the wrong order."""
+    counts = {(0, 0): np.ones(1)}
+    for i, j in product(range(m + 1), range(n + 1)):
+        if i + j:
+            found = np.zeros(i * j + 1)
+            if i:  # the largest value is one of m: it is above all n
+                found[j:] += counts[i - 1, j]
+            if j:
+                found[: i * (j - 1) + 1] += counts[i, j - 1]
+            counts[i, j] = found
+    return counts[m, n]
 
 
 def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:

@@ -12,10 +12,9 @@ from leamvd._support.memory import available
 from leamvd._support.threads import thread_count
 from leamvd.analysis.rules import Margins
 from leamvd.book.parameters import ParameterError
-from leamvd.book.runs import STORE
 from leamvd.book.sections import Section, swept
 from leamvd.campaign.jobs import with_needs
-from leamvd.campaign.store import Store
+from leamvd.campaign.store import FOLDER, Store
 from leamvd.experiments import alternatives, costs, records, search_directions, studies
 from leamvd.experiments.studies import STUDIES, Classification, Study
 from leamvd.networks.rbm import n_parameters
@@ -71,7 +70,7 @@ def dry_run_table(study: Study | None, output: Path, n_jobs: int | None) -> str:
     """
     if study is None:
         return "the notebook alone\n"
-    data, store = studies.images(study), Store(output / STORE)
+    data, store = studies.images(study), Store(output / FOLDER)
     rows = []
     for job in with_needs(records.jobs(study, data)):
         stored, cost = job in store, costs.cost(job, data)

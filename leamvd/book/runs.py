@@ -6,7 +6,6 @@ is being run or was stopped. Any of these folders can be deleted when no command
 """
 
 import contextlib
-import hashlib
 import itertools
 import json
 import platform
@@ -19,13 +18,14 @@ from filelock import FileLock
 
 import leamvd
 from leamvd.campaign import versions
-from leamvd.campaign.store import LOCK, alone
+from leamvd.campaign.jobs import digest
+from leamvd.campaign.store import FOLDER, LOCK, alone
 from leamvd.campaign.tables import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ABOUT, LATEST, PARTIAL, STORE = "run.json", "latest", ".partial", "store"
+ABOUT, LATEST, PARTIAL = "run.json", "latest", ".partial"
 
 _PACKAGES = ("leamvd", "cma", "matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy", "torch")
 
@@ -45,7 +45,7 @@ class Run(NamedTuple):
     @property
     def store(self) -> Path:
         """The folder that holds what its study has computed."""
-        return self.folder.parents[1] / STORE
+        return self.folder.parents[1] / FOLDER
 
     def study(self) -> dict[str, Any] | None:
         """Return the provenance of its study, see `leamvd.experiments.records.read`; None where it has none."""
@@ -70,10 +70,9 @@ def made_with(data: str = "") -> dict[str, str]:
 
 def _code(package: Path) -> str:
     """Return a digest of all of a package's sources."""
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    files = sorted(package.rglob("*.py"))
+    sources = (f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() for path in files)
+    return digest(b"".join(sources))[:16]
 
 
 def name(about: Mapping[str, Any]) -> str:
@@ -83,8 +82,7 @@ def name(about: Mapping[str, Any]) -> str:
     """
     made = {**about["made_with"], "commit": None}
     text = json.dumps([about["notebook"], about["parameters"], made], sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return "-".join([*filter(None, [about["parameters"].get("profile")]), digest])
+    return "-".join([*filter(None, [about["parameters"].get("profile")]), digest(text.encode())[:8]])
 
 
 def latest(output: Path, section: str) -> Path | None:

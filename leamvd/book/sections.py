@@ -2,7 +2,6 @@
 
 import contextlib
 import difflib
-import hashlib
 import itertools
 import json
 import logging
@@ -18,7 +17,8 @@ from pathlib import Path
 from leamvd._support import checks
 from leamvd.book import runs
 from leamvd.book.parameters import Parameter, ParameterError, inline, read_parameters
-from leamvd.campaign.store import STORE
+from leamvd.campaign.jobs import digest
+from leamvd.campaign.store import FOLDER, STORE
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
@@ -81,8 +81,7 @@ def _read_section(path: Path) -> Section:
     # papermill replaces the injected cell, so what an earlier run put there does not tell two notebooks apart; and one
     # that installs the library (book/launch.py) does nothing here
     program = "\0".join(source for source, tags in code if not {"injected-parameters", "install"} & set(tags))
-    digest = hashlib.sha256(program.encode()).hexdigest()
-    return Section(path, about["section"], about["title"], read_parameters(cells[0]), digest)
+    return Section(path, about["section"], about["title"], read_parameters(cells[0]), digest(program.encode()))
 
 
 def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
@@ -156,7 +155,7 @@ def run(section: Section, values: Mapping[str, object], output: Path, data: str 
     with runs.working_folder(output, f"{section.stem}-{name}") as work:
         for left in work.glob(".*"):  # by a run that was killed
             shutil.rmtree(left)
-        _execute(section, values, work, output / runs.STORE)
+        _execute(section, values, work, output / FOLDER)
         (work / runs.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return runs.publish(work, output, section.stem, name)
 

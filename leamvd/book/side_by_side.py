@@ -1,7 +1,6 @@
 """Runs of a section side by side: a sweep as a table and a figure; two on a page, with what differs and all figures."""
 
 import base64
-import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from leamvd._support import checks
 from leamvd.analysis import comparison, intervals
 from leamvd.book import sections
 from leamvd.book.runs import NoRunError, Run, read
+from leamvd.campaign.jobs import digest
 from leamvd.campaign.tables import write_table, write_whole
 from leamvd.figures import comparison as draw
 from leamvd.figures.style import save
@@ -36,7 +36,7 @@ def sweep(sets: Sequence[Mapping[str, object]], places: Sequence[Path]) -> tuple
     errors = pd.concat(tables, ignore_index=True)
     errors = errors[["run", *swept, *errors.columns.difference(["run", *swept], sort=False)]]
     names = sorted(place.name for place in places)
-    folder = places[0].parent / f"sweep-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
+    folder = places[0].parent / f"sweep-{digest(json.dumps(names).encode())[:8]}"
     folder.mkdir(exist_ok=True)
     write_table(folder / "errors.csv", errors)
     title = f"{', '.join(dict.fromkeys(data))} (bars: 95 % intervals over seeds)"
@@ -68,7 +68,7 @@ def compare(a: Path, b: Path) -> Path:
         figures=_figures(runs),
     )
     elsewhere = folders[0].parent != folders[1].parent  # where a run of this name may be another one
-    mark = "-" + hashlib.sha256(str(folders[1]).encode()).hexdigest()[:8] if elsewhere else ""
+    mark = "-" + digest(str(folders[1]).encode())[:8] if elsewhere else ""
     page = folders[0].parent / f"compare-{folders[0].name}-{folders[1].name}{mark}.html"
     write_whole(page, text)
     return page

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from leamvd.campaign.jobs import digest
-from leamvd.campaign.store import DamageError
+from leamvd.campaign.store import DamageError, altered
 from leamvd.campaign.tables import read_table
 
 RUNS, PICTURES, PROVENANCE = "runs.csv.xz", "pictures.npz", "provenance.json"
@@ -31,9 +30,8 @@ def checked(name: str) -> dict[str, Any]:
     """Return the `provenance` of a recorded run, or refuse with a `DamageError` one whose files were changed."""
     try:
         known: dict[str, Any] = provenance(name)
-        for file, checksum in known["sha256"].items():
-            if digest((folder(name) / file).read_bytes()) != checksum:
-                raise DamageError(f"{name}: {file} is not what was recorded")
+        if wrong := altered(folder(name), known["sha256"]):
+            raise DamageError(f"{name}: {wrong[0]} is not what was recorded")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamageError(f"{name}: {PROVENANCE} or a file that it names is missing or cut: {error}") from None
     return known

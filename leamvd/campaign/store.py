@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import filelock
@@ -21,6 +21,9 @@ DAMAGED, LOCKS, CHECKPOINTS = "damaged", "locks", "checkpoints"
 LOCK = ".lock"
 """How locks end, see `alone`."""
 
+FOLDER = "store"
+"""Of the store, in a folder of results."""
+
 STORE = "LEAMVD_STORE"
 """Environment variable that names the folder where everything that runs here stores its results."""
 
@@ -31,7 +34,12 @@ class DamageError(RuntimeError):
 
 def place(output: str | Path) -> Path:
     """Return the folder of the store that belongs to a folder of results, unless the environment names another."""
-    return Path(os.environ.get(STORE) or Path(output) / "store")
+    return Path(os.environ.get(STORE) or Path(output) / FOLDER)
+
+
+def altered(folder: Path, checksums: Mapping[str, str]) -> list[str]:
+    """Return which files of a folder, of those that have a SHA-256 by their names, are not what was written."""
+    return [name for name, checksum in checksums.items() if digest((folder / name).read_bytes()) != checksum]
 
 
 class Store:

@@ -51,11 +51,12 @@ def compare(
     result is as it should be, one in a thousand is then found to drift, if seeds scatter normally, and nowhere more
     than where they scatter most among the other rows.
 
-    The columns `labels` name a job, the seed among them, and `line` a row of its table; some columns are `ignored`.
+    The columns `labels` name a job, the seed among them, and `line` a row of its table; others are `ignored`.
     """
     names = list(labels)
     cell = [name for name in names if name != "seed"]
-    recorded, here = (table.drop(columns=ignored, errors="ignore") for table in (recorded, here))
+    left_out = [name for name in ignored if name not in names]
+    recorded, here = (table.drop(columns=left_out, errors="ignore") for table in (recorded, here))
     found = []
     for key, own in here.groupby(names, sort=False):
         mine = (recorded[names] == list(key)).all(axis=1)

@@ -56,7 +56,7 @@ def log_weights(rbm: RBM, base: ArrayLike, *, n_chains: int, n_temperatures: int
     log_w = np.full(n_chains, np.logaddexp(0, a).sum() + len(c) * np.log(2))  # log Z_0
     with one_blas_thread():
         for before, beta in pairwise(betas):
-            # log p_beta(v) = ((1 - beta) a + beta b)^T v + sum_j log(1 + exp(beta x_j)), x = c + W^T v, but for Z_beta
+            # log p_beta(v) = ((1 - beta) a + beta b)^T v + sum_j log(1 + exp(beta x_j)), x = c + W^T v, up to Z_beta
             X = V @ W + c
             log_w += (beta - before) * (V @ (b - a))
             log_w += (np.logaddexp(0, beta * X) - np.logaddexp(0, before * X)).sum(axis=1)

@@ -31,7 +31,7 @@ MAX_COLUMNS = 1 << 36
 NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range(6)
 
 # What else draws from a seed: a child of its own each. Contrastive divergence draws from the seed by NumPy's generator.
-FEATURE_BITS, CMA_ES, RANDOM_SEARCH, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS = range(6)
+FEATURE_BITS, CMA_ES, RANDOM_SEARCH, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS, PAIRS = range(7)
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)

@@ -1,0 +1,135 @@
+"""What slope and curvature around the start solutions say of the searches, beside what the searches found."""
+
+import numpy as np
+import pandas as pd
+
+from leamvd.analysis.comparison import quote, six_digits
+from leamvd.analysis.statistics import paired, summarize
+from leamvd.experiments.methods import Method
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.local_model import LocalModel, order_statistics, quality
+from leamvd.optimizers.selection import fractional_tournament
+
+POPULATION_SIZE, GENERATIONS = 24, 49
+"""Of the paper: the first of its 50 generations makes the population that the others move."""
+
+QUALITIES = {
+    "paper": quality(fractional_tournament(POPULATION_SIZE, 1.5)),
+    "best": quality(order_statistics(POPULATION_SIZE)),
+}
+"""See `leamvd.optimizers.local_model.quality`: of the paper's weights, and of the best that there are."""
+
+LAYER = ["study", "layer"]
+
+
+def pairs(table: pd.DataFrame) -> pd.DataFrame:
+    """Return pairs with what theory makes of each row, at each of their step sizes.
+
+    `step_size` is sigma*; `scatter_share` the standard deviation of z'Hz over its mean; and for each of `QUALITIES` how
+    many percent of the error a generation can gain at most.
+    """
+    models = [LocalModel(*row) for row in table[list(LocalModel._fields)].itertuples(index=False)]
+    gains = {
+        f"{name} gain, %": [100 * model.gain(value) / model.value for model in models]
+        for name, value in QUALITIES.items()
+    }
+    return table.assign(
+        step_size=[model.step_size(POPULATION_SIZE) for model in models],
+        scatter_share=table["scatter"] / table["curvature"],
+        **gains,
+    )
+
+
+def over_seeds(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the geometric means of a column of `pairs` by layer and step size, with their 95 % intervals."""
+    return summarize(table, column, [*LAYER, "sigma"], geometric=True)
+
+
+def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return by how many percent the last value of each search lies below its first, by study, layer, method and seed.
+
+    That is 100 where a surrogate, which an error is not, falls below zero. `moved` is whether it falls at all.
+    """
+    runs = table.sort_values("iteration", kind="stable").groupby([*LAYER, "method", "seed"], sort=False)[value]
+    ends = pd.DataFrame({"first": runs.first(), "last": runs.last()})
+    return ends.assign(
+        fall=100 * (1 - ends["last"].clip(lower=0) / ends["first"]), moved=ends["last"] < ends["first"]
+    ).reset_index()
+
+
+def beside(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return predicted and measured falls in percent, a row for each layer and method: means over seeds.
+
+    `predicted` and `retrodicted` are those of searches on slope and curvature alone: on the inputs that a stack of
+    start solutions makes, and on those that the searches below have made. `measured` are those on the layer's error,
+    with their 95 % interval. The shares are those of the searches that left the start solution.
+    """
+    by = [*LAYER, "method"]
+    table = falls(runs, "mean_field")
+    found = summarize(table, "fall", by).rename(columns={"mean": "measured"}).set_index(by)
+    found["share measured"] = table.groupby(by)["moved"].mean()
+    for name, surrogate in (("predicted", surrogates), ("retrodicted", retrodictions)):
+        table = falls(surrogate, "best")
+        found[[name, f"share {name}"]] = table.groupby(by)[["fall", "moved"]].mean()
+    settings = [dict(Method.parse(method).settings) for method in found.index.get_level_values("method")]
+    sigma0 = [own.get("sigma0", Training.sigma0) for own in settings]
+    return found.assign(sigma0=sigma0, reset=[own.get("reset") != "off" for own in settings]).reset_index()
+
+
+def reach(pairs: pd.DataFrame, sigma: float) -> pd.DataFrame:
+    """Return how far the error of each layer can fall in all generations together, in percent, with 95 % intervals.
+
+    A generation gains at most the share of the error that `pairs` says, at one step size, if slope and curvature keep
+    their relation to the error; all together compound.
+    """
+    table = pairs[np.isclose(pairs["sigma"], sigma)]
+    found = []
+    for name in QUALITIES:
+        ends = summarize(table, f"{name} gain, %", LAYER, geometric=True).set_index(LAYER)[["mean", "low", "high"]]
+        fallen = 100 * (1 - (1 - (ends / 100).clip(upper=1)) ** GENERATIONS)
+        found.append(fallen.add_prefix(f"{name}, "))
+    return pd.concat(found, axis=1)
+
+
+def needed(table: pd.DataFrame, baseline: str, method: str) -> pd.DataFrame:
+    """Return the fall in percent, from a method's start solution, that it would need to end at a baseline's error."""
+    runs = table[table["method"].isin([method, baseline])].sort_values("iteration", kind="stable")
+    rows = []
+    for (study, layer), own in runs.groupby(LAYER):
+        start = own[own["method"] == method].groupby("seed")["mean_field"].first()
+        end = own[own["method"] == baseline].groupby("seed")["mean_field"].last()
+        effect = paired(end, start)
+        rows.append((study, layer, *(100 * (1 - ratio) for ratio in (effect.effect, effect.high, effect.low))))
+    return pd.DataFrame(rows, columns=[*LAYER, "needed", "low", "high"]).set_index(LAYER)
+
+
+def quoted(pairs: pd.DataFrame, both: pd.DataFrame, sigma: float) -> dict[str, float | str]:
+    """Return what prose quotes of the first study: "step-1" and "scatter-1" of `pairs` at a step size, by layer.
+
+    "best-1" and "best-sigma0-1" are the largest fall that was measured and its first standard deviation, "half-1" is
+    that of the first standard deviation nearest to half of the step, "default-1" that of the paper's setting, and
+    "misfit-1" the largest ratio of a measured fall to the one that the searches' own inputs let expect. "predicted" and
+    "retrodicted" count the rows of `beside`, all of them "settings", where most of the searches left their start and
+    most were said to, or neither.
+    """
+    study = both["study"].iloc[0]
+    own, rows = pairs[np.isclose(pairs["sigma"], sigma) & (pairs["study"] == study)], both[both["study"] == study]
+    step = summarize(own, "step_size", ["layer"], geometric=True).set_index("layer")["mean"]
+    reset = rows[rows["reset"]]
+    away = np.log(reset["sigma0"] / reset["layer"].map(step / 2)).abs()
+    by_layer = pd.DataFrame({"step": step, "scatter": own.groupby("layer")["scatter_share"].mean()})
+    chosen = {
+        "best": rows.groupby("layer")["measured"].idxmax(),
+        "half": away.groupby(reset["layer"]).idxmin(),
+    }
+    for name, places in chosen.items():
+        found = rows.loc[places].set_index("layer")
+        by_layer[name], by_layer[f"{name}-sigma0"] = found["measured"], found["sigma0"]
+    by_layer["default"] = reset[reset["sigma0"] == Training.sigma0].set_index("layer")["measured"]
+    ratio = (rows["measured"] / rows["retrodicted"]).where(rows["retrodicted"] > 1)
+    by_layer["misfit"] = ratio.groupby(rows["layer"]).max()
+    moved = {name: both[f"share {name}"] > 0.5 for name in ("predicted", "retrodicted", "measured")}
+    counts = {name: int((moved[name] == moved["measured"]).sum()) for name in ("predicted", "retrodicted")}
+    qualities = {f"quality-{name}": six_digits(value) for name, value in QUALITIES.items()}
+    by_name = quote("", by_layer.T)
+    return by_name | counts | qualities | {"settings": len(both)}

@@ -1,0 +1,248 @@
+"""What theory says of the searches: jobs that measure and predict, and their tables, on cases with known answers."""
+
+import dataclasses
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd.analysis import explanation
+from leamvd.analysis.explanation import GENERATIONS, QUALITIES
+from leamvd.campaign import archive
+from leamvd.campaign import run as campaign
+from leamvd.campaign.jobs import unpacked, with_needs
+from leamvd.data.images import Images
+from leamvd.experiments import local_models, studies
+from leamvd.experiments.layers import rbm
+from leamvd.experiments.local_models import REFERENCE, MeasurePairs, SearchSurrogate
+from leamvd.experiments.studies import START
+from leamvd.networks.dbn import layer_input, layer_seed
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.optimizers import local_model
+from leamvd.optimizers.reading import Reading
+
+SMALL = studies.Explanation(
+    n_images=60,
+    layers=(6, 5),
+    methods=("lea-mvd:sigma0=0.003", "lea-mvd:sigma0=0.3"),
+    seeds=(0, 1),
+    sigmas=(0.001, REFERENCE),
+    n_pairs=8,
+    training=dataclasses.replace(studies.Study().training, dtype="float64"),
+    reading=Reading(n_gen=14),
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return studies.images(SMALL)
+
+
+@pytest.fixture(scope="module")
+def planned(data):
+    return SMALL.tables(Images.of(data))
+
+
+@pytest.fixture(scope="module")
+def results(planned, data, tmp_path_factory):
+    jobs = [job for table in planned.values() for job in table.jobs.values()]
+    return campaign.run(with_needs(jobs), tmp_path_factory.mktemp("store"), data=data, progress=False)
+
+
+# ---- jobs
+
+
+def test_pairs_are_measured_around_the_start_solution(planned, results, data) -> None:
+    job = planned["pairs"].jobs["mnist-7x7", 2, 1]
+    start, below = (rbm(results[need]) for need in job.needs)
+    V = layer_input([below], data.train, seed=1)
+    objective = ReconstructionObjective(V, 5)
+    rows = planned["pairs"].of(results).query("layer == 2 and seed == 1")
+    for row, sigma in zip(rows.itertuples(), SMALL.sigmas, strict=True):
+        own = local_model.measure(objective, start.flat(), sigma=sigma, n_pairs=8, seed=layer_seed(1, 2))
+        assert (row.value, row.slope, row.curvature) == pytest.approx((own.value, own.slope, own.curvature))
+    assert np.array_equal(unpacked(results[job].arrays)["x0"], start.flat())
+
+
+def test_searches_start_where_the_pairs_were_measured(planned, results) -> None:
+    runs = planned["runs"].of(results).query("iteration == 0")
+    for row in planned["retrodictions"].of(results).query("iteration == 0").itertuples():
+        own = runs.query(f"method == '{row.method}' and layer == {row.layer} and seed == {row.seed}")
+        assert own["mean_field"].item() == pytest.approx(row.best, rel=1e-9)
+
+
+def test_predictions_need_no_search(planned) -> None:
+    def behind(job):
+        return {job, *(other for need in job.needs for other in behind(need))}
+
+    for job in planned["surrogates"].jobs.values():
+        trainers = [(other.trainer, other.reading.n_gen) for other in behind(job) if hasattr(other, "trainer")]
+        assert set(trainers) == {("cd", 1)}, "one epoch of contrastive divergence"
+    above = [job for (_, _, layer, _), job in planned["retrodictions"].jobs.items() if layer == 2]
+    assert all({"lea-mvd"} <= {getattr(one, "trainer", "") for one in behind(job)} for job in above)
+
+
+def test_a_surrogate_search_sees_slope_and_curvature_alone(planned, results, data) -> None:
+    """Where there is no slope nothing is better than the start; where there is no curvature, it always gets better."""
+    job = planned["surrogates"].jobs["mnist-7x7", "lea-mvd:sigma0=0.3", 1, 0]
+    pairs = results[job.pairs]
+    table = pd.read_csv(io.BytesIO(pairs.rows))
+    for changes, moved in (({"slope": 0.0}, False), ({"curvature": 0.0}, True)):
+        rows = table.assign(**changes).to_csv(index=False).encode()
+        steps = list(job.steps(data, [pairs._replace(rows=rows)], None))
+        best = [row["best"] for step in steps for row in step.rows]
+        assert len(best) == SMALL.reading.n_gen + 1
+        assert (best[-1] < best[0]) == moved
+        assert steps[-1].done
+
+
+def test_both_go_on_where_they_were_stopped(planned, results, data) -> None:
+    for name, label in (
+        ("pairs", ("mnist-7x7", 1, 0)),
+        ("surrogates", ("mnist-7x7", "lea-mvd:sigma0=0.003", 1, 0)),
+    ):
+        job = planned[name].jobs[label]
+        needs = [results[need] for need in job.needs]
+        whole = job.advance(data, needs)
+        parts = job.advance(data, needs, seconds=0)
+        while not parts.done:
+            parts = job.advance(data, needs, parts, seconds=0)
+        assert parts == whole
+
+
+def test_slope_and_curvature_are_those_near_the_reference(results, planned) -> None:
+    model = local_models.reference(results[planned["pairs"].jobs["mnist-7x7", 1, 0]])
+    assert model.sigma == REFERENCE
+
+
+def test_what_is_no_search_of_lea_mvd_is_refused() -> None:
+    with pytest.raises(ValueError, match="methods must be one of 'lea-mvd', got 'cd'"):
+        dataclasses.replace(SMALL, methods=("cd",))
+    with pytest.raises(ValueError, match="sigmas must be a finite number > 0"):
+        dataclasses.replace(SMALL, sigmas=(0.0,))
+    with pytest.raises(ValueError, match="n_pairs must be an integer >= 2"):
+        dataclasses.replace(SMALL, n_pairs=1)
+
+
+def test_start_is_the_start_solution_of_searches(planned) -> None:
+    job: MeasurePairs = planned["pairs"].jobs["mnist-7x7", 1, 0]
+    assert (job.start.trainer, job.start.reading.n_gen) == ("cd", 1)
+    assert SMALL.settings_of(START)[0].trainer == "cd"
+    assert isinstance(planned["surrogates"].jobs["mnist-7x7", "lea-mvd:sigma0=0.3", 2, 1], SearchSurrogate)
+
+
+def test_predictions_were_committed_before_their_searches() -> None:
+    """What the study holds beside its runs is what was recorded, and committed, before them."""
+    for table, by in (("pairs", ["sigma"]), ("surrogates", ["method", "iteration"])):
+        before, after = (
+            archive.read(name, table).sort_values(["layer", "seed", *by], ignore_index=True)
+            for name in ("predictions", "explanation")
+        )
+        pd.testing.assert_frame_equal(before, after[before.columns], check_exact=True)
+
+
+# ---- tables
+
+
+def made(values: dict[tuple[str, int, str], list[tuple[float, float]]], column: str) -> pd.DataFrame:
+    """Return runs that begin and end at given values, one for each seed."""
+    return pd.DataFrame(
+        [
+            {"study": study, "layer": layer, "method": method, "seed": seed, "iteration": iteration, column: value}
+            for (study, layer, method), runs in values.items()
+            for seed, ends in enumerate(runs)
+            for iteration, value in enumerate(ends)
+        ]
+    )
+
+
+def test_theory_of_a_row_of_pairs() -> None:
+    numbers = {
+        "sigma": 0.1,
+        "n_pairs": 10,
+        "slope": 3.0,
+        "curvature": 50.0,
+        "scatter": 10.0,
+        "value": 20.0,
+        "lower": 0.5,
+    }
+    table = pd.DataFrame([numbers])
+    found = explanation.pairs(table).iloc[0]
+    model = local_model.LocalModel(0.1, 10, 20.0, 3.0, 50.0, 10.0, 0.5)
+    assert found["step_size"] == pytest.approx(model.step_size(24))
+    assert found["scatter_share"] == 0.2
+    for name, value in QUALITIES.items():
+        assert found[f"{name} gain, %"] == pytest.approx(100 * model.gain(value) / 20)
+
+
+def test_the_papers_weights_are_those_of_equation_1() -> None:
+    weights = np.arange(24, 0, -1) ** 1.5
+    assert QUALITIES["paper"] == pytest.approx(local_model.quality(weights))
+    assert QUALITIES["best"] == pytest.approx(local_model.quality(local_model.order_statistics(24)))
+
+
+def test_generations_compound() -> None:
+    rows = [
+        {"study": "a", "layer": 1, "seed": s, "sigma": 0.01, "paper gain, %": 2.0, "best gain, %": 200.0}
+        for s in (0, 1)
+    ]
+    found = explanation.reach(pd.DataFrame(rows), 0.01).loc["a", 1]
+    assert found["paper, mean"] == pytest.approx(100 * (1 - 0.98**GENERATIONS))
+    assert found["best, mean"] == 100, "an error cannot fall below zero"
+
+
+def test_predicted_beside_measured() -> None:
+    method, other = "lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3+reset=off"
+    runs = made({("a", 1, method): [(10, 8), (10, 6)], ("a", 1, other): [(10, 10), (10, 10)]}, "mean_field")
+    before = made({("a", 1, method): [(10, -5), (10, 9)], ("a", 1, other): [(10, 9), (10, 10)]}, "best")
+    after = made({("a", 1, method): [(10, 5), (10, 5)], ("a", 1, other): [(10, 10), (10, 10)]}, "best")
+    found = explanation.beside(before, after, runs).set_index("method")
+    assert found["measured"].tolist() == pytest.approx([30, 0])
+    assert found["predicted"].tolist() == pytest.approx([55, 5]), "100 where a surrogate falls below zero"
+    assert found["retrodicted"].tolist() == pytest.approx([50, 0])
+    assert found["share predicted"].tolist() == [1, 0.5]
+    assert found["share measured"].tolist() == [1, 0]
+    assert found["sigma0"].tolist() == [0.01, 0.3]
+    assert found["reset"].tolist() == [True, False]
+
+
+def test_the_fall_that_is_needed() -> None:
+    table = made({("a", 1, "cd"): [(9, 2), (9, 3)], ("a", 1, "lea-mvd"): [(8, 7), (12, 11)]}, "mean_field")
+    found = explanation.needed(table, "cd", "lea-mvd").loc["a", 1]
+    assert found["needed"] == pytest.approx(75)
+    assert found["low"] <= 75 <= found["high"]
+
+
+def test_what_prose_quotes() -> None:
+    methods = [f"lea-mvd:sigma0={sigma0}" for sigma0 in (0.003, 0.01, 0.1)]
+    falls = {0.003: 20, 0.01: 30, 0.1: 0}
+    names = dict(zip(methods, falls.values(), strict=True))
+    runs = made({("a", 1, m): [(100, 100 - fall)] * 2 for m, fall in names.items()}, "mean_field")
+    half = made({("a", 1, m): [(100, 100 - fall / 2)] * 2 for m, fall in names.items()}, "best")
+    wrong = made({("a", 1, m): [(100, 90)] * 2 for m in methods}, "best")
+    both = explanation.beside(wrong, half, runs)
+    slope = 0.006 * 50 / (2 * 1.94767)  # a step of 0.006, half of which is 0.003
+    table = pd.DataFrame(
+        [
+            {
+                "study": "a",
+                "layer": 1,
+                "seed": s,
+                "sigma": 0.01,
+                "n_pairs": 10,
+                "lower": 0.5,
+                "slope": slope,
+                "curvature": 50.0,
+                "scatter": 5.0,
+                "value": 9.0,
+            }
+            for s in (0, 1)
+        ]
+    )
+    found = explanation.quoted(explanation.pairs(table), both, 0.01)
+    assert found["step-1"] == pytest.approx(0.006, rel=1e-4)
+    assert (found["best-1"], found["best-sigma0-1"]) == (30, 0.01)
+    assert (found["half-1"], found["half-sigma0-1"]) == (20, 0.003)
+    assert (found["default-1"], found["misfit-1"], found["scatter-1"]) == (0, 2, 0.1)
+    assert (found["predicted"], found["retrodicted"], found["settings"]) == (2, 3, 3)

@@ -1,0 +1,152 @@
+"""Slope and curvature from pairs, and the theory of weighted recombination, against what is known exactly."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from leamvd.data.images import load
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.rbm import RBM
+from leamvd.optimizers import local_model, selection
+
+N = 400
+RNG = np.random.default_rng(5)
+G, H = RNG.standard_normal(N), RNG.uniform(0.5, 2.0, N)
+
+
+def quadratic(X: np.ndarray) -> np.ndarray:
+    return 7 + X @ G + (X**2) @ H / 2
+
+
+# ---- what is measured
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 1.0])
+def test_a_quadratic_is_measured_as_it_is(sigma: float) -> None:
+    model = local_model.measure(quadratic, np.zeros(N), sigma=sigma, n_pairs=3000, seed=1)
+    assert model.value == 7
+    assert abs(model.slope - np.linalg.norm(G)) < 4 * model.slope_error
+    assert abs(model.curvature - H.sum()) < 4 * model.curvature_error
+    assert model.scatter == pytest.approx(np.sqrt(2 * (H**2).sum()), rel=0.1), "of z'Hz: its variance is 2 tr(H^2)"
+
+
+def test_standard_errors_are_those_of_many_measurements() -> None:
+    found = [local_model.measure(quadratic, np.zeros(N), sigma=0.1, n_pairs=20, seed=seed) for seed in range(200)]
+    for name in ("slope", "curvature"):
+        told = np.mean([getattr(model, f"{name}_error") for model in found])
+        assert np.std([getattr(model, name) for model in found]) == pytest.approx(told, rel=0.2)
+
+
+def test_one_seed_has_the_same_directions_at_every_step_size() -> None:
+    a, b = (local_model.measure(quadratic, np.zeros(N), sigma=sigma, n_pairs=5, seed=3) for sigma in (0.01, 1.0))
+    assert a.slope == pytest.approx(b.slope, rel=1e-6)
+    assert a.curvature == pytest.approx(b.curvature, rel=1e-6)
+    assert a.slope != local_model.measure(quadratic, np.zeros(N), sigma=0.01, n_pairs=5, seed=4).slope
+
+
+def test_an_objective_is_asked_as_often_as_is_said() -> None:
+    asked: list[np.ndarray] = []
+    x0 = np.ones(3, np.float32)
+    local_model.measure(lambda X: asked.append(X) or X.sum(axis=1), x0, sigma=0.1, n_pairs=30)
+    assert sum(map(len, asked)) == 61
+    assert {X.dtype for X in asked} == {np.dtype(np.float32)}
+    assert max(map(len, asked)) == local_model.BATCH
+    pairs = np.concatenate([np.split(X, 2)[0] + np.split(X, 2)[1] for X in asked[1:]])
+    np.testing.assert_allclose(pairs, 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),
+        ({"n_pairs": 1}, "n_pairs must be an integer >= 2, got 1"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+    ],
+)
+def test_bad_arguments_are_refused(given: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        local_model.measure(quadratic, np.zeros(N), **{"sigma": 0.1, **given})
+
+
+def test_an_rbm_is_measured_as_its_derivatives_say() -> None:
+    """The slope by differences in every variable, the curvature by second ones: a small layer of the digits."""
+    V = load("digits", side=7, n_train=100, dtype="float64").train
+    objective = ReconstructionObjective(V, 4)
+    x0 = ContrastiveDivergence(V, 4, seed=1).epoch().flat()
+    steps = 1e-3 * np.eye(len(x0))
+    above, below, here = objective(x0 + steps), objective(x0 - steps), objective(x0[None])[0]
+    slope, curvature = np.linalg.norm((above - below) / 2e-3), ((above + below - 2 * here) / 1e-6).sum()
+    model = local_model.measure(objective, x0, sigma=1e-3, n_pairs=2000)
+    assert abs(model.slope - slope) < 4 * model.slope_error
+    assert abs(model.curvature - curvature) < 4 * model.curvature_error
+    assert RBM.from_flat(x0, V.shape[1], 4).W.shape == (49, 4)
+
+
+# ---- what theory makes of it
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 24])
+def test_order_statistics_are_those_of_normal_numbers(size: int) -> None:
+    found = local_model.order_statistics(size)
+    for rank in range(1, size + 1):
+        density = stats.beta(rank, size - rank + 1).pdf
+        exact = integrate.quad(lambda u, density=density: stats.norm.ppf(u) * density(u), 0, 1)[0]
+        assert found[rank - 1] == pytest.approx(exact, abs=1e-7)
+    assert found.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_the_numbers_of_the_papers_population() -> None:
+    normal = -local_model.order_statistics(24)
+    assert local_model.quality(selection.fractional_tournament(24, 1.5)) == pytest.approx(7.143, abs=1e-3)
+    assert local_model.quality(np.maximum(normal, 0)) == pytest.approx(10.811, abs=1e-3), "the best positive weights"
+    assert local_model.quality(normal) == pytest.approx((normal**2).sum()), "the best of any"
+    assert local_model.quality(normal) == pytest.approx(21.623, abs=1e-3)
+    for _ in range(50):
+        assert local_model.quality(RNG.standard_normal(24)) <= local_model.quality(normal)
+
+
+def test_half_of_all_generations_gain_at_the_step_size_of_theory() -> None:
+    """The best of 24 isotropic steps on a quadratic of many variables, whose z'Hz hardly scatters."""
+    n = 20_000
+    slope, curvature = 3.0, 50.0
+    model = local_model.LocalModel(0.1, 10, 0.0, slope, curvature, 0.0, 0.5)
+    sigma = model.step_size(24)
+    assert sigma == pytest.approx(2 * 1.9477 * slope / curvature, rel=1e-4)
+    better = []
+    for seed in range(300):
+        z = np.random.default_rng(seed).standard_normal((24, n), np.float32)
+        f = sigma * slope * z[:, 0] + sigma**2 * curvature * (z**2).sum(axis=1) / (2 * n)
+        better.append(f.min() < 0)
+    exact = stats.norm.sf(-local_model.order_statistics(24)[0]), 24  # of one step, and how many there are
+    chance = 1 - (1 - exact[0]) ** exact[1]
+    assert chance == pytest.approx(0.5, abs=0.05), "the mean of a maximum is nearly its median"
+    assert stats.binomtest(sum(better), 300, chance).pvalue > 1e-4
+
+
+def test_no_generation_gains_more_than_theory_says() -> None:
+    """Weighted recombination at several step sizes: the best mean gain is the predicted one."""
+    n, slope, curvature = 2_000, 3.0, 50.0
+    model = local_model.LocalModel(0.1, 10, 0.0, slope, curvature, 0.0, 0.5)
+    weights = selection.fractional_tournament(24, 1.5)
+    expected = model.gain(local_model.quality(weights))
+    kappa = -weights @ local_model.order_statistics(24)
+    best = kappa * slope / (curvature * (weights @ weights))
+    gains = {}
+    for factor in (0.5, 1.0, 2.0):
+        rng, gain = np.random.default_rng(2), []
+        for _ in range(1500):
+            z = rng.standard_normal((24, n), np.float32)
+            z = z[np.argsort(slope * z[:, 0])]
+            y = factor * best * (weights @ z)
+            gain.append(-(slope * y[0] + curvature * (y @ y) / (2 * n)))
+        gains[factor] = np.mean(gain)
+    assert gains[1.0] == pytest.approx(expected, rel=0.05)
+    assert max(gains, key=gains.__getitem__) == 1.0
+    assert gains[2.0] == pytest.approx(0, abs=0.15 * expected), "twice the best step gains nothing"
+
+
+def test_where_there_is_no_curvature_any_step_gains() -> None:
+    model = local_model.LocalModel(0.1, 10, 0.0, 1.0, -1.0, 1.0, 0.5)
+    assert model.step_size(24) == np.inf
+    assert model.gain(7.1) == np.inf
