@@ -12,7 +12,7 @@ from small_studies import SMALL
 from leamvd.analysis import readings
 from leamvd.analysis.statistics import paired
 from leamvd.campaign import archive
-from leamvd.data.functions import FUNCTIONS
+from leamvd.data.functions import USUAL
 from leamvd.experiments import functions, recording
 from leamvd.experiments.studies import STUDIES
 
@@ -122,12 +122,12 @@ def test_what_is_recorded_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     recording.record_searches(functions.RECORDED, tmp_path / "work")
     shipped = dataclasses.replace(study, archived="readings")
     found = readings.function_outcomes(functions.on_functions(shipped, "nowhere", "recorded"))
-    assert set(found["problem"]) == {*(f"{name}, n = 3" for name in FUNCTIONS), "functions"}
+    assert set(found["problem"]) == {*(f"{name}, n = 3" for name in USUAL), "functions"}
     pd.testing.assert_frame_equal(
         found, readings.function_outcomes(functions.on_functions(study, tmp_path / "work", "paper"))
     )
     ways = functions.followed_on_page(shipped, "nowhere")
-    assert ways["problem"].tolist() == ["RBM 1", *(f"{name}, n = 3" for name in FUNCTIONS)]
+    assert ways["problem"].tolist() == ["RBM 1", *(f"{name}, n = 3" for name in USUAL)]
     pd.testing.assert_frame_equal(ways[:1], functions.followed_on_page(study, tmp_path / "work"), check_exact=False)
     known = json.loads((tmp_path / functions.RECORDED / "provenance.json").read_text())
     assert known["methods"]["lea-mvd:shift=printed"]["reading"]["shift"] == "printed"

@@ -31,8 +31,17 @@ def rastrigin(X: Array) -> Array:
     return np.asarray((X**2 + 10 * (1 - np.cos(2 * np.pi * X))).sum(axis=-1))
 
 
-FUNCTIONS: dict[str, Objective] = {f.__name__: f for f in (sphere, ellipsoid, rosenbrock, rastrigin)}
+def ackley(X: Array) -> Array:
+    """Return Ackley's function of every row: local optima near all integers on a funnel that flattens outward."""
+    bowl, waves = np.sqrt((X**2).mean(axis=-1)), np.cos(2 * np.pi * X).mean(axis=-1)
+    return np.asarray(20 - 20 * np.exp(-0.2 * bowl) + np.e - np.exp(waves))
+
+
+FUNCTIONS: dict[str, Objective] = {f.__name__: f for f in (sphere, ellipsoid, rosenbrock, rastrigin, ackley)}
 """All have their minimum, zero, at zero."""
+
+USUAL = ("sphere", "ellipsoid", "rosenbrock", "rastrigin")
+"""Those that readings and longer searches are compared on."""
 
 LIMIT = 5.0
 """Start solutions are drawn within [-5, 5]^n, optima within four fifths of that."""

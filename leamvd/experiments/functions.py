@@ -15,7 +15,7 @@ from leamvd.campaign import archive
 from leamvd.campaign.jobs import Job, Result, Step, Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
-from leamvd.data.functions import FUNCTIONS
+from leamvd.data.functions import FUNCTIONS, USUAL
 from leamvd.data.images import Dataset, Images
 from leamvd.experiments.layers import TrainLayer
 from leamvd.experiments.methods import Method
@@ -52,7 +52,7 @@ def applicable(methods: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-def searches(study: Study, *, sizes: Sequence[int], budget: int, functions: Sequence[str] = tuple(FUNCTIONS)) -> Table:
+def searches(study: Study, *, sizes: Sequence[int], budget: int, functions: Sequence[str] = USUAL) -> Table:
     """Return the searches by those of a study's methods that are `applicable`, with the study's seeds.
 
     They are in double precision. Sizes are numbers of variables, and the budget counts evaluations of a search.

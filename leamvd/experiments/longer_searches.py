@@ -11,7 +11,7 @@ from leamvd.campaign import archive
 from leamvd.campaign.jobs import Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
-from leamvd.data.functions import FUNCTIONS
+from leamvd.data.functions import USUAL
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
@@ -35,7 +35,7 @@ RBM_1 = "RBM 1"
 N_HIDDEN = 30
 """Of that RBM."""
 
-_LARGE = [f"{name}, n = {n:,}" for n in (100, 1_000) for name in FUNCTIONS]
+_LARGE = [f"{name}, n = {n:,}" for n in (100, 1_000) for name in USUAL]
 PLANS: dict[str, dict[str, Any]] = {
     "quick": {
         "problems": dict.fromkeys(("sphere, n = 20", "rastrigin, n = 20"), MARKS[:6]),
@@ -49,6 +49,28 @@ PLANS: dict[str, dict[str, Any]] = {
     },
 }
 """Marks of each problem, methods and seeds, by profile; on the RBM, whose evaluations take long, searches end early."""
+
+CANDIDATES = (
+    *(
+        f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
+        for size in (8, 12, 24)
+        for exponent in (1.5, 3, 5)
+        for reset in (1, "off")
+    ),
+    *(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48)),
+)
+"""What the recommended preset was chosen from, and separable CMA-ES beside it."""
+
+DEVELOPMENT: dict[str, Any] = {
+    "problems": {
+        **{f"{name}, n = {n:,}": (1, 10, 100) for n in (100, 1_000) for name in ("ellipsoid", "rosenbrock", "ackley")},
+        **dict.fromkeys([f"{name}, n = 10,000" for name in ("ellipsoid", "rosenbrock", "ackley")], (1,)),
+        RBM_1: (1, 10),
+    },
+    "methods": CANDIDATES,
+    "seeds": (0, 1, 2),
+}
+"""The problems that it was chosen on, see `PLANS`; the RBM sees scikit-learn's digits."""
 
 COLUMNS = ["problem", "method", "seed", "mark", "evaluations", "best"]
 """Of a table of searches: `mark` is of `MARKS`, `evaluations` what had been made by then, `best` the lowest value."""

@@ -21,7 +21,7 @@ from leamvd.campaign.jobs import Table, digest, made_with
 from leamvd.campaign.store import place
 from leamvd.campaign.tables import as_csv, read_table
 from leamvd.campaign.verify import compare, sample
-from leamvd.data.images import Dataset, Images
+from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import backend_agreement, functions, longer_searches, pictures, records, studies
 from leamvd.experiments.studies import Classification, Study, images
 from leamvd.networks.torch_backend import Computation
@@ -199,6 +199,12 @@ def _longer(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
     return [_Part("", data, {"runs": runs})], {**plan, **made_with(runs.jobs.values())}
 
 
+def _development(_: Any) -> tuple[list[_Part], Any]:
+    data = load("digits", side=7)
+    runs = longer_searches.searches(data, **longer_searches.DEVELOPMENT)
+    return [_Part("", data, {"runs": runs})], made_with(runs.jobs.values())
+
+
 def _agreement(_: Any) -> tuple[list[_Part], Any]:
     parts, known = [], []
     for study in backend_agreement.STUDIES:
@@ -221,6 +227,7 @@ def _predictions(profile: str) -> tuple[list[_Part], Any]:
 SEARCHES: dict[str, _Planned] = {
     "readings_functions": _functions,
     "longer_searches": _longer,
+    "preset_development": _development,
     "backend_agreement": _agreement,
     "predictions": lambda _: _predictions("paper"),
     "predictions_28x28": lambda _: _predictions("paper-28x28"),
