@@ -63,10 +63,11 @@ CANDIDATES = (
 
 DEVELOPMENT: dict[str, Any] = {
     "problems": {
-        **{f"{name}, n = {n:,}": (1, 10, 100) for n in (100, 1_000) for name in ("ellipsoid", "rosenbrock", "ackley")},
-        **dict.fromkeys([f"{name}, n = 10,000" for name in ("ellipsoid", "rosenbrock", "ackley")], (1,)),
-        RBM_1: (1, 10),
-    },
+        f"{name}, n = {n:,}": marks
+        for n, marks in {100: (1, 10, 100), 1_000: (1, 10), 10_000: (1,)}.items()
+        for name in ("ellipsoid", "rosenbrock", "ackley")
+    }
+    | {RBM_1: (1, 10)},
     "methods": CANDIDATES,
     "seeds": (0, 1, 2),
 }
