@@ -26,6 +26,8 @@ def test_known_values_and_the_minimum_at_zero() -> None:
     np.testing.assert_allclose(data.rastrigin(X), [14, 3 * (0.25 + 20), 3])
     # y = x + 1: (2, 3, 4), and (0, 0, 0), where (1 - y)^2 is 1
     np.testing.assert_allclose(data.rosenbrock(X)[[0, 2]], [100 * (1 + 25) + 1 + 4, 2])
+    np.testing.assert_allclose(data.ackley(X)[2], 20 - 20 * np.exp(-0.2))  # cos 2 pi x_i is 1: e - exp(1) is zero
+    np.testing.assert_allclose(data.ackley(X)[1], 20 - 20 * np.exp(-0.1) + np.e - np.exp(-1))
     for f in data.FUNCTIONS.values():
         assert f(np.zeros((1, 3))) == 0
         assert np.all(f(X) > 0)
@@ -78,7 +80,7 @@ def test_a_table_has_a_row_for_each_search(tmp_path: Path) -> None:
     [
         ({"budget": 20}, "budget must be an integer >= 24, got 20"),
         ({"sizes": (1,)}, "sizes must be an integer >= 2, got 1"),
-        ({"functions": ("ackley",)}, "functions must be one of 'sphere'"),
+        ({"functions": ("beale",)}, "functions must be one of 'sphere'"),
     ],
 )
 def test_errors_come_before_any_work(changes: dict[str, object], message: str) -> None:

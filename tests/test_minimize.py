@@ -2,6 +2,7 @@ import copy
 import dataclasses
 import doctest
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -334,6 +335,65 @@ def remembering(seen: list[Any]) -> Any:
         return sphere(X)
 
     return fun
+
+
+def counted(fun: Any, told: list[Any]) -> Any:
+    def count(X: Any) -> Any:
+        told.extend(X.copy())
+        return fun(X)
+
+    return count
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_automatic_step_size_is_half_of_the_one_at_which_half_of_all_generations_gain(method: str) -> None:
+    start, told = np.full(400, 1.5), []
+    given: dict[str, Any] = {"vectorized": True, "method": method, "seed": 3, "n_gen": 4, "population_size": 12}
+    result = minimize(counted(sphere, told), start, sigma0="auto", **given)
+    # norm(g) = 2 norm(x0 - 0.5) = 40, tr(H) = 2 n; of 12 normal draws the largest is 1.629 in the mean
+    assert result.sigma0 == pytest.approx(1.629 * 40 / 800, rel=0.3)
+    assert result.nfev == len(told) == result.history.nfev[-1]
+    by_hand = minimize(sphere, start, sigma0=result.sigma0, **given)
+    assert result.nfev == by_hand.nfev + 61
+    np.testing.assert_array_equal(result.x, by_hand.x)
+    np.testing.assert_array_equal(result.history.nfev, by_hand.history.nfev + 61)
+    np.testing.assert_array_equal(minimize(sphere, start, sigma0="auto", **given).x, result.x)
+
+
+def test_an_automatic_step_size_keeps_to_the_budget_and_the_bounds() -> None:
+    told: list[Any] = []
+    given: dict[str, Any] = {"vectorized": True, "sigma0": "auto", "seed": 1, "bounds": (-1, 1.005)}
+    result = minimize(counted(sphere, told), np.ones(50), max_nfev=130, **given)
+    assert (result.nfev, result.status) == (125, "max_nfev")  # 61, 24 and twice 20
+    assert np.max(told[:61]) == 1.005
+    assert np.min(told[:61]) == pytest.approx(0.995)
+    with pytest.raises(ValueError, match="max_nfev must be at least 85, a generation's candidates, got 80"):
+        minimize(sphere, np.ones(50), max_nfev=80, **given)
+
+
+def test_a_search_with_an_automatic_step_size_goes_on_with_the_one_it_has(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"vectorized": True, "sigma0": "auto", "checkpoint": tmp_path / "search.npz"}
+    whole = minimize(sphere, np.ones(50), vectorized=True, sigma0="auto", seed=5, n_gen=8)
+    minimize(sphere, np.ones(50), seed=5, n_gen=3, **given)
+    told: list[Any] = []
+    rest = minimize(counted(sphere, told), np.ones(50), n_gen=8, **given)
+    assert (rest.sigma0, rest.nfev, len(told)) == (whole.sigma0, whole.nfev, 5 * 20)
+    np.testing.assert_array_equal(rest.x, whole.x)
+
+
+def test_where_nothing_curves_upward_the_papers_step_size_is_taken() -> None:
+    with pytest.warns(RuntimeWarning, match="curves upward at steps of 0.01 around x0: 0.1 is taken"):
+        result = minimize(lambda x: -float(sphere(x[None])[0]), X0, sigma0="auto", seed=1, n_gen=2)
+    assert result.sigma0 == 0.1
+
+
+def test_an_automatic_step_size_needs_a_start_solution_and_its_name() -> None:
+    with pytest.raises(ValueError, match="x0 must be given for sigma0='auto', got None"):
+        minimize(point, bounds=[(-1, 1)] * 6, sigma0="auto")
+    with pytest.raises(TypeError, match="sigma0 must be a number, got 'Auto'"):
+        run(sigma0="Auto")
+    with pytest.raises(ValueError, match="sigma0 must be left out where method is an optimizer"):
+        minimize(point, method=LEAMVD(X0), sigma0="auto")
 
 
 def test_an_array_of_one_number_is_a_number() -> None:

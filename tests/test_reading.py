@@ -14,6 +14,7 @@ PRINTED = {
     "x0_in_population": False,
     "perturbation": "column",
 }
+RECOMMENDED = {"population_size": 12, "reset": "off", "exponent": 3.0}
 
 
 def test_the_defaults_are_the_bold_ones() -> None:
@@ -27,13 +28,20 @@ def test_the_defaults_are_the_bold_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [("default", {}), ("printed", PRINTED), ("x0-excluded", {"x0_in_population": False})]
+    ("name", "changes"),
+    [
+        ("default", {}),
+        ("printed", PRINTED),
+        ("x0-excluded", {"x0_in_population": False}),
+        ("recommended", RECOMMENDED),
+    ],
 )
 def test_a_preset_changes_the_default_or_another_reading(name: str, changes: dict[str, object]) -> None:
     assert Reading.named(name) == dataclasses.replace(Reading(), **changes)
     base = Reading(n_gen=7, ties="newest", shift="printed")
     assert Reading.named(name, base) == dataclasses.replace(base, **changes)
     assert Reading.printed() == Reading.named("printed")
+    assert Reading.recommended() == Reading.named("recommended")
 
 
 def test_every_item_has_one_field_and_its_paragraph() -> None:

@@ -9,10 +9,10 @@ from leamvd._support import checks
 from leamvd.networks.dbn import METHODS as TRAINERS
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
-from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.reading import PRESETS, Reading
 
-PRESET, PRESETS = "preset", ("default", "printed", "x0-excluded")
-"""The setting that stands for a whole reading, and its values, see `leamvd.Reading.named`."""
+PRESET = "preset"
+"""The setting that stands for a whole reading, one of `PRESETS`, see `leamvd.Reading.named`."""
 
 _CD = (
     *("cd_steps", "persistent", "batch_size", "learning_rate", "momentum", "final_momentum", "momentum_epochs"),

@@ -184,6 +184,7 @@ class Optimizer(ABC):
             n_nan=self.n_nan,
             n_inf=self.n_inf,
             seed=self.seed,
+            sigma0=self.sigma0,
         )
 
     def __repr__(self) -> str:

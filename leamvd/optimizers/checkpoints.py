@@ -63,9 +63,10 @@ class Checkpoint:
         return _read(self._path)
 
     @property
-    def seed(self) -> int | None:
-        """The seed of the search in the file; None if there is no file."""
-        return self._found["header"]["arguments"]["seed"] if self._found else None
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the search in the file, "seed" among them; none if there is no file."""
+        found: dict[str, Any] = self._found["header"]["arguments"] if self._found else {}
+        return found
 
     def restore(self, opt: Optimizer) -> list[tuple[Any, ...]]:
         """Put an optimizer where the file left off, and return the rows of the history; none if there is no file.

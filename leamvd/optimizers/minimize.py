@@ -20,11 +20,21 @@ from leamvd.optimizers.checkpoints import Checkpoint
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.optimizers.local_model import measure
 from leamvd.optimizers.random_search import RandomSearch
 from leamvd.optimizers.reading import Reading
 
 METHODS = ("lea-mvd", "cma-es", "sep-cma-es", "random")
 """The methods that `minimize` can run."""
+
+AUTO = "auto"
+"""Value of `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`."""
+
+_PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
+"""With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there."""
+
+_MEASURED = 1 + 2 * _PAIRS
+"""Evaluations that it takes."""
 
 
 class Generation(NamedTuple):
@@ -137,7 +147,10 @@ def minimize(
     jac, hess, hessp : object
         Not used, for no method here takes derivatives; a warning says so.
     **options
-        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ...
+        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... Here `sigma0` may be "auto":
+        first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and curvature, and half of the step size
+        is taken at which half of all generations gain (`leamvd.optimizers.local_model`). They count as evaluations.
+        Where the function does not curve upward there, it is 0.1, and a warning says so.
 
     Returns
     -------
@@ -173,14 +186,28 @@ def minimize(
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
     every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
     with nullcontext() if checkpoint is None else Checkpoint(checkpoint) as saved:
-        if saved is not None and saved.seed is not None and isinstance(method, str) and options.get("seed") is None:
-            options["seed"] = saved.seed
+        stored = {} if saved is None else saved.arguments
+        if stored and isinstance(method, str) and options.get("seed") is None:
+            options["seed"] = stored["seed"]
+        auto = isinstance(options.get("sigma0"), str) and options["sigma0"] == AUTO
+        if auto:
+            options["sigma0"], auto = stored.get("sigma0", _USUAL), not stored
         opt = _optimizer(method, x0, bounds, options)
+        if auto:
+            if x0 is None:
+                raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
+            opt.nfev = _MEASURED
         limits = _limits(opt, target, max_nfev, max_stagnation)
         history = [] if saved is None else [Generation(*row) for row in saved.restore(opt)]
         first, F = opt.generation - len(history), np.empty(0)
         try:
             with evaluation, _bar(opt, method, progress) as bar:
+                if auto:
+                    found = {"sigma0": _half_of_sigma_star(opt, evaluation), "seed": opt.seed}
+                    opt = _optimizer(method, x0, bounds, options | found)
+                    opt.nfev = _MEASURED
+                    if saved is not None:
+                        saved.restore(opt)  # whose step size is another now
                 _review(opt, history, limits, callback)
                 while not opt.stop():
                     X = opt.ask()
@@ -235,6 +262,29 @@ def _optimizer(
         if method == "lea-mvd" and options.get("reading") is None:
             options["reading"] = Reading(limits="clip")
     return optimizer(method, x0, **options)
+
+
+def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
+    """Return the first standard deviation that pairs around the start solution ask for.
+
+    Steps toward a bound, and the opposite ones, end there.
+    """
+    x0 = cast(Array, opt._x0)
+    room = np.minimum(x0 - opt._low, opt._high - x0) if opt._low.size else x0.dtype.type(np.inf)
+
+    def values(X: Array) -> Array:
+        return evaluation(x0 + np.clip(X - x0, -room, room))
+
+    model = measure(values, x0, sigma=_STEP, n_pairs=_PAIRS, seed=opt.seed)
+    sigma0 = model.step_size(opt.population_size) / 2
+    if 0 < sigma0 < np.inf:
+        return sigma0
+    warnings.warn(
+        f"sigma0={AUTO!r} needs a function that curves upward at steps of {_STEP} around x0: {_USUAL} is taken",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return _USUAL
 
 
 def _limits(opt: Optimizer, target: float | None, max_nfev: int | None, max_stagnation: int | None) -> _Limits:
