@@ -27,6 +27,20 @@ def test_means_and_ratios_are_geometric_paired_and_of_each_problems_last_mark() 
         assert row == pytest.approx([np.sqrt(3), 6, *ends])
 
 
+def test_a_score_weighs_problems_and_marks_alike_whatever_their_scale_and_seeds() -> None:
+    factors = {"a": 2.0, "b": 1.0, "c": 0.5}
+    rows = [
+        (problem, method, seed, mark, 1, scale * factor ** (1 if problem == "p" else 2) * (1 + seed))
+        for problem, scale, marks, n_seeds in (("p", 1.0, (1,), 2), ("q", 1e6, (1, 10), 3))
+        for mark in marks
+        for seed in range(n_seeds)
+        for method, factor in factors.items()
+    ]
+    found = longer.scores(pd.DataFrame(rows, columns=COLUMNS))
+    assert found.to_dict() == pytest.approx({name: factor ** (5 / 3) for name, factor in factors.items()})
+    assert list(found.index) == ["c", "b", "a"]
+
+
 def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
     rows = [
         ("sphere, n = 1,000", "cma-es", 10, 3.0, 6.0, 0.5, 0.4, 0.6, 0.03),

@@ -1,5 +1,6 @@
-"""Searches that go on where the paper's end: their means, and who has overtaken LEA-MVD."""
+"""Searches that go on where the paper's end: their means, who has overtaken LEA-MVD, and which candidate is best."""
 
+import numpy as np
 import pandas as pd
 
 from leamvd.analysis.comparison import last, quote
@@ -24,6 +25,17 @@ def against_lea_mvd(table: pd.DataFrame) -> pd.DataFrame:
     for name, method in (("best", "method"), ("own", "baseline")):
         found = found.join(best.rename(name), on=["problem", method])
     return found[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
+
+
+def scores(table: pd.DataFrame) -> pd.Series:
+    """Return how far methods come, over problems and marks with equal weights, the best one first.
+
+    A score is the ratio of the best value to its geometric mean over all methods, in the geometric mean over problems,
+    marks and seeds: below 1 a method is better than most.
+    """
+    logs = np.log(table["best"]).groupby([table[name] for name in ("method", "problem", "mark")]).mean().unstack(0)
+    found: pd.Series = np.exp(logs.sub(logs.mean(axis=1), axis=0).mean()).sort_values().rename("score")
+    return found
 
 
 def quoted(found: pd.DataFrame) -> dict[str, float | str]:

@@ -1,9 +1,12 @@
 """Test functions of any number of variables, which an experiment on images is held against."""
 
+import contextlib
+import tempfile
 from collections.abc import Callable
 
 import numpy as np
 
+from leamvd._support import checks
 from leamvd._support.compile import Array
 
 Objective = Callable[[Array], Array]
@@ -43,6 +46,9 @@ FUNCTIONS: dict[str, Objective] = {f.__name__: f for f in (sphere, ellipsoid, ro
 USUAL = ("sphere", "ellipsoid", "rosenbrock", "rastrigin")
 """Those that readings and longer searches are compared on."""
 
+BBOB = "bbob-f"
+"""How names of functions of the suite bbob-largescale begin."""
+
 LIMIT = 5.0
 """Start solutions are drawn within [-5, 5]^n, optima within four fifths of that."""
 
@@ -51,7 +57,23 @@ def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
     """Return a start solution, uniform in [-5, 5]^n, and a function whose optimum was moved into [-4, 4]^n.
 
     Both are the same for all methods of a seed: so factors that shrink coordinates toward zero bring nothing.
+    "bbob-f10", say, is a function of COCO's suite bbob-largescale (Varelas et al. 2018), its instance seed + 1.
     """
     rng = np.random.default_rng([seed, n_var])
     x0, optimum = rng.uniform(-LIMIT, LIMIT, n_var), rng.uniform(-0.8 * LIMIT, 0.8 * LIMIT, n_var)
+    if name.startswith(BBOB):
+        return x0, _bbob(int(name.removeprefix(BBOB)), n_var, seed + 1)
     return x0, lambda X: FUNCTIONS[name](X - optimum)
+
+
+def _bbob(function: int, n_var: int, instance: int) -> Objective:
+    checks.needs("functions of bbob-largescale", "bench", "cocoex")
+    import cocoex
+
+    own = cocoex.Suite("bbob-largescale", "", f"dimensions:{n_var}").get_problem_by_function_dimension_instance(
+        function, n_var, instance
+    )
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # COCO tells the optimum in a file alone
+        own._best_parameter("print")
+        least = own(np.loadtxt("._bbob_problem_best_parameter.txt"))
+    return lambda X: np.array([own(x) for x in X]) - least

@@ -11,7 +11,7 @@ from leamvd.campaign import archive
 from leamvd.campaign.jobs import Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
-from leamvd.data.functions import USUAL
+from leamvd.data.functions import BBOB, USUAL
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
@@ -32,8 +32,11 @@ MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)
 RBM_1 = "RBM 1"
 """The problem that is the first RBM at 7 x 7 pixels, on 10,000 images of MNIST; others are functions."""
 
-N_HIDDEN = 30
-"""Of that RBM."""
+LARGE_RBM_1 = "RBM 1, 28×28"
+"""The one at 28 x 28 pixels, on 2,000 images."""
+
+RBMS = {RBM_1: 30, LARGE_RBM_1: 500}
+"""Their hidden units."""
 
 _LARGE = [f"{name}, n = {n:,}" for n in (100, 1_000) for name in USUAL]
 PLANS: dict[str, dict[str, Any]] = {
@@ -50,6 +53,9 @@ PLANS: dict[str, dict[str, Any]] = {
 }
 """Marks of each problem, methods and seeds, by profile; on the RBM, whose evaluations take long, searches end early."""
 
+SEPARABLE = tuple(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48))
+"""Separable CMA-ES as it was tuned beside."""
+
 CANDIDATES = (
     *(
         f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
@@ -57,7 +63,7 @@ CANDIDATES = (
         for exponent in (1.5, 3, 5)
         for reset in (1, "off")
     ),
-    *(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48)),
+    *SEPARABLE,
 )
 """What the recommended preset was chosen from, and separable CMA-ES beside it."""
 
@@ -73,13 +79,29 @@ DEVELOPMENT: dict[str, Any] = {
 }
 """The problems that it was chosen on, see `PLANS`; the RBM sees scikit-learn's digits."""
 
+JUDGED: dict[str, Any] = {
+    "problems": {
+        f"{name}, n = {n:,}": MARKS[:last]
+        for names, sizes in (
+            (("sphere", "rastrigin"), {100: 8, 1_000: 5, 10_000: 2}),
+            ([f"{BBOB}{number}" for number in (8, 10, 12, 15, 17, 24)], {160: 8, 640: 5}),
+        )
+        for n, last in sizes.items()
+        for name in names
+    }
+    | {RBM_1: MARKS[:4], LARGE_RBM_1: (0.001, 0.0025)},
+    "methods": ("lea-mvd:recommended", "lea-mvd", "lea-mvd:printed", *SEPARABLE, "random"),
+    "seeds": tuple(range(5)),
+}
+"""The problems that the preset is judged on, none of which it was chosen on."""
+
 COLUMNS = ["problem", "method", "seed", "mark", "evaluations", "best"]
 """Of a table of searches: `mark` is of `MARKS`, `evaluations` what had been made by then, `best` the lowest value."""
 
 
-def images() -> Dataset:
-    """Return what the RBM sees."""
-    return load("mnist", side=7, n_train=10_000)
+def images(problem: str = RBM_1) -> Dataset:
+    """Return what one of `RBMS` sees."""
+    return load("mnist", side=28, n_train=2_000) if problem == LARGE_RBM_1 else load("mnist", side=7, n_train=10_000)
 
 
 def searches(
@@ -96,9 +118,9 @@ def searches(
         own = Method.parse(text)
         kind: type[FunctionSearch | LayerSearch] = FunctionSearch
         given: dict[str, Any] = {"trainer": own.trainer, "training": own.training(Training()), "seed": seed}
-        if data is not None and problem == RBM_1:
-            n_var = n_parameters(data.train.shape[1], N_HIDDEN)
-            kind, given = LayerSearch, given | {"images": Images.of(data), "n_hidden": N_HIDDEN}
+        if data is not None and problem in RBMS:
+            n_var = n_parameters(data.train.shape[1], RBMS[problem])
+            kind, given = LayerSearch, given | {"images": Images.of(data), "n_hidden": RBMS[problem]}
         else:
             function, _, size = problem.partition(", n = ")
             n_var = int(size.replace(",", ""))

@@ -205,6 +205,18 @@ def _development(_: Any) -> tuple[list[_Part], Any]:
     return [_Part("", data, {"runs": runs})], made_with(runs.jobs.values())
 
 
+def _judged(_: Any) -> tuple[list[_Part], Any]:
+    plan, parts = longer_searches.JUDGED, []
+    for large in (False, True):
+        rbm = longer_searches.LARGE_RBM_1 if large else longer_searches.RBM_1
+        own = {
+            name: marks for name, marks in plan["problems"].items() if (name == longer_searches.LARGE_RBM_1) == large
+        }
+        data = longer_searches.images(rbm)
+        parts.append(_Part("", data, {"runs": longer_searches.searches(data, **plan | {"problems": own})}))
+    return parts, made_with(job for part in parts for job in part.tables["runs"].jobs.values())
+
+
 def _agreement(_: Any) -> tuple[list[_Part], Any]:
     parts, known = [], []
     for study in backend_agreement.STUDIES:
@@ -228,6 +240,7 @@ SEARCHES: dict[str, _Planned] = {
     "readings_functions": _functions,
     "longer_searches": _longer,
     "preset_development": _development,
+    "preset_judged": _judged,
     "backend_agreement": _agreement,
     "predictions": lambda _: _predictions("paper"),
     "predictions_28x28": lambda _: _predictions("paper-28x28"),

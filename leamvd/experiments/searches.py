@@ -98,13 +98,18 @@ class _Search(Job):
 class FunctionSearch(_Search):
     """A search on a test function, see `leamvd.data.functions.problem`; initialization (A) draws in [-5, 5]^n."""
 
-    function: str  # of `leamvd.data.functions.FUNCTIONS`
+    function: str  # see `leamvd.data.functions.problem`
     n_var: int
 
     @property
     def name(self) -> str:
         """For a reader."""
         return f"{self.trainer}-{self.function}-{self.n_var}-seed{self.seed}"
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Those of CMA-ES, and of the suite of functions."""
+        return super().packages + ("coco-experiment",) * self.function.startswith(functions.BBOB)
 
     def start(self, data: Any) -> tuple[Optimizer, Objective]:
         """Return the optimizer before its first generation, and the function."""
