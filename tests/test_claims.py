@@ -238,10 +238,10 @@ def test_the_part_furthest_from_its_claim_is_quoted():
     cards = {
         "c1-as-printed": ("reproduced", "2 of 2", "0.96, memory, float32"),
         "c1-conclusion": ("reproduced", "2 of 2", "0.96, memory, float32"),
-        "c4-as-printed": ("partly", "1 of 2, 1 open", "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"),  # from its bound on
+        "c4-as-printed": ("partly", "1 of 2", "1.25 (1 to 1.5), RBM 2, lea-mvd / cd"),  # from its bound on
         "c4-conclusion": ("reproduced", "1 of 1", "0.75 (0.5 to 1), RBM 2, lea-mvd / cd"),
         "c6-conclusion": ("not yet run", "–", "–"),
-        "c8-as-printed": ("not reproduced", "0 of 2, 1 open", "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"),
+        "c8-as-printed": ("not reproduced", "0 of 2", "0.25 (0 to 0.5), RBM 3, lea-mvd / 900"),
         "c10-as-printed": ("not testable", "0 of 1", "-1.5 % (-1.75 to -1.25), RBM 1, cd"),
         "c15-as-printed": ("not yet run", "–", "–"),
     }
@@ -263,7 +263,7 @@ def test_a_table_of_evidence_says_in_words_what_is_met():
     )
     assert shown["met"].to_dict() == {
         ("C4", "conclusion", "a"): "yes", ("C4", "conclusion", "b"): "no", ("C4", "conclusion", "c"): "too few runs",
-        ("C4", "conclusion", "d"): "open", ("C4", "conclusion", "e"): "yes",
+        ("C4", "conclusion", "d"): "no", ("C4", "conclusion", "e"): "yes",
     }  # fmt: skip
     assert "study" not in shown
 

@@ -149,7 +149,10 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Reading(n_descent_rows=True), "ValueError: n_descent_rows must be one of 4, 3, got True"),
     (lambda: Reading(x0_in_population=1), "ValueError: x0_in_population must be one of True, False, got 1"),
     (lambda: Reading(limits="wrap"), "ValueError: limits must be one of 'first', 'clip', 'reflect', got 'wrap'"),
-    (lambda: Reading.named("mine.json"), "ValueError: reading must be one of 'default', 'printed', 'x0-excluded', 'recommended', got"),
+    (
+        lambda: Reading.named("mine.json"),
+        "ValueError: reading must be one of 'default', 'printed', 'x0-excluded', 'recommended', got",
+    ),
     # ---- optimizers
     (lambda: lea_mvd(n_elite=8), "ValueError: n_elite=8 clashes with population_size=8: at least one individual must"),
     (lambda: lea_mvd(n_elite=0), "ValueError: n_elite must be an integer >= 1, got 0"),

@@ -320,18 +320,13 @@ def answered(names: Sequence[str], tables: Mapping[str, pd.DataFrame]) -> tuple[
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `evidence` as pages show them: by claim, view and part, and `met` in words."""
-    met = rows["met"].map({True: "yes", False: "no"}).mask(still_open(rows), "open").fillna("too few runs")
+    met = rows["met"].map({True: "yes", False: "no"}).fillna("too few runs")
     return rows.assign(met=met).set_index(["claim", "view"])[SHOWN].set_index("part", append=True)
 
 
 def close(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the parts, from `evidence`, whose interval contains one of the bounds that the effect is to meet."""
     return rows[contains_bound(rows)]
-
-
-def still_open(rows: pd.DataFrame) -> pd.Series:
-    """Return which parts, from `evidence`, are not met but close: more runs might show that they are."""
-    return contains_bound(rows) & unmet(rows)
 
 
 def unmet(rows: pd.DataFrame) -> pd.Series:
@@ -354,16 +349,20 @@ def against_cd(rows: pd.DataFrame) -> pd.DataFrame:
 def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
     """Return what prose and cards may quote of `evidence`.
 
-    For every claim and view "c4-as-printed" is the answer, "-met" how many of its parts are met and how many are
-    `still_open`, and "-furthest" the part whose effect is furthest from where the claim has it; dashes where nothing
-    has been run. Of `against_cd`, "as-printed-mnist_7x7-rbm-2" and the ends of its interval, "-low" and "-high".
+    For every claim and view "c4-as-printed" is the answer, "-met" how many of its parts are met, and "-furthest" the
+    part whose effect is furthest from where the claim has it; dashes where nothing has been run. Of `against_cd`,
+    "as-printed-mnist_7x7-rbm-2" and the ends of its interval, "-low" and "-high".
     """
     cards = {}
     for (claim, view), answer in answers(rows).stack().items():  # type: ignore[misc]
         own = _of(rows, claim, view)
         run = len(own) and own["runs"].all()
         furthest = _shown(own.iloc[int(_missed(own).fillna(np.inf).argmax())]) if run else "–"
-        cards[claim, view] = {"": answer, "met": _counted(own) if run else "–", "furthest": furthest}
+        cards[claim, view] = {
+            "": answer,
+            "met": f"{own['met'].sum()} of {len(own)}" if run else "–",
+            "furthest": furthest,
+        }
     ratios = against_cd(rows)
     ratios = ratios.assign(part=ratios["part"].str.removesuffix(", lea-mvd / cd"))
     ratios = ratios.set_index(["view", "study", "part"])[["effect", "low", "high"]].rename(columns={"effect": ""})
@@ -372,11 +371,6 @@ def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
 
 def _of(rows: pd.DataFrame, claim: str, view: str) -> pd.DataFrame:
     return rows[(rows["claim"] == claim) & rows["view"].isin([view, "both"])]
-
-
-def _counted(rows: pd.DataFrame) -> str:
-    met, more = f"{rows['met'].sum()} of {len(rows)}", still_open(rows).sum()
-    return f"{met}, {more} open" if more else met
 
 
 def _missed(rows: pd.DataFrame) -> pd.Series:
