@@ -61,7 +61,7 @@ CANDIDATES = (
         f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
         for size in (8, 12, 24)
         for exponent in (1.5, 3, 5)
-        for reset in (1, "off")
+        for reset in (1, "initial", "off")
     ),
     *SEPARABLE,
 )

@@ -131,7 +131,7 @@ class Reading:
 
     @classmethod
     def recommended(cls) -> Self:
-        """Return the reading for a problem of one's own: the best of 18 on problems that the paper does not have.
+        """Return the reading for a problem of one's own: the best of 27 on problems that the paper does not have.
 
         It differs from the default in R2 (a smaller population), R13 (no reset) and R19 (a steeper tournament). With so
         many generations it makes fewer evaluations than the default: give `n_gen`, or `max_nfev` to
