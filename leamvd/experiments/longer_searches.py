@@ -33,7 +33,7 @@ RBM_1 = "RBM 1"
 """The problem that is the first RBM at 7 x 7 pixels, on 10,000 images of MNIST; others are functions."""
 
 LARGE_RBM_1 = "RBM 1, 28×28"
-"""The one at 28 x 28 pixels, on 2,000 images."""
+"""The one at 28 x 28 pixels, on 1,000 images."""
 
 RBMS = {RBM_1: 30, LARGE_RBM_1: 500}
 """Their hidden units."""
@@ -89,8 +89,8 @@ JUDGED: dict[str, Any] = {
         for n, last in sizes.items()
         for name in names
     }
-    | {RBM_1: MARKS[:4], LARGE_RBM_1: (0.001, 0.0025)},
-    "methods": ("lea-mvd:recommended", "lea-mvd", "lea-mvd:printed", *SEPARABLE, "random"),
+    | {RBM_1: MARKS[:3], LARGE_RBM_1: (0.001, 0.0025)},
+    "methods": ("lea-mvd:recommended", "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),
     "seeds": tuple(range(5)),
 }
 """The problems that the preset is judged on, none of which it was chosen on."""
@@ -101,7 +101,7 @@ COLUMNS = ["problem", "method", "seed", "mark", "evaluations", "best"]
 
 def images(problem: str = RBM_1) -> Dataset:
     """Return what one of `RBMS` sees."""
-    return load("mnist", side=28, n_train=2_000) if problem == LARGE_RBM_1 else load("mnist", side=7, n_train=10_000)
+    return load("mnist", side=28, n_train=1_000) if problem == LARGE_RBM_1 else load("mnist", side=7, n_train=10_000)
 
 
 def searches(
