@@ -14,7 +14,7 @@ PRINTED = {
     "x0_in_population": False,
     "perturbation": "column",
 }
-RECOMMENDED = {"population_size": 12, "reset": "off", "exponent": 3.0}
+RECOMMENDED = {"population_size": 8, "reset": "initial"}
 
 
 def test_the_defaults_are_the_bold_ones() -> None:
