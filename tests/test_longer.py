@@ -41,6 +41,14 @@ def test_a_score_weighs_problems_and_marks_alike_whatever_their_scale_and_seeds(
     assert list(found.index) == ["c", "b", "a"]
 
 
+def test_at_equal_time_a_method_that_takes_longer_is_seen_earlier() -> None:
+    rows = [("p", method, 0, mark, 100 * mark, 1 / mark) for method in ("a", "b", "c") for mark in (1, 2, 5, 10)]
+    found = longer.at_equal_time(pd.DataFrame(rows, columns=COLUMNS), {"a": 1e-3, "b": 1.9e-3}, "a")
+    assert found[["method", "mark"]].values.tolist() == [["a", 10], ["b", 5]]  # b comes to its 526th evaluation
+    found = longer.at_equal_time(pd.DataFrame(rows, columns=COLUMNS), {"a": 1e-3, "b": 1.9e-3}, "b")
+    assert found[["method", "mark"]].values.tolist() == [["a", 10], ["b", 10]]
+
+
 def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:
     rows = [
         ("sphere, n = 1,000", "cma-es", 10, 3.0, 6.0, 0.5, 0.4, 0.6, 0.03),

@@ -1,5 +1,7 @@
 """Searches that go on where the paper's end: their means, who has overtaken LEA-MVD, and which candidate is best."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -12,14 +14,14 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     return summarize(table.dropna(), "best", ["problem", "method", "mark"], geometric=True).drop(columns="runs")
 
 
-def against_lea_mvd(table: pd.DataFrame) -> pd.DataFrame:
+def against_lea_mvd(table: pd.DataFrame, reading: str = "lea-mvd") -> pd.DataFrame:
     """Compare what each method has reached at each problem's last mark with what LEA-MVD has, paired over seeds.
 
     Geometric means of the `best` values, those of LEA-MVD as `own`, and of their `ratio`. Below 1 LEA-MVD has been
     overtaken: of that is `p`. (With ten pairs no two-sided test could be significant among so many.)
     """
     ends = last(table, "mark")
-    pairs = [(method, "lea-mvd") for method in ends["method"].unique() if method != "lea-mvd"]
+    pairs = [(method, reading) for method in ends["method"].unique() if method != reading]
     found = compared(ends, "best", pairs, by=["problem"], upper=1)
     best = summarize(ends, "best", ["problem", "method"], geometric=True).set_index(["problem", "method"])["mean"]
     for name, method in (("best", "method"), ("own", "baseline")):
@@ -36,6 +38,16 @@ def scores(table: pd.DataFrame) -> pd.Series:
     logs = np.log(table["best"]).groupby([table[name] for name in ("method", "problem", "mark")]).mean().unstack(0)
     found: pd.Series = np.exp(logs.sub(logs.mean(axis=1), axis=0).mean()).sort_values().rename("score")
     return found
+
+
+def at_equal_time(table: pd.DataFrame, seconds: Mapping[str, float], method: str) -> pd.DataFrame:
+    """Return the last rows of each search within the time that a method takes to a problem's last mark.
+
+    `seconds` are those of an evaluation, by method; what has none is left out.
+    """
+    timed = table.assign(time=table["evaluations"] * table["method"].map(seconds)).dropna()
+    allowed = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
+    return last(timed[timed["time"] <= allowed].drop(columns="time"), "mark")
 
 
 def quoted(found: pd.DataFrame) -> dict[str, float | str]:

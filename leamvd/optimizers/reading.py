@@ -133,8 +133,8 @@ class Reading:
     def recommended(cls) -> Self:
         """Return the reading for a problem of one's own: the best of 27 on problems that the paper does not have.
 
-        It differs from the default in R2 (a population of 8) and R13 (a reset to the first standard deviations, not to 1).
-        With as many generations it makes a fifth of the default's evaluations: give `n_gen`, or `max_nfev` to
+        It differs from the default in R2 (a population of 8) and R13 (a reset to the first standard deviations). With
+        as many generations it makes a fifth of the default's evaluations: give `n_gen`, or `max_nfev` to
         `leamvd.minimize`.
         """
         return cls(population_size=8, reset="initial")
