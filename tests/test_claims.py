@@ -363,6 +363,18 @@ def test_other_measurements_say_which_answers_would_be_others(whole):
     assert rows.drop(read.index).values.tolist() == [["C7", "as printed", "reproduced", "the sampled error", "partly"]]
 
 
+def test_sums_over_all_images_move_what_is_held_against_a_printed_number_alone(whole):
+    large = whole["mnist_28x28"].assign(n_images=60_000)
+    tables = whole | {"mnist_28x28": large}
+    usual, summed = (claims.evidence(own).set_index(["claim", "view", "part"]) for own in (tables, claims.summed(tables)))
+    ratio = (summed["effect"] / usual["effect"]).dropna()
+    printed = ratio.index.get_level_values("part").str.contains(r" / \d")
+    assert printed.sum() == 3
+    np.testing.assert_allclose(ratio[printed], 6)
+    larger = ratio.index.get_level_values("claim") == "C9"
+    np.testing.assert_allclose(ratio[~printed & ~larger], 1)
+
+
 def test_close_are_the_parts_whose_interval_holds_a_bound():
     ends = {"low": [0.8, 1.1, 0.9, 0.4, np.nan], "high": [0.9, 1.2, 1.1, 0.6, np.nan]}
     rows = pd.DataFrame(ends | {"lower": [-np.inf, -np.inf, -np.inf, 0.5, 0.95], "upper": [1, 1, 1, 2, 1.05]})
