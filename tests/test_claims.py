@@ -366,7 +366,9 @@ def test_other_measurements_say_which_answers_would_be_others(whole):
 def test_sums_over_all_images_move_what_is_held_against_a_printed_number_alone(whole):
     large = whole["mnist_28x28"].assign(n_images=60_000)
     tables = whole | {"mnist_28x28": large}
-    usual, summed = (claims.evidence(own).set_index(["claim", "view", "part"]) for own in (tables, claims.summed(tables)))
+    usual, summed = (
+        claims.evidence(own).set_index(["claim", "view", "part"]) for own in (tables, claims.summed(tables))
+    )
     ratio = (summed["effect"] / usual["effect"]).dropna()
     printed = ratio.index.get_level_values("part").str.contains(r" / \d")
     assert printed.sum() == 3

@@ -232,6 +232,19 @@ def test_bernoulli_bits_are_set_by_the_seed_alone() -> None:
     assert first.description.endswith("bits sampled from the gray levels, seed 3")
 
 
+def test_sets_of_images_are_disjoint_and_the_first_is_the_usual_subset() -> None:
+    sets = [load("digits", n_train=400, image_set=number, seed=1) for number in range(3)]
+    rows = [{image.tobytes() for image in one.train} for one in sets]
+    assert not rows[0] & rows[1] | rows[0] & rows[2] | rows[1] & rows[2]
+    np.testing.assert_array_equal(sets[0].train, load("digits", n_train=400, seed=1).train)
+    np.testing.assert_array_equal(sets[2].test, sets[0].test)
+    assert len({one.description for one in sets}) == 3
+    with pytest.raises(ValueError, match="image_set must be below 3 for 400 of 1437, got 3"):
+        load("digits", n_train=400, image_set=3)
+    with pytest.raises(ValueError, match="image_set must be 0 where n_train takes all images, got 1"):
+        load("digits", image_set=1)
+
+
 def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Path) -> None:
     numbered = np.arange(30, dtype=np.uint8)
     folder = write(tmp_path / "numbered", fake_files(side=4) | {TRAIN_LABELS: idx(numbered)})

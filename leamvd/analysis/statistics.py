@@ -127,6 +127,30 @@ def compared(
     return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
 
 
+def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.Series:
+    """Return how much of the scatter of a value is between `rows`, between `columns` and neither.
+
+    Both are random and crossed, with one run in each cell: the method of moments for two factors without replication
+    (Searle, Casella and McCulloch 1992, section 4.7). Standard deviations in the unit of the value, those of variances
+    estimated below zero as zero; `mean` is the grand mean, and `low` and `high` the ends of an interval of 95 % that
+    covers other rows and other columns, with Satterthwaite's degrees of freedom.
+    """
+    cells = table.pivot(index=rows, columns=columns, values=value)
+    (a, b), mean = cells.shape, float(cells.to_numpy().mean())
+    by_row, by_column = cells.mean(axis=1), cells.mean(axis=0)
+    rest = cells.sub(by_row, axis=0).sub(by_column, axis=1) + mean
+    squares = np.array([b * by_row.var(), a * by_column.var(), (rest**2).to_numpy().sum() / ((a - 1) * (b - 1))])
+    between_rows, between_columns = (squares[0] - squares[2]) / b, (squares[1] - squares[2]) / a
+    weights = np.array([1, 1, -1]) / (a * b)  # of the mean's variance: both factors' and the rest's
+    variance = max(float(weights @ squares), float(squares[2]) / (a * b))
+    freedom = variance**2 / float(((weights * squares) ** 2 / [a - 1, b - 1, (a - 1) * (b - 1)]).sum())
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    stds = np.sqrt(np.maximum([between_rows, between_columns, squares[2]], 0))
+    return pd.Series(
+        [*stds, mean, mean - half, mean + half], index=[rows, columns, "neither", "mean", "low", "high"], dtype=float
+    )
+
+
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is no test and stays."""
     adjusted = np.full(len(p), np.nan)

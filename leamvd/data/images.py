@@ -80,6 +80,7 @@ def load(
     binarize: str = "gray",
     n_train: int | None = None,
     n_test: int | None = None,
+    image_set: int = 0,
     seed: int = 0,
     dtype: str = "float32",
 ) -> Dataset:
@@ -101,6 +102,8 @@ def load(
     n_train, n_test : int or None
         Size of a subset drawn without replacement and kept in the source's order; None takes all. With one seed a
         smaller subset is part of a larger one.
+    image_set : int
+        Which of the disjoint subsets of so many training images.
     seed : int
         Seed of the subsets and of the Bernoulli samples; training and test images have streams of their own.
     dtype : {"float32", "float64"}
@@ -123,7 +126,9 @@ def load(
     checks.choice("binarize", binarize, ("gray", "threshold", "bernoulli"))
     checks.choice("dtype", dtype, ("float32", "float64"))
     rng = np.random.default_rng(checks.integer("seed", seed, at_least=0))
-    sizes = {"n_train": n_train, "n_test": n_test}
+    sizes, first = {"n_train": n_train, "n_test": n_test}, checks.integer("image_set", image_set, at_least=0)
+    if first and n_train is None:
+        raise ValueError(f"image_set must be 0 where n_train takes all images, got {first}")
     for argument, n in sizes.items():
         if n is not None:
             checks.integer(argument, n, at_least=1)
@@ -141,13 +146,17 @@ def load(
         if n is not None:
             if n > len(images):
                 raise ValueError(f"{argument} must be at most the {len(images)} images of {data.name}, got {n}")
-            chosen = np.sort(subset_rng.permutation(len(images))[:n])
+            if argument == "n_train" and (first + 1) * n > len(images):
+                raise ValueError(f"image_set must be below {len(images) // n} for {n} of {len(images)}, got {first}")
+            skipped = first * n if argument == "n_train" else 0
+            chosen = np.sort(subset_rng.permutation(len(images))[skipped : skipped + n])
             images, labels = images[chosen], labels[chosen]
         levels = images if images.shape[1] == side**2 else _in_blocks(images, side, pooling)
         parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
 
     (train, train_labels), (test, test_labels) = parts
     description = _described(data, (len(train), len(test)), side, pooling, binarize, seed)
+    description += f", set {first}" * bool(first)
     return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
 
 

@@ -227,6 +227,20 @@ def _agreement(_: Any) -> tuple[list[_Part], Any]:
     return parts, known
 
 
+def _image_sets(_: Any) -> tuple[list[_Part], Any]:
+    parts, labels = [], ("image_set", *studies.LABELS)
+
+    def ends(rows: pd.DataFrame) -> pd.DataFrame:
+        return records.last(rows, labels)
+
+    for study in studies.IMAGE_SETS:
+        data = images(study)
+        jobs = {(study.image_set, *label): job for label, job in study.jobs(Images.of(data)).items()}
+        parts.append(_Part("", data, {"runs": Table(labels, jobs, "iteration", ends)}))
+    made = made_with(job for part in parts for job in part.tables["runs"].jobs.values())
+    return parts, {"study": records.provenance(studies.IMAGE_SETS[0], data)["study"], **made}
+
+
 def _predictions(profile: str) -> tuple[list[_Part], Any]:
     study = studies.study("explanation", profile)
     data = images(study)
@@ -242,6 +256,7 @@ SEARCHES: dict[str, _Planned] = {
     "preset_development": _development,
     "preset_judged": _judged,
     "backend_agreement": _agreement,
+    "image_sets": _image_sets,
     "predictions": lambda _: _predictions("paper"),
     "predictions_28x28": lambda _: _predictions("paper-28x28"),
 }

@@ -3,7 +3,7 @@
 import dataclasses
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,9 +77,9 @@ def jobs(study: Study, data: Dataset) -> list[Job]:
     return list(dict.fromkeys([*study.jobs(given).values(), *measured]))
 
 
-def last(table: pd.DataFrame) -> pd.DataFrame:
+def last(table: pd.DataFrame, labels: Sequence[str] = LABELS) -> pd.DataFrame:
     """Return the rows of the last iterations: of each layer, one."""
-    ends: pd.DataFrame = table[table["iteration"] == table.groupby(list(LABELS))["iteration"].transform("max")]
+    ends: pd.DataFrame = table[table["iteration"] == table.groupby(list(labels))["iteration"].transform("max")]
     return ends
 
 

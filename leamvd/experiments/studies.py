@@ -59,6 +59,7 @@ class Study:
     pooling: Literal["mean", "center"] = "mean"
     binarize: str = "gray"
     n_images: int | None = None  # for training; all by default
+    image_set: int = 0  # which of the disjoint sets of so many images
     layers: tuple[int, ...] = (30, 30, 120)  # hidden units
     methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")  # see `leamvd.experiments.methods.Method.parse`
     inputs: tuple[str, ...] = INPUTS
@@ -413,6 +414,12 @@ and a few of them on other data: items E3 (threshold, bernoulli), E4 (center), E
 what stacks like those of A and D are worth to a classifier; and controls that the rules after the runs ask for: the
 start solution by itself, CMA-ES with as many evaluations as LEA-MVD and with other settings, LEA-MVD as printed."""
 
+IMAGE_SETS = tuple(
+    Study(dataset="mnist", n_images=6_000, image_set=number, methods=("cd", "lea-mvd"), seeds=tuple(range(5)))
+    for number in range(10)
+)
+"""The same study on each of ten disjoint sets of images, whose differences a study on one set does not see."""
+
 ARCHIVED = {
     "mnist-7x7": {"paper": "mnist_7x7"},
     "mnist-28x28": {"paper": "mnist_28x28", "fewer": "mnist_28x28_fewer", "variants": "mnist_28x28_variants"},
@@ -506,6 +513,7 @@ def images(study: Study) -> Dataset:
         pooling=study.pooling,
         binarize=study.binarize,
         n_train=study.n_images,
+        image_set=study.image_set,
         dtype=study.training.dtype,
     )
     if isinstance(study, Classification) and (n_classes := len(np.unique(data.train_labels))) < 3:
