@@ -98,6 +98,14 @@ def test_a_search_has_left_its_start_where_it_was_ever_below_it():
     assert comparison.left_start(begun_late)["runs"].eq(2).all()
 
 
+@pytest.mark.parametrize("methods", [["cd"], ["cd", "cma-es"]])
+def test_without_lea_mvd_there_is_no_start(methods):
+    table = frame({method: [LEAVES] for method in methods}, inputs=("own", "shared"), layers=(1, 2))
+    assert len(comparison.left_start(table)) == 4 * ("cma-es" in methods)
+    assert comparison.with_start(table).equals(table)
+    assert comparison.quoted(comparison.with_start(table))["improved"] == 0
+
+
 def test_the_start_is_where_searches_begin_until_one_has_made_other_features(monkeypatch):
     """In the second layer the first search leaves its start: above it, on own inputs, the start is not known."""
     table = frame({"cd": [LEAVES] * 2, "lea-mvd": [STAYS, STAYS]}, inputs=("own", "shared"), layers=(1, 2, 3))

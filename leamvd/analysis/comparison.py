@@ -127,7 +127,7 @@ def left_start(table: pd.DataFrame) -> pd.DataFrame:
     It has left where its error was ever below that of iteration 0. So a search that has its start in no population, and
     only gets worse, has not. Contrastive divergence does not search, nor does `START`.
     """
-    searches = table[~table["method"].str.partition(":")[0].isin(["cd", START])]
+    searches = table[~table["method"].str.split(":").str[0].isin(["cd", START])]
     run = [*GROUP, "seed"]
     start = searches[searches["iteration"] == 0].set_index(run)["mean_field"]
     least = searches.groupby(run)["mean_field"].min().reindex(start.index)
