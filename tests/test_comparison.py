@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 
 from leamvd.analysis import comparison
+from leamvd.experiments import studies
 from leamvd.experiments.studies import Study
 
 
@@ -77,6 +78,68 @@ def test_searches_that_end_below_their_start_are_counted_once():
     better = table.eval("inputs == 'shared' and seed == 1 and iteration == 1")
     found = comparison.quoted(table.assign(mean_field=table["mean_field"] - better))
     assert (found["searches"], found["improved"]) == (6, 1), "RBM 1 has one kind of inputs"
+
+
+STAYS, COMES_BACK, LEAVES = [9.0, 9.0, 9.0], [9.0, 12.0, 9.0], [9.0, 8.0, 10.0]
+
+
+def test_a_search_has_left_its_start_where_it_was_ever_below_it():
+    """Not where it lies above its start, which then was in no population; and contrastive divergence is no search."""
+    runs = {"cd": [LEAVES] * 3, "lea-mvd": [STAYS, LEAVES, STAYS], "lea-mvd:x0-excluded": [COMES_BACK, LEAVES, LEAVES]}
+    table = frame(runs, inputs=("own", "shared"), layers=(1, 2))
+    table.loc[table.eval("inputs == 'shared' and layer == 2"), "mean_field"] = 9.0
+    found = comparison.left_start(table)
+    assert list(found.index.unique("method")) == ["lea-mvd", "lea-mvd:x0-excluded"]
+    assert found["runs"].eq(3).all()
+    assert found["left"].unstack("method").to_numpy().tolist() == [[1, 2], [1, 2], [1, 2], [0, 0]]
+    values = comparison.quoted(table)
+    assert [values[f"{name}-left"] for name in ("lea-mvd-2", "lea-mvd-x0-excluded-1", "shared-lea-mvd-2")] == [1, 2, 0]
+    begun_late = table[(table["iteration"] > 0) | (table["seed"] > 0)]
+    assert comparison.left_start(begun_late)["runs"].eq(2).all()
+
+
+@pytest.mark.parametrize("methods", [["cd"], ["cd", "cma-es"]])
+def test_without_lea_mvd_there_is_no_start(methods):
+    table = frame({method: [LEAVES] for method in methods}, inputs=("own", "shared"), layers=(1, 2))
+    assert len(comparison.left_start(table)) == 4 * ("cma-es" in methods)
+    assert comparison.with_start(table).equals(table)
+    assert comparison.quoted(comparison.with_start(table))["improved"] == 0
+
+
+def test_the_start_is_where_searches_begin_until_one_has_made_other_features(monkeypatch):
+    """In the second layer the first search leaves its start: above it, on own inputs, the start is not known."""
+    table = frame({"cd": [LEAVES] * 2, "lea-mvd": [STAYS, STAYS]}, inputs=("own", "shared"), layers=(1, 2, 3))
+    table.loc[table["iteration"] == 0, "mean_field"] += table["layer"]
+    stays = table.assign(mean_field=table["mean_field"].where(table["method"] == "cd", 9.0 + table["layer"]))
+    assert comparison.left_start(stays)["left"].sum() == 0
+
+    def starts(rows, name=""):
+        found = comparison.with_start(rows, name)
+        assert found[found["method"] != "start"].reset_index(drop=True).equals(rows)
+        assert comparison.left_start(found).equals(comparison.left_start(rows)), "the start does not search"
+        means = found[found["method"] == "start"].groupby(["inputs", "layer"])["mean_field"]
+        assert found.drop_duplicates(["inputs", "layer"])["method"].eq("start").sum() == len(means), "before the others"
+        assert means.size().eq(2).all()
+        return means.mean().to_dict()
+
+    shared = {("shared", 1): 10.0, ("shared", 2): 11.0, ("shared", 3): 12.0}
+    assert starts(stays) == shared | {("own", 1): 10.0, ("own", 2): 11.0, ("own", 3): 12.0}
+    leaves = stays["mean_field"].mask(
+        stays.eval("method == 'lea-mvd' and layer == 2 and iteration == 2 and seed == 0"), 1.0
+    )
+    moved = stays.assign(mean_field=leaves)
+    known = {("own", 1): 10.0, ("own", 2): 11.0}
+    assert starts(moved) == shared | known
+    controls = frame({studies.START: [[99.0, 5.0]] * 2, "cma-es:n_gen=42": [STAYS] * 2}, layers=(1, 2, 3))
+    monkeypatch.setattr(comparison.archive, "exists", lambda name: name == "small_controls")
+    monkeypatch.setattr(comparison.archive, "read", lambda name: controls)
+    assert starts(moved, "small") == shared | known | {("own", 3): 5.0}
+    assert starts(stays, "small")["own", 3] == 12.0
+    values, ends = comparison.quoted(comparison.with_start(moved, "small")), comparison.quoted(moved)
+    assert {values.pop(f"start-{layer}-error") for layer in (1, 2, 3)} == {1000.0, 1100.0, 500.0}
+    assert {name: value for name, value in values.items() if name in ends} == ends, "those of the methods stay"
+    on_shared = moved[moved["inputs"] == "shared"].reset_index(drop=True)
+    assert starts(on_shared, "small") == shared
 
 
 @pytest.mark.parametrize("layer", [1, 2])

@@ -126,7 +126,9 @@ SAID = [
     "this lead is gone, with <shared-lea-mvd-3-sampled> against <shared-cd-3-sampled>",
     "the error of contrastive divergence is <cd-3-error> and that of LEA-MVD <seconds-lea-mvd-3>",
     "both forms end below LEA-MVD on <longer-cma-es-ahead> of <longer-problems> problems",
-    "<improved> of <searches> searches with LEA-MVD",
+    "<improved> of <searches> searches with LEA-MVD and the paper's first standard deviation of 0.1 left their start, "
+    "one epoch of contrastive divergence. So the <28x28-error-lea-mvd> % is what that epoch leaves",
+    "<lea-mvd-2-left> of <runs> searches did in the second RBM and <lea-mvd-3-left> in the third",
     "with 0.01 its error fell by <fallen-lea-mvd-sigma0-0.01-3> % on average where it fell most, and that of separable "
     "CMA-ES by <fallen-sep-cma-es-sigma0-0.01-3> %",
     "<directions-lower-printed> % of the populations that [Section 2](../notebooks/02_directions.ipynb) draws have a "

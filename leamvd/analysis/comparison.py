@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from leamvd.campaign import archive
 from leamvd.experiments import memory, studies
 from leamvd.networks.torch_backend import Computation
 
@@ -27,6 +28,9 @@ _QUOTED = {
 
 PAPER = ("cd", "lea-mvd", "cma-es")
 """Methods of the paper's first experiment."""
+
+START = "start"
+"""The start solution, beside the methods: what the first epoch of contrastive divergence hands to the optimizers."""
 
 TOLD_APART = 4
 """Methods whose curves one figure can show."""
@@ -117,6 +121,37 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     return ends[GROUP].assign(**columns).groupby(GROUP, sort=False).mean()
 
 
+def left_start(table: pd.DataFrame) -> pd.DataFrame:
+    """Return in how many of its `runs` each search ever `left` its start, by inputs, layer and method.
+
+    It has left where its error was ever below that of iteration 0. So a search that has its start in no population, and
+    only gets worse, has not. Contrastive divergence does not search, nor does `START`.
+    """
+    searches = table[~table["method"].str.split(":").str[0].isin(["cd", START])]
+    run = [*GROUP, "seed"]
+    start = searches[searches["iteration"] == 0].set_index(run)["mean_field"]
+    least = searches.groupby(run)["mean_field"].min().reindex(start.index)
+    left = (least < start).groupby(level=GROUP, sort=False)
+    return pd.DataFrame({"left": left.sum(), "runs": left.size()})
+
+
+def with_start(table: pd.DataFrame, name: str = "") -> pd.DataFrame:
+    """Return the table with the start solution as a method, `START`, before the others of its inputs and layer.
+
+    It is where LEA-MVD begins. That does not hold on own inputs above a layer that a search of LEA-MVD has changed,
+    since a stack of start solutions makes other features. The start is there only if the study `name` is recorded with
+    controls, of which it is one.
+    """
+    search = table[table["method"] == "lea-mvd"]
+    left = left_start(search).query("inputs == 'own' and left > 0").index.get_level_values("layer").min()
+    begins = search[(search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))]
+    if archive.exists(f"{name}_controls"):
+        controls = archive.read(f"{name}_controls").query("method == @studies.START and layer > @left")
+        begins = pd.concat([begins, last(controls[controls["inputs"].isin(table["inputs"])])])
+    both: pd.DataFrame = pd.concat([begins.assign(method=START), table])
+    return both.sort_values(["inputs", "layer"], kind="stable", ignore_index=True)
+
+
 def at_equal(table: pd.DataFrame, budget: str) -> pd.DataFrame:
     """Return the last iteration of every run within the budget that all methods of its layer and inputs have spent."""
     spent = table.groupby(GROUP)[budget].transform("max")
@@ -139,19 +174,21 @@ def quoted(table: pd.DataFrame) -> dict[str, float | str]:
     """Return the means over runs, at their last iterations, that prose may quote.
 
     "cd-3-error" and the rest of `_QUOTED` are of RBM 3 on the first kind of inputs, "shared-cd-3-error" of shared
-    ones, "start-cd-3-error" of iteration 0, and "passes-cd-3" is the error at equal passes on the last kind of inputs.
-    "searches" are those of LEA-MVD, and "improved" is how many of them ended below their start solution.
+    ones, "start-3-error" of `START`, "start-cd-3-error" of iteration 0, and "passes-cd-3" is the error at equal passes
+    on the last kind of inputs. "lea-mvd-2-left" is how many runs of a search have `left_start`; "searches" are all
+    those of LEA-MVD, "improved" how many of them have.
     """
-    kinds = table["inputs"].unique()
-    work = equal(table).loc[kinds[-1]].stack().reorder_levels([1, 2, 0])
+    methods, kinds = table[table["method"] != START], table["inputs"].unique()
+    work = equal(methods).loc[kinds[-1]].stack().reorder_levels([1, 2, 0])
     found, first = quote("", work.to_frame("")), kinds[0]
-    for prefix, rows in {"": last(table), "start": table[table["iteration"] == 0]}.items():
+    for prefix, rows in {"": last(table), "start": methods[methods["iteration"] == 0]}.items():
         columns = {name: scaled(rows, column) for name, column in _QUOTED.items()}
         named = rows[["method", "layer"]].assign(inputs=rows["inputs"].replace(first, ""), **columns)
         found |= quote(prefix, named.groupby(["inputs", "method", "layer"], sort=False).mean())
-    once = (table["inputs"] == first) | (table["layer"] > 1)  # RBM 1 has one kind of inputs
-    runs = table[once & (table["method"] == "lea-mvd")].groupby(["inputs", "layer", "seed"])["mean_field"]
-    return found | {"searches": len(runs), "improved": int((runs.last() < runs.first()).sum())}
+    left = left_start(table)
+    found |= quote("", left[["left"]].rename({first: ""}, level="inputs").swaplevel("layer", "method"))
+    own = left.reset_index().query("method == 'lea-mvd' and (inputs == @first or layer > 1)")  # RBM 1 has one kind
+    return found | {"searches": int(own["runs"].sum()), "improved": int(own["left"].sum())}
 
 
 def quote(prefix: str, table: pd.DataFrame) -> dict[str, float | str]:

@@ -57,8 +57,9 @@ PHONE = 350
 BLUE, VERMILION, GREEN, PURPLE, GRAY = PALETTE = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444"
 """Four colors of Okabe and Ito (2008), Color Universal Design, and a dark gray: apart for color-blind readers too."""
 
-COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY}
-"""One color per method, the same in every figure; the readings of one method differ by line style."""
+COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY, "start": BLUE}
+"""One color per method, the same in every figure, and the start solution's is that of contrastive divergence, which
+makes it; the readings of one method differ by line style."""
 
 STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}
 """Line styles of readings; a reading from a file is dash-dotted."""
