@@ -309,9 +309,9 @@ def evidence(
     return rows.assign(met=met.astype("boolean").mask(untold), undecided=False)
 
 
-def answers(rows: pd.DataFrame) -> pd.DataFrame:
+def answers(rows: pd.DataFrame, of: Sequence[Claim] = CLAIMS) -> pd.DataFrame:
     """Return the answer to every claim in each view, from `evidence`: a row for each claim, a column for each view."""
-    found = {claim.claim: [_answer(claim, _of(rows, claim.claim, view)) for view in VIEWS] for claim in CLAIMS}
+    found = {claim.claim: [_answer(claim, _of(rows, claim.claim, view)) for view in VIEWS] for claim in of}
     return pd.DataFrame.from_dict(found, orient="index", columns=list(VIEWS)).rename_axis("claim")
 
 

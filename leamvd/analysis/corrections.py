@@ -5,7 +5,8 @@ is shown with, and which answers are called undecided; tests, margins and Holm's
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from leamvd.analysis.claims import CLAIMS, Claim, Part
 from leamvd.analysis.comparison import quote
 from leamvd.analysis.statistics import Effect, power
 from leamvd.campaign import archive
+from leamvd.experiments import architectures, escapes, trained_minima
 from leamvd.experiments.methods import Method
 
 SMALLEST = 1.05
@@ -27,6 +29,22 @@ PRINTED = ("C3", "C4", "C5", "C6", "C7", "C8", "C9")
 """Claims about errors of LEA-MVD that the paper shows."""
 
 _VIEWS = tuple(rules.VIEWS)
+
+_TESTED = {
+    "C13": (
+        *(Part("both", ("local_minima",), rules.most_escape, ("lea-mvd", n)) for n in escapes.PLANS["paper"]["sizes"]),
+        *(
+            Part("both", ("trained_minima",), rules.most_escape_after, ("lea-mvd", start))
+            for start in trained_minima.STARTS
+        ),
+    ),
+    "C14": tuple(
+        Part("both", ("architectures",), rules.learns, ("lea-mvd", network)) for network in architectures.NETWORKS
+    ),
+}
+
+LATER = tuple(claim._replace(parts=_TESTED[claim.claim]) for claim in CLAIMS if claim.claim in _TESTED)
+"""Claims that had no test, with a family of their own: the others' p stay as they are."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,9 +78,19 @@ def with_controls(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
     return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}
 
 
-def evidence(tables: Mapping[str, pd.DataFrame], corrections: Corrections) -> pd.DataFrame:
+def later(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
+    """Return the tables by which `LATER` is judged: what is recorded, or the same run with "paper"; else nothing."""
+    if profile not in ("recorded", "paper"):
+        return {}
+    pages = {"local_minima": escapes, "trained_minima": trained_minima, "architectures": architectures}
+    return {name: page.on_page(profile, output) for name, page in pages.items()}
+
+
+def evidence(
+    tables: Mapping[str, pd.DataFrame], corrections: Corrections, of: Sequence[Claim] = CLAIMS
+) -> pd.DataFrame:
     """Return every test as `leamvd.analysis.claims.evidence` does, by these rules."""
-    chosen = tuple(claim._replace(parts=tuple(_parts(claim, corrections))) for claim in CLAIMS)
+    chosen = tuple(claim._replace(parts=tuple(_parts(claim, corrections))) for claim in of)
     rows = claims.evidence(tables, of=chosen)
     if corrections.intervals:
         ranks = {"effect": "rank", "low": "rank_low", "high": "rank_high"}
@@ -109,13 +137,19 @@ def _with(part: Part, method: str, instead: str) -> Part:
 
 
 def answers(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the answers, a row for each claim and view: registered, by each correction alone, and by "all" of them."""
+    """Return the answers, a row for each claim and view: registered, by each correction alone, and by "all" of them.
+
+    Those to claims that had no test are by "all" alone.
+    """
     nothing = Corrections(**dict.fromkeys(NAMES, False))
     each = {"registered": nothing} | {name: dataclasses.replace(nothing, **{name: True}) for name in NAMES}
     found = {
         name: claims.answers(evidence(tables, one)).stack() for name, one in (each | {"all": Corrections()}).items()
     }
-    return pd.DataFrame(found).rename_axis(["claim", "view"])
+    answers = pd.DataFrame(found).rename_axis(["claim", "view"])
+    tested = claims.answers(evidence(tables, Corrections(), LATER), LATER)
+    answers.update(pd.DataFrame({"all": tested.stack()}))
+    return answers
 
 
 def changed(answers: pd.DataFrame) -> pd.DataFrame:

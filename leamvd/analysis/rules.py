@@ -16,13 +16,16 @@ import pandas as pd
 
 from leamvd._support import checks
 from leamvd.analysis.costs import growth
-from leamvd.analysis.statistics import Effect, hardest, paired, unpaired
+from leamvd.analysis.statistics import Effect, hardest, paired, share, unpaired
 
 LAST = 10
 """Epochs over which contrastive divergence should have stopped changing (C10)."""
 
 PRINTED = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0, ("lea-mvd", 3): 900.0}
 """Errors that the paper gives in figures or words, by method and layer of 28 x 28; taken to be of 10,000 images."""
+
+SIGMA0 = 0.1
+"""The paper's first standard deviation."""
 
 VIEWS = {"as printed": ("own", "mean_field"), "conclusion": ("shared", "mean_field_ratio")}
 """Inputs and measure of each view."""
@@ -169,3 +172,37 @@ def classifies_better(table: pd.DataFrame, study: str, method: str, baseline: st
     """Test whether a classifier that was fine-tuned from a method's stack errs less than from another method's."""
     a, b = (_ends(table, study, name, step="epoch")["test_error"] for name in (method, baseline))
     yield f"{study}, {method} / {baseline}", paired(a, b, upper=1)
+
+
+# ---- of the claims that had no test
+
+
+def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
+    """Return the searches that had something to escape from, with whether they have `escaped`.
+
+    They have where L-BFGS ends lower after them than without them; from a local minimum that is where they start.
+    """
+    before = "without" if "without" in table else "start"
+    there = table.dropna(subset=[before])
+    return there.assign(escaped=there[end] < there[before] - there["tolerance"])
+
+
+def most_escape(table: pd.DataFrame, method: str, n_var: int) -> Tests:
+    """Test whether more than half of the searches on functions of so many variables escape."""
+    runs = escaped(_runs(table, method))
+    own = runs[(runs["n_var"] == n_var) & (runs["sigma0"] == SIGMA0)]
+    yield f"{n_var} variables, {method}", share(own["escaped"], lower=0.5)
+
+
+def most_escape_after(table: pd.DataFrame, method: str, start: str) -> Tests:
+    """Test whether more than half of the searches of RBMs escape, from one of two starts."""
+    runs = escaped(_runs(table, method))
+    yield f"RBM after {start}, {method}", share(runs.loc[runs["start"] == start, "escaped"], lower=0.5)
+
+
+def learns(table: pd.DataFrame, method: str, network: str) -> Tests:
+    """Test whether the share of wrong test images ends below half of the start's."""
+    runs = _runs(table, method)
+    own = runs[runs["network"] == network]
+    first, end = (own[own["mark"] == mark]["test_error"] for mark in (own["mark"].min(), own["mark"].max()))
+    yield f"{network}, {method} / start", paired(end, first, upper=0.5)

@@ -99,6 +99,32 @@ def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float
     return Effect(effect, low, high, lower, upper, "ratio", runs, test, p, error, freedom, *ranks)
 
 
+def share(successes: pd.Series, *, lower: float) -> Effect:
+    """Test whether runs succeed more often than a share, by the exact binomial test, with Clopper and Pearson's ends.
+
+    The error is that of a share that lies on the bound.
+    """
+    runs, test = len(successes), "binomial"
+    if not runs:
+        return Effect(np.nan, np.nan, np.nan, lower, np.inf, "share", runs, test, 1.0)
+    found, ends = int(successes.sum()), _exact(successes)
+    p = float(stats.binomtest(found, runs, lower, alternative="greater").pvalue)
+    error = math.sqrt(lower * (1 - lower) / runs)
+    return Effect(found / runs, *ends, lower, np.inf, "share", runs, test, p, error, np.inf)
+
+
+def shares(table: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFrame:
+    """Return for each group of runs, in order of appearance, the share that succeeds, as `summarize` does of a mean."""
+    rows = [(*cell, len(own), own.mean(), *_exact(own)) for cell, own in table.groupby(list(by), sort=False)[value]]
+    return pd.DataFrame(rows, columns=[*by, "runs", "mean", "low", "high"])
+
+
+def _exact(successes: pd.Series) -> tuple[float, float]:
+    """Return the ends of the exact 95 % interval of a share."""
+    ends = stats.binomtest(int(successes.sum()), len(successes)).proportion_ci(0.95)
+    return float(ends.low), float(ends.high)
+
+
 def compared(
     table: pd.DataFrame,
     value: str,

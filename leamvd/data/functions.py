@@ -3,6 +3,7 @@
 import contextlib
 import tempfile
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,9 +36,9 @@ def rastrigin(X: Array) -> Array:
 
 
 def ackley(X: Array) -> Array:
-    """Return Ackley's function of every row: local optima near all integers on a funnel that flattens outward."""
-    bowl, waves = np.sqrt((X**2).mean(axis=-1)), np.cos(2 * np.pi * X).mean(axis=-1)
-    return np.asarray(20 - 20 * np.exp(-0.2 * bowl) + np.e - np.exp(waves))
+    """Return 20 (1 - exp(-0.2 sqrt(mean x_i^2))) + e - exp(mean cos 2 pi x_i) of every row."""
+    far, near = 0.2 * np.sqrt((X**2).mean(axis=-1)), np.cos(2 * np.pi * X).mean(axis=-1)
+    return np.asarray(20 * (1 - np.exp(-far)) + np.e - np.exp(near))
 
 
 FUNCTIONS: dict[str, Objective] = {f.__name__: f for f in (sphere, ellipsoid, rosenbrock, rastrigin, ackley)}
@@ -77,3 +78,80 @@ def _bbob(function: int, n_var: int, instance: int) -> Objective:
         own._best_parameter("print")
         least = own(np.loadtxt("._bbob_problem_best_parameter.txt"))
     return lambda X: np.array([own(x) for x in X]) - least
+
+
+# ---- functions of many local minima, with their gradients
+
+
+def griewank(X: Array) -> Array:
+    """Return 1 + sum x_i^2 / 4000 - prod cos(x_i / sqrt(i)) of every row."""
+    roots = np.sqrt(np.arange(1, X.shape[-1] + 1))
+    return np.asarray(1 + (X**2).sum(axis=-1) / 4000 - np.cos(X / roots).prod(axis=-1))
+
+
+def schwefel(X: Array) -> Array:
+    """Return Schwefel's sum of -z_i sin sqrt(abs z_i), z = x + 420.97, of every row, continued beyond abs z_i = 500.
+
+    There the function is mirrored, and (abs z_i - 500)^2 / (10,000 n) is added, as in the CEC 2014 competition.
+    """
+    Z = X + _SCHWEFEL
+    Y, beyond = _mirrored(Z)
+    terms = Y * np.sin(np.sqrt(np.abs(Y))) - beyond**2 / (1e4 * X.shape[-1])
+    return np.asarray((418.98288727243375 - terms).sum(axis=-1))
+
+
+def _rastrigin_gradient(X: Array) -> Array:
+    return np.asarray(2 * X + 20 * np.pi * np.sin(2 * np.pi * X))
+
+
+def _ackley_gradient(X: Array) -> Array:
+    n, length = X.shape[-1], np.sqrt((X**2).mean(axis=-1, keepdims=True))
+    far = 4 * np.exp(-0.2 * length) * X / np.where(length > 0, length, 1)
+    near = 2 * np.pi * np.sin(2 * np.pi * X) * np.exp(np.cos(2 * np.pi * X).mean(axis=-1, keepdims=True))
+    return np.asarray((far + near) / n)
+
+
+def _griewank_gradient(X: Array) -> Array:
+    roots = np.sqrt(np.arange(1, X.shape[-1] + 1))
+    Y = X / roots
+    return np.asarray(X / 2000 + np.cos(Y).prod(axis=-1, keepdims=True) * np.tan(Y) / roots)
+
+
+def _schwefel_gradient(X: Array) -> Array:
+    Y, beyond = _mirrored(X + _SCHWEFEL)
+    roots = np.sqrt(np.abs(Y))
+    slope = np.sin(roots) + roots * np.cos(roots) / 2
+    return np.asarray(beyond / (5e3 * X.shape[-1]) - np.where(beyond == 0, slope, -slope))
+
+
+_SCHWEFEL = 420.9687462275036
+"""Where Schwefel's function has its minimum."""
+
+
+def _mirrored(Z: Array) -> tuple[Array, Array]:
+    """Return where Schwefel's function is evaluated in the place of `Z`, and by how much `Z` is beyond its domain."""
+    beyond = Z - np.clip(Z, -500, 500)
+    inside = np.sign(Z) * (500 - np.mod(np.abs(Z), 500))
+    return np.where(beyond == 0, Z, inside), beyond
+
+
+class Multimodal(NamedTuple):
+    """A function of many local minima, whose lowest value, zero, is at zero."""
+
+    value: Objective
+    gradient: Objective
+    half: float  # of the side of its usual domain
+
+
+MULTIMODAL = {
+    "rastrigin": Multimodal(rastrigin, _rastrigin_gradient, 5.12),
+    "ackley": Multimodal(ackley, _ackley_gradient, 32.768),
+    "griewank": Multimodal(griewank, _griewank_gradient, 600.0),
+    "schwefel": Multimodal(schwefel, _schwefel_gradient, 500.0),
+}
+
+
+def in_unit_cube(name: str, optimum: Array) -> tuple[Objective, Objective]:
+    """Return a function of `MULTIMODAL` and its gradient on the unit cube, with its minimum at `optimum`, (n,)."""
+    value, gradient, half = MULTIMODAL[name]
+    return lambda U: value(2 * half * (U - optimum)), lambda U: 2 * half * gradient(2 * half * (U - optimum))

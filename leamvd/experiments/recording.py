@@ -22,7 +22,17 @@ from leamvd.campaign.store import place
 from leamvd.campaign.tables import as_csv, read_table
 from leamvd.campaign.verify import compare, sample
 from leamvd.data.images import Dataset, Images, load
-from leamvd.experiments import backend_agreement, functions, longer_searches, pictures, records, studies
+from leamvd.experiments import (
+    architectures,
+    backend_agreement,
+    escapes,
+    functions,
+    longer_searches,
+    pictures,
+    records,
+    studies,
+    trained_minima,
+)
 from leamvd.experiments.studies import Classification, Study, images
 from leamvd.networks.torch_backend import Computation
 
@@ -182,8 +192,13 @@ def _write(place: Path, content: Mapping[str, bytes], known: Any) -> None:
 # ---- searches that belong to no section's study
 
 
+def _plan(known: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a provenance says of a plan, or the usual one."""
+    return {name: known.get(name, value) for name, value in usual.items()}
+
+
 def _functions(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
-    plan: dict[str, Any] = {name: known.get(name, usual) for name, usual in functions.PLANS["paper"].items()}
+    plan = _plan(known, functions.PLANS["paper"])
     study = studies.STUDIES["readings", "paper"]
     data, smallest = images(study), {**plan, "sizes": plan["sizes"][:1]}
     runs = functions.searches(study, **plan)
@@ -193,7 +208,7 @@ def _functions(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
 
 
 def _longer(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
-    plan: dict[str, Any] = {name: known.get(name, usual) for name, usual in longer_searches.PLANS["paper"].items()}
+    plan = _plan(known, longer_searches.PLANS["paper"])
     data = longer_searches.images()
     runs = longer_searches.searches(data, **plan)
     return [_Part("", data, {"runs": runs})], {**plan, **made_with(runs.jobs.values())}
@@ -250,6 +265,22 @@ def _predictions(profile: str) -> tuple[list[_Part], Any]:
     return [_Part("", data, tables)], {"study": records.provenance(study, data)["study"], **made_with(jobs)}
 
 
+def _minima(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
+    plan = _plan(known, escapes.PLANS["paper"])
+    trained = _plan(known.get("rbms", {}), trained_minima.PLANS["paper"])
+    data = trained_minima.images(trained["dataset"])
+    rbms = trained_minima.searches(data, methods=trained["methods"], seeds=trained["seeds"])
+    tables = {"runs": escapes.searches(**plan), "rbms": rbms}
+    jobs = [job for table in tables.values() for job in table.jobs.values()]
+    return [_Part("", data, tables)], {**plan, "rbms": trained, "data": data.description, **made_with(jobs)}
+
+
+def _architectures(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
+    plan, data = _plan(known, architectures.PLANS["paper"]), architectures.images()
+    runs = architectures.searches(data, **plan)
+    return [_Part("", data, {"runs": runs})], {**plan, "data": data.description, **made_with(runs.jobs.values())}
+
+
 SEARCHES: dict[str, _Planned] = {
     "readings_functions": _functions,
     "longer_searches": _longer,
@@ -257,6 +288,8 @@ SEARCHES: dict[str, _Planned] = {
     "preset_judged": _judged,
     "backend_agreement": _agreement,
     "image_sets": _image_sets,
+    "local_minima": _minima,
+    "architectures": _architectures,
     "predictions": lambda _: _predictions("paper"),
     "predictions_28x28": lambda _: _predictions("paper-28x28"),
 }

@@ -1,0 +1,64 @@
+"""Figures of the section on local minima and architectures: shares of escapes, and errors of networks."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from leamvd.figures.style import BLUE, band, bars, groups, legend, line_style, logarithmic, new, styled
+
+MARKERS = {"lea-mvd": "o", "sep-cma-es": "s", "random": "^", "mlp": "D"}
+"""Of methods that train networks."""
+
+
+@styled
+def escapes(table: pd.DataFrame, title: str) -> Figure:
+    """Plot the share of escapes in percent against the number of variables: a panel for each sigma0.
+
+    The table has the columns sigma0, method, n_var, mean, low and high.
+    """
+    sigmas = list(table["sigma0"].unique())
+    figure, axes = new(
+        len(sigmas), 1, height=1.7 * len(sigmas) + 1.2, title=title, ylabel="searches that escape, %", sharex=True
+    )
+    for ax, (sigma0, own) in zip(axes[:, 0], groups(table, "sigma0"), strict=True):
+        for method, line in groups(own, "method"):
+            shown = line.assign(**{name: 100 * line[name] for name in ("mean", "low", "high")})
+            band(ax, shown, "n_var", method, line_style(method))
+        ax.axhline(50, color="black", linewidth=0.8, linestyle=":")
+        ax.set_title(f"sigma0 = {sigma0:g}")
+        ax.set_ylim(-3, 103)
+        logarithmic(ax.xaxis)
+        ax.xaxis.set_major_locator(FixedLocator(sorted(table["n_var"].unique())))
+        ax.xaxis.set_minor_locator(NullLocator())
+    axes[-1, 0].set_xlabel("variables")
+    legend(figure, *axes[:, 0])
+    return figure
+
+
+@styled
+def networks(table: pd.DataFrame, title: str) -> Figure:
+    """Plot the share of wrong test images in percent of each network, a marker for each method, and at the start.
+
+    The table has the columns network, method, mean, low and high; the method "start" is drawn as a line.
+    """
+    names = list(table["network"].unique())
+    methods = [method for method in table["method"].unique() if method != "start"]
+    figure, axes = new(height=4.2, title=title)
+    ax = axes[0, 0]
+    percent = table.assign(**{name: 100 * table[name] for name in ("mean", "low", "high")})
+    for method, own in groups(percent, "method"):
+        places = np.array([names.index(name) for name in own["network"]], dtype=float)
+        if method == "start":
+            ax.hlines(own["mean"], places - 0.4, places + 0.4, color="black", linewidth=1, label="start")
+            continue
+        offset = 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
+        look = (BLUE, "none") if method == "mlp" else (line_style(method)[0], "none")
+        full = "full" if ":" not in method else "none"
+        marker = MARKERS[method.partition(":")[0]]
+        bars(ax, places + offset, own, method, look, marker=marker, markersize=5, fillstyle=full)
+    logarithmic(ax.yaxis)
+    ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
+    ax.set_ylabel("wrong test images, %")
+    legend(figure, ax)
+    return figure
