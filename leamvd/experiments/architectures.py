@@ -18,6 +18,7 @@ from leamvd.campaign.jobs import Job, Result, Step, Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
 from leamvd.data.images import Dataset, Images, load
+from leamvd.experiments import longer_searches
 from leamvd.experiments.methods import Method
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
@@ -57,6 +58,15 @@ PLANS: dict[str, dict[str, Any]] = {
     },
 }
 """Methods, seeds and evaluations, by profile."""
+
+JUDGED: dict[str, Any] = {
+    "methods": longer_searches.JUDGED["methods"],
+    "seeds": tuple(range(5)),
+    "budget": 24_000,
+    "networks": ("rectified linear",),
+    "width": 256,
+}
+"""The network of 19,210 weights that the recommended preset is judged on."""
 
 MLP = "mlp"
 """The method that is scikit-learn's `MLPClassifier`."""
@@ -135,6 +145,7 @@ class _Learn(Job):
     network: str  # of `NETWORKS`
     seed: int
     budget: int  # evaluations
+    width: int = WIDTH  # units of each hidden layer
 
     @abstractmethod
     def train(self, objective: CrossEntropy) -> tuple[Array, float]:
@@ -149,8 +160,8 @@ class _Learn(Job):
         """Yield the start and the end."""
         del arrays  # seconds: nothing to go on from
         hidden = NETWORKS[self.network]
-        train = CrossEntropy(data.train, data.train_labels, hidden)
-        test = CrossEntropy(data.test, data.test_labels, hidden)
+        train = CrossEntropy(data.train, data.train_labels, hidden, self.width)
+        test = CrossEntropy(data.test, data.test_labels, hidden, self.width)
         ends = {0: (train.start(self.seed), 0.0), self.budget: self.train(train)}
         rows = [
             {LINE: mark, "evaluations": evaluations, "loss": float(train(x[None])[0]), "train_error": train.wrong(x),
@@ -207,7 +218,7 @@ class LearnByGradients(_Learn):
         from sklearn.neural_network import MLPClassifier
 
         hidden = NETWORKS[self.network]
-        model = MLPClassifier([WIDTH] * len(hidden), activation=hidden[0], alpha=0, random_state=self.seed)
+        model = MLPClassifier([self.width] * len(hidden), activation=hidden[0], alpha=0, random_state=self.seed)
         with warnings.catch_warnings(), one_blas_thread():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(objective.V.T, objective.labels)
@@ -215,11 +226,19 @@ class LearnByGradients(_Learn):
         return np.concatenate([part.ravel() for layer in layers for part in layer]), float(model.n_iter_)
 
 
-def searches(data: Dataset, *, methods: Sequence[str], seeds: Sequence[int], budget: int) -> Table:
+def searches(
+    data: Dataset,
+    *,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    budget: int,
+    networks: Sequence[str] = tuple(NETWORKS),
+    width: int = WIDTH,
+) -> Table:
     """Return the trainings: by all methods, and by gradients where there are any."""
-    given: dict[str, Any] = {"images": Images.of(data), "budget": budget}
+    given: dict[str, Any] = {"images": Images.of(data), "budget": budget, "width": width}
     jobs: dict[tuple[Any, ...], _Learn] = {}
-    for network, hidden in NETWORKS.items():
+    for network, hidden in ((name, NETWORKS[name]) for name in networks):
         for seed in seeds:
             own = given | {"network": network, "seed": seed}
             jobs |= {(network, method, seed): LearnBySearch(method=method, **own) for method in methods}

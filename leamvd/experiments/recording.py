@@ -220,6 +220,12 @@ def _development(_: Any) -> tuple[list[_Part], Any]:
     return [_Part("", data, {"runs": runs})], made_with(runs.jobs.values())
 
 
+def _judged_network(_: Any) -> tuple[list[_Part], Any]:
+    data = architectures.images()
+    runs = architectures.searches(data, **architectures.JUDGED)
+    return [_Part("", data, {"runs": runs})], made_with(runs.jobs.values())
+
+
 def _judged(_: Any) -> tuple[list[_Part], Any]:
     plan, parts = longer_searches.JUDGED, []
     for large in (False, True):
@@ -288,6 +294,7 @@ SEARCHES: dict[str, _Planned] = {
     "preset_judged": _judged,
     "backend_agreement": _agreement,
     "image_sets": _image_sets,
+    "preset_networks": _judged_network,
     "local_minima": _minima,
     "architectures": _architectures,
     "predictions": lambda _: _predictions("paper"),
