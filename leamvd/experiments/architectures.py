@@ -61,7 +61,7 @@ PLANS: dict[str, dict[str, Any]] = {
 
 JUDGED: dict[str, Any] = {
     "methods": longer_searches.JUDGED["methods"],
-    "seeds": tuple(range(5)),
+    "seeds": tuple(range(3)),
     "budget": 24_000,
     "networks": ("rectified linear",),
     "width": 256,
