@@ -1,11 +1,25 @@
 """Figures of the section on local minima and architectures: shares of escapes, and errors of networks."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from leamvd.figures.style import BLUE, band, bars, groups, legend, line_style, logarithmic, new, styled
+from leamvd.figures.style import (
+    BLUE,
+    band,
+    bars,
+    error_bars,
+    groups,
+    legend,
+    line_style,
+    logarithmic,
+    new,
+    plain,
+    styled,
+)
 
 MARKERS = {"lea-mvd": "o", "sep-cma-es": "s", "random": "^", "mlp": "D"}
 """Of methods that train networks."""
@@ -60,5 +74,31 @@ def networks(table: pd.DataFrame, title: str) -> Figure:
     logarithmic(ax.yaxis)
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
     ax.set_ylabel("wrong test images, %")
+    legend(figure, ax)
+    return figure
+
+
+@styled
+def beside_preset(found: pd.DataFrame, title: str) -> Figure:
+    """Plot `leamvd.analysis.longer.against_lea_mvd`: a row for each problem, a marker for each method.
+
+    Left of 1 a method ends below the reading that it is compared with.
+    """
+    problems, methods = list(found["problem"].unique()), list(found["method"].unique())
+    figure, axes = new(height=1.8 + 0.36 * len(problems), title=title)
+    ax = axes[0, 0]
+    for j in range(0, len(problems), 2):
+        ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
+    for method, own in groups(found, "method"):
+        color, line = line_style(method)
+        offset = 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
+        places = np.array([problems.index(name) for name in own["problem"]]) + offset
+        look: dict[str, Any] = {"markersize": 4, "markerfacecolor": color if line == "-" else "none"}
+        look |= {"fmt": MARKERS[method.partition(":")[0]], "color": color, "label": plain(method)}
+        ax.errorbar(own["ratio"], places, xerr=error_bars(own, "ratio", "low", "high"), **look)
+    ax.axvline(1, color="black", linewidth=0.8)
+    logarithmic(ax.xaxis)
+    ax.set_yticks(range(len(problems)), problems)
+    ax.set(xlabel="best value over the preset's", ylim=(len(problems) - 0.5, -0.5))
     legend(figure, ax)
     return figure
