@@ -52,7 +52,7 @@ N_TEST = 500
 PLANS: dict[str, dict[str, Any]] = {
     "quick": {"methods": ("lea-mvd", "random"), "seeds": tuple(range(2)), "budget": 480},
     "paper": {
-        "methods": ("lea-mvd", "sep-cma-es", "random"),
+        "methods": ("lea-mvd", "lea-mvd:recommended", "sep-cma-es", "random"),
         "seeds": tuple(range(12)),
         "budget": 24_000,
     },

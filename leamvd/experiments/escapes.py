@@ -45,7 +45,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "paper": {
         "functions": tuple(MULTIMODAL),
         "sizes": (2, 5, 10, 20, 50),
-        "methods": ("lea-mvd", "lea-mvd:printed", "cma-es", "sep-cma-es", "random"),
+        "methods": ("lea-mvd", "lea-mvd:printed", "lea-mvd:recommended", "cma-es", "sep-cma-es", "random"),
         "sigmas": (0.01, 0.1, 0.3),
         "seeds": tuple(range(30)),
     },
