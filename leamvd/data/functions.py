@@ -58,7 +58,7 @@ def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
     """Return a start solution, uniform in [-5, 5]^n, and a function whose optimum was moved into [-4, 4]^n.
 
     Both are the same for all methods of a seed: so factors that shrink coordinates toward zero bring nothing.
-    "bbob-f10", say, is a function of COCO's suite bbob-largescale (Varelas et al. 2018), its instance seed + 1.
+    "bbob-f10", say, is a function of COCO's suite bbob-largescale (Varelas et al. 2020), its instance seed + 1.
     """
     rng = np.random.default_rng([seed, n_var])
     x0, optimum = rng.uniform(-LIMIT, LIMIT, n_var), rng.uniform(-0.8 * LIMIT, 0.8 * LIMIT, n_var)
