@@ -1,10 +1,12 @@
 """Searches that go on where the paper's end: how far LEA-MVD comes beside CMA-ES, on functions and on an RBM."""
 
+import time
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from leamvd.campaign import archive
@@ -17,7 +19,7 @@ from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
 from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import n_parameters
-from leamvd.optimizers.minimize import METHODS
+from leamvd.optimizers.minimize import METHODS, optimizer
 from leamvd.optimizers.reading import Reading
 
 RECORDED = "longer_searches"
@@ -134,6 +136,21 @@ def searches(
         return rows[COLUMNS]
 
     return Table(COLUMNS[:3], jobs, "mark", arranged)
+
+
+def seconds(text: str, n_var: int) -> float:
+    """Return the time that a method needs for an evaluation, without that of the function, over 100 generations."""
+    method = Method.parse(text)
+    reading = method.reading(Reading())
+    own: dict[str, Any] = (
+        {"reading": reading} if method.trainer == "lea-mvd" else {"population_size": reading.population_size}
+    )
+    opt = optimizer(method.trainer, np.zeros(n_var), n_gen=100, seed=0, **own)
+    began = time.perf_counter()
+    while not opt.stop():
+        X = opt.ask()
+        opt.tell(X, X[:, 0])
+    return (time.perf_counter() - began) / opt.nfev
 
 
 def on_page(profile: str, output: str | Path) -> pd.DataFrame:
