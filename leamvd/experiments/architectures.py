@@ -190,7 +190,10 @@ class LearnBySearch(_Learn):
     def train(self, objective: CrossEntropy) -> tuple[Array, float]:
         """Return the best weights that were found, and the evaluations."""
         method = Method.parse(self.method)
-        own: dict[str, Any] = {"reading": method.reading(Reading())} if method.trainer == "lea-mvd" else {}
+        reading = method.reading(Reading())
+        own: dict[str, Any] = (
+            {"reading": reading} if method.trainer == "lea-mvd" else {"population_size": reading.population_size}
+        )
         found: Any = minimize(
             objective, objective.start(self.seed), vectorized=True, method=method.trainer, sigma0=0.1,
             n_gen=self.budget, max_nfev=self.budget, seed=self.seed, **own,
