@@ -43,6 +43,17 @@ def test_a_problem_is_set_by_its_seed_and_its_optimum_is_moved(name: str, n_var:
     np.testing.assert_array_equal(objective(x0[None]), data.FUNCTIONS[name]((start - optimum)[None]))
 
 
+def test_a_function_of_bbob_largescale_is_of_its_instance_and_above_its_minimum() -> None:
+    pytest.importorskip("cocoex", reason="needs leamvd[bench]")
+    (x0, first), (other, second) = (data.problem("bbob-f1", 20, seed) for seed in (0, 1))
+    assert len(x0) == 20
+    values = first(np.stack([x0, other]))
+    assert values[0] != second(np.stack([x0]))[0]
+    # f1 is a sphere: its minimum is where Newton's step from anywhere leads
+    gradient = np.array([(first(x0 + 1e-3 * e)[0] - first(x0 - 1e-3 * e)[0]) / 2e-3 for e in np.eye(20)[:, None]])
+    assert first((x0 - gradient / 2)[None])[0] == pytest.approx(0, abs=1e-6)
+
+
 def test_methods_that_can_differ_on_a_function_are_searched_once() -> None:
     assert functions.applicable(SMALL.methods) == ["lea-mvd", "lea-mvd:shift=printed", "lea-mvd:x0=none"]
     assert functions.applicable(["lea-mvd:x0=batch", "cma-es"]) == []

@@ -310,3 +310,11 @@ def test_pages_have_the_plans_columns(tmp_path: object) -> None:
     found = run_tables({"": escapes.searches(**plan)}, f"{tmp_path}", progress=False)[""]
     assert found.columns.tolist() == escapes.COLUMNS
     assert len(found) == 8
+
+
+def test_a_baseline_trains_with_its_own_population_size() -> None:
+    data = architectures.images()
+    given = {"methods": ("sep-cma-es", "sep-cma-es:population_size=8"), "seeds": (0,), "budget": 96}
+    jobs = architectures.searches(data, **given, networks=("signs",)).jobs
+    ends = [job.advance(data, []).rows.decode().splitlines()[-1] for job in jobs.values()]
+    assert ends[0] != ends[1]
