@@ -45,7 +45,7 @@ def at_equal_time(table: pd.DataFrame, seconds: Mapping[str, float], method: str
 
     `seconds` are those of an evaluation, by method; what has none is left out.
     """
-    timed = table.assign(time=table["evaluations"] * table["method"].map(seconds)).dropna()
+    timed = table.assign(time=table["evaluations"] * table["method"].map(seconds)).dropna(subset="time")
     allowed = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
     return last(timed[timed["time"] <= allowed].drop(columns="time"), "mark")
 
