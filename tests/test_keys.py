@@ -167,13 +167,16 @@ def test_code_edited_during_a_run_is_not_the_code_that_runs(copied: Path) -> Non
 def test_packages_that_are_imported_in_functions_are_some_jobs_own() -> None:
     """One that is new has to be added to the `packages` of the jobs that use it, or to those that make no numbers."""
     no_numbers = versions._NO_NUMBERS | {"scikit-learn", "pooch", "requests"}  # images have a checksum
-    for module in (layers, stacks, searches):
-        assert late(Path(module.__file__)) - no_numbers == {"cma", "torch"}
+    for module, more in ((layers, set()), (stacks, set()), (searches, {"coco-experiment"})):
+        assert late(Path(module.__file__)) - no_numbers == {"cma", "torch"} | more
     backend = object.__new__(Training)  # without PyTorch the constructor refuses it
     object.__setattr__(backend, "backend", "torch")
     stack: dict[str, Any] = {"images": IMAGES, "seed": 0, "stack": (LAYER,)}
     assert dataclasses.replace(LAYER, training=backend).packages == ("torch",)
     assert dataclasses.replace(LAYER, trainer="sep-cma-es").packages == ("cma",)
+    on = {"trainer": "random", "training": Training(), "reading": Reading(), "seed": 0, "marks": (24,), "n_var": 20}
+    assert searches.FunctionSearch(**on, function="bbob-f1").packages == ("coco-experiment",)
+    assert searches.FunctionSearch(**on, function="sphere").packages == ()
     assert FineTune(**stack, epochs=1, learning_rate=0.1).packages == Probe(**stack).packages == ("scikit-learn",)
 
 

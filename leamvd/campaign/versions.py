@@ -17,7 +17,10 @@ from llvmlite.binding import get_host_cpu_name
 
 PACKAGE = Path(__file__).parents[1]
 
-_DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where the name differs from what is imported
+_DISTRIBUTIONS = {
+    "cocoex": "coco-experiment",
+    "sklearn": "scikit-learn",
+}  # where the name differs from what is imported
 _NO_NUMBERS = {"filelock", "joblib", "psutil", "threadpoolctl", "tqdm"}  # packages that decide on no result
 
 
