@@ -9,7 +9,7 @@ from leamvd.analysis.intervals import texts
 from leamvd.analysis.statistics import compared, summarize
 from leamvd.experiments.records import Measured
 from leamvd.experiments.stacks import STEPS
-from leamvd.experiments.studies import RANDOM
+from leamvd.experiments.studies import RANDOM, START
 
 _GROUP = ["study", "method"]
 
@@ -51,9 +51,10 @@ def quoted(found: Measured) -> dict[str, float | str]:
     """Return the numbers that the section quotes of each study: "7x7-error-cd" and so on, the means of `scores`.
 
     "7x7-error-random" is of the best random weights; "7x7-difference" by how much LEA-MVD's error exceeds that of
-    contrastive divergence; "7x7-probe-pixels" the error of probes of the images in percent, and "7x7-probe-capped" how
-    many percent of the probes took all steps; "7x7-likelihood-independent" the log-likelihood of independent pixels,
-    and "7x7-likelihood-error" the largest error of an estimate.
+    contrastive divergence, and "7x7-searched" that of the start solution; "7x7-probe-pixels" the error of probes of the
+    images in percent, and "7x7-probe-capped" how many percent of the probes took all steps;
+    "7x7-likelihood-independent" the log-likelihood of independent pixels, and "7x7-likelihood-error" the largest error
+    of an estimate.
     """
     found = Measured(*(table.assign(study=table["study"].str.removeprefix("mnist-")) for table in found))
     runs, probes, likelihoods = (table.groupby("study") for table in found)
@@ -62,6 +63,9 @@ def quoted(found: Measured) -> dict[str, float | str]:
     random = values[values["method"].str.startswith(RANDOM) & values["score"].isin(["error", "probe"])]
     best = random.groupby(["study", "score"])["mean"].min().reset_index().assign(method="random")
     pairs = against_cd(each["error"], "value").query("method == 'lea-mvd'").set_index("study")
+    searched = compared(each["error"], "value", [("lea-mvd", START)], by=["study"], unit="difference").set_index(
+        "study"
+    )
     others = {
         "seeds": runs["seed"].nunique(),
         "probe-pixels": 100 * found.probes[found.probes["layer"] == 0].groupby("study")["test_error"].mean(),
@@ -71,6 +75,9 @@ def quoted(found: Measured) -> dict[str, float | str]:
         "difference": pairs["difference"],
         "difference-low": pairs["low"],
         "difference-high": pairs["high"],
+        "searched": searched["difference"],
+        "searched-low": searched["low"],
+        "searched-high": searched["high"],
     }
     shown = pd.concat([values, best]).set_index(["study", "score", "method"])[["mean"]].set_axis([""], axis=1)
     return quote("", shown) | quote("", pd.DataFrame(others))

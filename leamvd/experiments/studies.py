@@ -428,7 +428,11 @@ ARCHIVED = {
         **{data: f"readings_{data}" for data in ("threshold", "bernoulli", "center", "bits", "own")},
         "all": "mnist_7x7",  # the same layers, which study A has trained on all images
     },
-    "classification": {"paper": "classification", "paper-28x28": "classification_28x28"},
+    "classification": {
+        "paper": "classification",
+        "paper-28x28": "classification_28x28",
+        "controls": "classification_controls",
+    },
     "error-measures": {"paper": "forensics", "confirm": "forensics_confirmed"},
     "explanation": {"paper": "explanation"},
 }
