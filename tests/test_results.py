@@ -133,7 +133,7 @@ def test_claims_are_judged_by_the_archive_or_by_the_same_studies(
     monkeypatch.setattr(claims.records, "measure", lambda study, output: asked.append(study) or measured)
     tables = claims.judged("paper", tmp_path)
     assert tables.keys() == claims.RECORDED.keys() - {"linear_cost"}
-    assert len(tables["classification"]) == 3
+    assert len(tables["classification"]) == 2
     names = [(own.section, own.side) for own in asked]
     assert names == [
         ("mnist-7x7", 7),

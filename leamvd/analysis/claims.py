@@ -258,7 +258,7 @@ def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
         return {}
     sections = ("mnist-7x7", "mnist-28x28", "readings")
     tables = {name.replace("-", "_"): records.run(studies.study(name, "paper"), output) for name in sections}
-    own = [studies.study("classification", one) for one in studies.ARCHIVED["classification"]]
+    own = [studies.study("classification", one) for one in studies.ARCHIVED["classification"] if one != "controls"]
     measured = [records.measure(study, output).runs for study in own if isinstance(study, Classification)]
     return tables | {"classification": pd.concat(measured, ignore_index=True)}
 
