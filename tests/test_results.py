@@ -165,7 +165,8 @@ def test_more_methods_than_a_figure_can_tell_apart_are_the_papers() -> None:
 
 
 def test_what_is_reached_at_equal_work_is_quoted(computed: tuple[results.Results, Path]) -> None:
-    table = computed[0].table
+    rows = computed[0].table
+    table = rows.assign(seconds=rows["iteration"].astype(float))  # a busy machine may not come to a first iteration
     found = comparison.quoted(table)
     equal = comparison.equal(table).loc[("shared", 2, "passes"), "lea-mvd"]
     assert found["passes-lea-mvd-2"] == comparison.six_digits(equal)
