@@ -146,9 +146,9 @@ def load(
         if n is not None:
             if n > len(images):
                 raise ValueError(f"{argument} must be at most the {len(images)} images of {data.name}, got {n}")
-            if argument == "n_train" and (first + 1) * n > len(images):
-                raise ValueError(f"image_set must be below {len(images) // n} for {n} of {len(images)}, got {first}")
             skipped = first * n if argument == "n_train" else 0
+            if skipped + n > len(images):
+                raise ValueError(f"image_set must be below {len(images) // n} for {n} of {len(images)}, got {first}")
             chosen = np.sort(subset_rng.permutation(len(images))[skipped : skipped + n])
             images, labels = images[chosen], labels[chosen]
         levels = images if images.shape[1] == side**2 else _in_blocks(images, side, pooling)

@@ -20,6 +20,7 @@ from leamvd.campaign.store import place
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import longer_searches
 from leamvd.experiments.methods import Method
+from leamvd.networks.dbn import Training
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
@@ -190,13 +191,10 @@ class LearnBySearch(_Learn):
     def train(self, objective: CrossEntropy) -> tuple[Array, float]:
         """Return the best weights that were found, and the evaluations."""
         method = Method.parse(self.method)
-        reading = method.reading(Reading())
-        own: dict[str, Any] = (
-            {"reading": reading} if method.trainer == "lea-mvd" else {"population_size": reading.population_size}
-        )
+        training, reading = method.training(Training(dtype="float64")), method.reading(Reading(n_gen=self.budget))
         found: Any = minimize(
-            objective, objective.start(self.seed), vectorized=True, method=method.trainer, sigma0=0.1,
-            n_gen=self.budget, max_nfev=self.budget, seed=self.seed, **own,
+            objective, objective.start(self.seed), vectorized=True, method=method.trainer, max_nfev=self.budget,
+            seed=self.seed, **training.options(method.trainer, reading),
         )  # fmt: skip
         return found.x, float(found.nfev)
 

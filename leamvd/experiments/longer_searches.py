@@ -19,7 +19,7 @@ from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
 from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import n_parameters
-from leamvd.optimizers.minimize import METHODS, optimizer
+from leamvd.optimizers.minimize import METHODS
 from leamvd.optimizers.reading import Reading
 
 RECORDED = "longer_searches"
@@ -141,11 +141,8 @@ def searches(
 def seconds(text: str, n_var: int) -> float:
     """Return the time that a method needs for an evaluation, without that of the function, over 100 generations."""
     method = Method.parse(text)
-    reading = method.reading(Reading())
-    own: dict[str, Any] = (
-        {"reading": reading} if method.trainer == "lea-mvd" else {"population_size": reading.population_size}
-    )
-    opt = optimizer(method.trainer, np.zeros(n_var), n_gen=100, seed=0, **own)
+    training, reading = method.training(Training(dtype="float64")), method.reading(Reading(n_gen=100))
+    opt = training.optimizer(method.trainer, np.zeros(n_var), reading=reading, seed=0)
     began = time.perf_counter()
     while not opt.stop():
         X = opt.ask()

@@ -197,6 +197,12 @@ def _plan(known: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     return {name: known.get(name, value) for name, value in usual.items()}
 
 
+def _with_makers(parts: list[_Part], **about: Any) -> tuple[list[_Part], Any]:
+    """Return the parts of a plan, and a provenance: what is known of it, and what all its jobs are made with."""
+    jobs = [job for part in parts for table in part.tables.values() for job in table.jobs.values()]
+    return parts, {**about, **made_with(jobs)}
+
+
 def _functions(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
     plan = _plan(known, functions.PLANS["paper"])
     study = studies.STUDIES["readings", "paper"]
@@ -210,32 +216,27 @@ def _functions(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
 def _longer(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
     plan = _plan(known, longer_searches.PLANS["paper"])
     data = longer_searches.images()
-    runs = longer_searches.searches(data, **plan)
-    return [_Part("", data, {"runs": runs})], {**plan, **made_with(runs.jobs.values())}
+    return _with_makers([_Part("", data, {"runs": longer_searches.searches(data, **plan)})], **plan)
 
 
 def _development(_: Any) -> tuple[list[_Part], Any]:
     data = load("digits", side=7)
-    runs = longer_searches.searches(data, **longer_searches.DEVELOPMENT)
-    return [_Part("", data, {"runs": runs})], made_with(runs.jobs.values())
+    return _with_makers([_Part("", data, {"runs": longer_searches.searches(data, **longer_searches.DEVELOPMENT)})])
 
 
 def _judged_network(_: Any) -> tuple[list[_Part], Any]:
     data = architectures.images()
-    runs = architectures.searches(data, **architectures.JUDGED)
-    return [_Part("", data, {"runs": runs})], made_with(runs.jobs.values())
+    return _with_makers([_Part("", data, {"runs": architectures.searches(data, **architectures.JUDGED)})])
 
 
 def _judged(_: Any) -> tuple[list[_Part], Any]:
-    plan, parts = longer_searches.JUDGED, []
-    for large in (False, True):
-        rbm = longer_searches.LARGE_RBM_1 if large else longer_searches.RBM_1
-        own = {
-            name: marks for name, marks in plan["problems"].items() if (name == longer_searches.LARGE_RBM_1) == large
-        }
+    problems, parts = dict(longer_searches.JUDGED["problems"]), []
+    large = {longer_searches.LARGE_RBM_1: problems.pop(longer_searches.LARGE_RBM_1)}
+    for rbm, own in ((longer_searches.RBM_1, problems), (longer_searches.LARGE_RBM_1, large)):
         data = longer_searches.images(rbm)
-        parts.append(_Part("", data, {"runs": longer_searches.searches(data, **plan | {"problems": own})}))
-    return parts, made_with(job for part in parts for job in part.tables["runs"].jobs.values())
+        runs = longer_searches.searches(data, **longer_searches.JUDGED | {"problems": own})
+        parts.append(_Part("", data, {"runs": runs}))
+    return _with_makers(parts)
 
 
 def _agreement(_: Any) -> tuple[list[_Part], Any]:
@@ -258,8 +259,7 @@ def _image_sets(_: Any) -> tuple[list[_Part], Any]:
         data = images(study)
         jobs = {(study.image_set, *label): job for label, job in study.jobs(Images.of(data)).items()}
         parts.append(_Part("", data, {"runs": Table(labels, jobs, "iteration", ends)}))
-    made = made_with(job for part in parts for job in part.tables["runs"].jobs.values())
-    return parts, {"study": records.provenance(studies.IMAGE_SETS[0], data)["study"], **made}
+    return _with_makers(parts, study=records.provenance(studies.IMAGE_SETS[0], data)["study"])
 
 
 def _predictions(profile: str) -> tuple[list[_Part], Any]:
@@ -267,8 +267,7 @@ def _predictions(profile: str) -> tuple[list[_Part], Any]:
     data = images(study)
     every = study.tables(Images.of(data))
     tables = {name: every[name] for name in ("pairs", "surrogates")}
-    jobs = [job for table in tables.values() for job in table.jobs.values()]
-    return [_Part("", data, tables)], {"study": records.provenance(study, data)["study"], **made_with(jobs)}
+    return _with_makers([_Part("", data, tables)], study=records.provenance(study, data)["study"])
 
 
 def _minima(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
@@ -277,14 +276,13 @@ def _minima(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
     data = trained_minima.images(trained["dataset"])
     rbms = trained_minima.searches(data, methods=trained["methods"], seeds=trained["seeds"])
     tables = {"runs": escapes.searches(**plan), "rbms": rbms}
-    jobs = [job for table in tables.values() for job in table.jobs.values()]
-    return [_Part("", data, tables)], {**plan, "rbms": trained, "data": data.description, **made_with(jobs)}
+    return _with_makers([_Part("", data, tables)], **plan, rbms=trained, data=data.description)
 
 
 def _architectures(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
     plan, data = _plan(known, architectures.PLANS["paper"]), architectures.images()
-    runs = architectures.searches(data, **plan)
-    return [_Part("", data, {"runs": runs})], {**plan, "data": data.description, **made_with(runs.jobs.values())}
+    parts = [_Part("", data, {"runs": architectures.searches(data, **plan)})]
+    return _with_makers(parts, **plan, data=data.description)
 
 
 SEARCHES: dict[str, _Planned] = {
