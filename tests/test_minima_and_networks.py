@@ -117,16 +117,16 @@ def small() -> tuple[Array, Array]:
 
 def test_the_error_of_an_rbm_has_its_gradient_and_hessian(small: tuple[Array, Array]) -> None:
     V, theta = small
-    value, gradient = trained_minima.error(theta, V, 2)
+    value, gradient = error_and_gradient(theta, V, 2)
     assert value == pytest.approx(ReconstructionObjective(V, 2)(theta[None])[0])
 
     def slope(y: Array) -> float:
-        return (trained_minima.error(theta + y, V, 2)[0] - trained_minima.error(theta - y, V, 2)[0]) / 2e-5
+        return (error_and_gradient(theta + y, V, 2)[0] - error_and_gradient(theta - y, V, 2)[0]) / 2e-5
 
     assert gradient == pytest.approx([slope(y) for y in 1e-5 * np.eye(len(theta))], abs=1e-6)
     step = 1e-3 * np.random.default_rng(1).standard_normal(len(theta))
     values = trained_minima.curvatures(theta, V, 2)
-    change = trained_minima.error(theta + step, V, 2)[0] + trained_minima.error(theta - step, V, 2)[0] - 2 * value
+    change = error_and_gradient(theta + step, V, 2)[0] + error_and_gradient(theta - step, V, 2)[0] - 2 * value
     assert values[0] <= change / (step @ step) <= values[-1]
     assert (np.diff(values) >= 0).all()
 
@@ -135,7 +135,7 @@ def test_l_bfgs_goes_on_until_it_gains_nothing(small: tuple[Array, Array], monke
     V, theta = small
     monkeypatch.setattr(trained_minima, "ROUND", 5)
     end, value = trained_minima.descend(theta, V, 2)
-    assert trained_minima.error(end, V, 2)[0] == value < 0.9 * trained_minima.error(theta, V, 2)[0]
+    assert error_and_gradient(end, V, 2)[0] == value < 0.9 * error_and_gradient(theta, V, 2)[0]
     assert trained_minima.descend(end, V, 2)[1] > value - 1e-3
 
 

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+from scipy import optimize
 
 from leamvd._support.compile import Array
+from leamvd._support.threads import one_blas_thread
 from leamvd.campaign.jobs import Job, Result, Step, unpacked
 from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset
 from leamvd.networks.dbn import Training, layer_input, layer_seed
-from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.networks.rbm import RBM
 from leamvd.optimizers.local_model import LocalModel, measure
 from leamvd.optimizers.reading import Reading
@@ -53,14 +55,19 @@ class MeasurePairs(Job):
 
     def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
         """Yield a row for each step size; the arrays are the start solution, and how many are done."""
-        start, *stack = (RBM(**unpacked(need.arrays)) for need in needs)
-        V = layer_input(stack, data.train, features=self.features, seed=self.seed)
-        objective, x0 = ReconstructionObjective(V, len(start.c)), start.flat()
+        V, x0, n_hidden = self.layer_given(data, needs)
+        objective = ReconstructionObjective(V, n_hidden)
         for done in range(int(arrays["done"]) if arrays else 0, len(self.sigmas)):
             seed = layer_seed(self.seed, self.layer)
             model = measure(objective, x0, sigma=self.sigmas[done], n_pairs=self.n_pairs, seed=seed)
             row = {"iteration": done + 1, **model._asdict(), "n_var": len(x0), "n_images": len(V)}
             yield Step(done + 1, [row], {"done": np.array(done + 1), "x0": x0}, done + 1 == len(self.sigmas))
+
+    def layer_given(self, data: Dataset, needs: Sequence[Result]) -> tuple[Array, Array, int]:
+        """Return what the layer sees, its start solution, and its hidden units."""
+        start, *stack = (RBM(**unpacked(need.arrays)) for need in needs)
+        V = layer_input(stack, data.train, features=self.features, seed=self.seed)
+        return V, start.flat(), len(start.c)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -111,6 +118,44 @@ class SearchSurrogate(Job):
                 rows = [{"iteration": 0, "best": model.value}] if iteration == 1 else []
                 rows.append({"iteration": iteration, "best": opt.best_fun})
                 yield Step(iteration, rows, {"done": np.array(iteration)}, iteration == self.iterations)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GradientStep(Job):
+    """One step of steepest descent from what the searches start from: a gradient, and a line search along it.
+
+    The gradient costs about as much as three evaluations.
+    """
+
+    pairs: MeasurePairs  # around the same start solution
+
+    @property
+    def name(self) -> str:
+        """For a reader."""
+        return f"gradient-layer{self.pairs.layer}-seed{self.pairs.seed}"
+
+    @property
+    def iterations(self) -> int:
+        """One step."""
+        return 1
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """What the pairs need."""
+        return self.pairs.needs
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield the error before and after the step, and the evaluations that its length took."""
+        del arrays  # one step: nothing to go on from
+        V, x0, n_hidden = self.pairs.layer_given(data, needs)
+        objective = ReconstructionObjective(V, n_hidden)
+        with one_blas_thread():
+            value, gradient = error_and_gradient(x0, V, n_hidden)
+        length = value / float(gradient @ gradient)  # would end at zero if the error were linear
+        found = optimize.minimize_scalar(
+            lambda t: objective((x0 - t * gradient)[None])[0], bracket=(0.0, length), options={"maxiter": 10}
+        )
+        yield Step(1, [{"iteration": 1, "first": value, "best": found.fun, "nfev": found.nfev}], {}, True)
 
 
 def reference(pairs: Result) -> LocalModel:

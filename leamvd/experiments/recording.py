@@ -1,5 +1,6 @@
 """What ships: a finished study in its recorded form, and a sample of what is recorded computed again."""
 
+import dataclasses
 import io
 import json
 import lzma
@@ -33,6 +34,7 @@ from leamvd.experiments import (
     studies,
     trained_minima,
 )
+from leamvd.experiments.local_models import GradientStep
 from leamvd.experiments.studies import Classification, Study, images
 from leamvd.networks.torch_backend import Computation
 
@@ -249,17 +251,32 @@ def _agreement(_: Any) -> tuple[list[_Part], Any]:
     return parts, known
 
 
+def _ends(name: str, value: int, table: Table) -> Table:
+    """Return the table of one of several studies: a label more says which, and of each job the last row is kept."""
+    labels = (name, *table.labels)
+    jobs = {(value, *label): job for label, job in table.jobs.items()}
+    return Table(labels, jobs, table.line, lambda rows: records.last(rows, labels))
+
+
 def _image_sets(_: Any) -> tuple[list[_Part], Any]:
-    parts, labels = [], ("image_set", *studies.LABELS)
-
-    def ends(rows: pd.DataFrame) -> pd.DataFrame:
-        return records.last(rows, labels)
-
+    parts = []
     for study in studies.IMAGE_SETS:
         data = images(study)
-        jobs = {(study.image_set, *label): job for label, job in study.jobs(Images.of(data)).items()}
-        parts.append(_Part("", data, {"runs": Table(labels, jobs, "iteration", ends)}))
+        runs = study.tables(Images.of(data))["runs"]
+        parts.append(_Part("", data, {"runs": _ends("image_set", study.image_set, runs)}))
     return _with_makers(parts, study=records.provenance(studies.IMAGE_SETS[0], data)["study"])
+
+
+def _scaling(*names: str) -> tuple[list[_Part], Any]:
+    parts = []
+    for study in studies.SCALING:
+        data = images(study)
+        every = study.tables(Images.of(data))
+        steps = {label: GradientStep(pairs=pairs) for label, pairs in every["pairs"].jobs.items()}
+        every["gradient_steps"] = dataclasses.replace(every["pairs"], jobs=steps)
+        tables = {name: _ends("n_hidden", study.layers[0], every[name]) for name in names}
+        parts.append(_Part("", data, tables))
+    return _with_makers(parts, study=records.provenance(studies.SCALING[0], data)["study"])
 
 
 def _predictions(profile: str) -> tuple[list[_Part], Any]:
@@ -296,6 +313,8 @@ SEARCHES: dict[str, _Planned] = {
     "local_minima": _minima,
     "architectures": _architectures,
     "predictions": lambda _: _predictions("paper"),
+    "scaling_predictions": lambda _: _scaling("pairs", "surrogates"),
+    "scaling": lambda _: _scaling("runs", "gradient_steps"),
     "predictions_28x28": lambda _: _predictions("paper-28x28"),
 }
 """What is recorded of searches that belong to no section's study: what plans them and makes their provenance, by what

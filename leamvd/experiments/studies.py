@@ -420,6 +420,20 @@ IMAGE_SETS = tuple(
 )
 """The same study on each of ten disjoint sets of images, whose differences a study on one set does not see."""
 
+SCALING = tuple(
+    Explanation(
+        dataset="mnist",
+        side=28,
+        n_images=2_000,
+        layers=(n_hidden,),
+        methods=tuple(f"lea-mvd:sigma0={sigma0}" for sigma0 in (0.003, 0.01, 0.03, 0.1)),
+        seeds=(0, 1, 2),
+        sigmas=(REFERENCE,),
+    )
+    for n_hidden in (5, 16, 50, 160, 500)
+)
+"""The same first layer with ever more hidden units: how gains scale with the number of variables."""
+
 ARCHIVED = {
     "mnist-7x7": {"paper": "mnist_7x7"},
     "mnist-28x28": {"paper": "mnist_28x28", "fewer": "mnist_28x28_fewer", "variants": "mnist_28x28_variants"},

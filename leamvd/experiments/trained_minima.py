@@ -21,8 +21,7 @@ from leamvd.experiments.escapes import LBFGS, TOLERANCE
 from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import generations
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed
-from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM
+from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 
 PLANS: dict[str, dict[str, Any]] = {
     "quick": {"dataset": "digits", "methods": ("lea-mvd",), "seeds": tuple(range(2))},
@@ -46,22 +45,13 @@ COLUMNS = [*LABELS, LINE, "n_var", "error", "gradient", "least", "most", "tolera
 """Of a table, see `EscapeFromTraining`."""
 
 
-def error(theta: Array, V: Array, n_hidden: int) -> tuple[float, Array]:
-    """Return the mean-field error of an RBM, laid out as `RBM.from_flat` reads it, and its gradient, shape (n,)."""
-    W, b, c = RBM.from_flat(theta, V.shape[1], n_hidden)
-    H = (1 + np.tanh((V @ W + c) / 2)) / 2
-    V_hat = (1 + np.tanh((H @ W.T + b) / 2)) / 2
-    visible = 2 * (V_hat - V) * V_hat * (1 - V_hat)
-    hidden = visible @ W * H * (1 - H)
-    gradient = RBM(visible.T @ H + V.T @ hidden, visible.sum(axis=0), hidden.sum(axis=0))
-    return float(((V_hat - V) ** 2).sum()), gradient.flat()
-
-
 def curvatures(theta: Array, V: Array, n_hidden: int, step: float = 1e-4) -> Array:
     """Return the eigenvalues of that error's Hessian in ascending order, by central differences of gradients."""
     steps = step * np.eye(len(theta))
-    rows = [error(theta + y, V, n_hidden)[1] - error(theta - y, V, n_hidden)[1] for y in steps]
-    H = np.array(rows) / (2 * step)
+    after, before = (
+        np.array([error_and_gradient(theta + sign * y, V, n_hidden)[1] for y in steps]) for sign in (1, -1)
+    )
+    H = (after - before) / (2 * step)
     return np.asarray(np.linalg.eigvalsh((H + H.T) / 2))
 
 
@@ -70,7 +60,7 @@ def descend(theta: Array, V: Array, n_hidden: int) -> tuple[Array, float]:
     before = np.inf
     while True:
         found = optimize.minimize(  # type: ignore[call-overload]  # its stubs know no further arguments
-            error, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=LBFGS | {"maxfun": ROUND}
+            error_and_gradient, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=LBFGS | {"maxfun": ROUND}
         )
         theta, now = found.x, float(found.fun)
         if now >= before - TOLERANCE * now:
@@ -114,7 +104,7 @@ class EscapeFromTraining(Job):
         rows = []
         for start in STARTS:
             with one_blas_thread():
-                here, gradient = error(theta, V, self.n_hidden)
+                here, gradient = error_and_gradient(theta, V, self.n_hidden)
                 values = curvatures(theta, V, self.n_hidden)
                 lower, without = descend(theta, V, self.n_hidden)
             opt = training.optimizer(method.trainer, theta, reading=reading, seed=self.seed)

@@ -103,6 +103,20 @@ def constant_baseline(V: ArrayLike, mean: Array | None = None) -> float:
     return math.fsum(float(((V[i : i + BLOCK_SIZE] - mean) ** 2).sum()) for i in range(0, len(V), BLOCK_SIZE))
 
 
+def error_and_gradient(theta: Array, V: Array, n_hidden: int) -> tuple[float, Array]:
+    """Return the mean-field error of one RBM, laid out as `RBM.from_flat` reads it, and its gradient, shape (n,).
+
+    Back-propagation in plain NumPy, of all images at once: what the searches do without.
+    """
+    W, b, c = RBM.from_flat(theta, V.shape[1], n_hidden)
+    H = (1 + np.tanh((V @ W + c) / 2)) / 2
+    V_hat = (1 + np.tanh((H @ W.T + b) / 2)) / 2
+    visible = 2 * (V_hat - V) * V_hat * (1 - V_hat)
+    hidden = visible @ W * H * (1 - H)
+    gradient = RBM(visible.T @ H + V.T @ hidden, visible.sum(axis=0), hidden.sum(axis=0))
+    return float(((V_hat - V) ** 2).sum()), gradient.flat()
+
+
 class ReconstructionObjective:
     """Mean-field reconstruction error of a whole population of RBMs: what the optimizers minimize (item E2).
 
