@@ -12,13 +12,14 @@ from leamvd.analysis.explanation import GENERATIONS, QUALITIES
 from leamvd.campaign import archive
 from leamvd.campaign import run as campaign
 from leamvd.campaign.jobs import unpacked, with_needs
+from leamvd.campaign.tables import read_table
 from leamvd.data.images import Images
 from leamvd.experiments import local_models, studies
 from leamvd.experiments.layers import rbm
-from leamvd.experiments.local_models import REFERENCE, MeasurePairs, SearchSurrogate
+from leamvd.experiments.local_models import REFERENCE, GradientStep, MeasurePairs, SearchSurrogate
 from leamvd.experiments.studies import START
 from leamvd.networks.dbn import layer_input, layer_seed
-from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers import local_model
 from leamvd.optimizers.reading import Reading
 
@@ -63,6 +64,22 @@ def test_pairs_are_measured_around_the_start_solution(planned, results, data) ->
         own = local_model.measure(objective, start.flat(), sigma=sigma, n_pairs=8, seed=layer_seed(1, 2))
         assert (row.value, row.slope, row.curvature) == pytest.approx((own.value, own.slope, own.curvature))
     assert np.array_equal(unpacked(results[job].arrays)["x0"], start.flat())
+
+
+def test_a_gradient_step_goes_down_as_far_as_the_line_allows(planned, results, data, tmp_path) -> None:
+    pairs = planned["pairs"].jobs["mnist-7x7", 1, 0]
+    job = GradientStep(pairs=pairs)
+    found = campaign.run([job], tmp_path, data=data, progress=False)[job]
+    row = read_table(io.BytesIO(found.rows)).iloc[0]
+    x0 = unpacked(results[pairs].arrays)["x0"]
+    value, gradient = error_and_gradient(x0, data.train, 6)
+    objective = ReconstructionObjective(data.train, 6)
+    lengths = value / (gradient @ gradient) * np.linspace(0, 3, 301)
+    along = objective(x0 - lengths[:, None] * gradient)
+    assert row["first"] == pytest.approx(value)
+    assert row["best"] == pytest.approx(along.min(), rel=1e-3)
+    assert row["best"] < 0.95 * value
+    assert row["nfev"] <= 20
 
 
 def test_searches_start_where_the_pairs_were_measured(planned, results) -> None:

@@ -20,7 +20,7 @@ from leamvd.data.functions import MULTIMODAL, in_unit_cube
 from leamvd.experiments import architectures, escapes, recording, trained_minima
 from leamvd.experiments.architectures import NETWORKS, CrossEntropy
 from leamvd.experiments.escapes import Escape, valley
-from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.networks.rbm import n_parameters
 
 # ---- functions

@@ -272,7 +272,7 @@ def _scaling(*names: str) -> tuple[list[_Part], Any]:
     for study in studies.SCALING:
         data = images(study)
         every = study.tables(Images.of(data))
-        steps = {label: GradientStep(pairs=pairs) for label, pairs in every["pairs"].jobs.items()}
+        steps = {label: GradientStep(pairs=pairs) for label, pairs in study.pairs(Images.of(data)).items()}
         every["gradient_steps"] = dataclasses.replace(every["pairs"], jobs=steps)
         tables = {name: _ends("n_hidden", study.layers[0], every[name]) for name in names}
         parts.append(_Part("", data, tables))

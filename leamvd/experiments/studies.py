@@ -267,21 +267,18 @@ class Explanation(Study):
         The start solutions of pairs are those of the stack that is trained for one epoch: a prediction for a layer
         above the first needs no search. Retrodictions are surrogates of the inputs that the searches below have made.
         """
-        pairs: dict[tuple[Any, ...], MeasurePairs] = {}
+        pairs = self.pairs(images)
         surrogates: dict[tuple[Any, ...], SearchSurrogate] = {}
         retrodictions: dict[tuple[Any, ...], SearchSurrogate] = {}
-        for seed in self.seeds:
-            starts = self.stack(START, seed, images)
-            measured = [self._pairs(start, self.sigmas) for start in starts]
-            pairs |= {(self.size, job.layer, seed): job for job in measured}
-            for method in self.methods:
-                _, training, reading = self.settings_of(method)
-                for search, start, before in zip(self.stack(method, seed, images), starts, measured, strict=True):
-                    own = dataclasses.replace(start, below=search.below)
-                    after = self._pairs(own, (REFERENCE,)) if own.below else before
-                    for table, job in ((surrogates, before), (retrodictions, after)):
-                        surrogate = SearchSurrogate(pairs=job, training=training, reading=reading)
-                        table[self.size, method, search.layer, seed] = surrogate
+        for seed, method in product(self.seeds, self.methods):
+            _, training, reading = self.settings_of(method)
+            for search, start in zip(self.stack(method, seed, images), self.stack(START, seed, images), strict=True):
+                before = pairs[self.size, search.layer, seed]
+                own = dataclasses.replace(start, below=search.below)
+                after = dataclasses.replace(before, start=own, sigmas=(REFERENCE,)) if own.below else before
+                for table, job in ((surrogates, before), (retrodictions, after)):
+                    surrogate = SearchSurrogate(pairs=job, training=training, reading=reading)
+                    table[self.size, method, search.layer, seed] = surrogate
         labels = ("study", "method", "layer", "seed")
         return super().tables(images) | {
             "pairs": Table(("study", "layer", "seed"), pairs, "iteration"),
@@ -289,14 +286,14 @@ class Explanation(Study):
             "retrodictions": Table(labels, retrodictions, "iteration"),
         }
 
-    def _pairs(self, start: TrainLayer, sigmas: tuple[float, ...]) -> MeasurePairs:
-        return MeasurePairs(
-            start=start,
-            seed=start.seed,
-            features=start.features,
-            sigmas=sigmas,
-            n_pairs=self.n_pairs,
-        )
+    def pairs(self, images: Images) -> dict[tuple[Any, ...], MeasurePairs]:
+        """Return the pairs around the start solutions of a stack of them, by study, layer and seed."""
+        given: dict[str, Any] = {"features": self.features, "sigmas": self.sigmas, "n_pairs": self.n_pairs}
+        return {
+            (self.size, start.layer, seed): MeasurePairs(start=start, seed=seed, **given)
+            for seed in self.seeds
+            for start in self.stack(START, seed, images)
+        }
 
 
 _STEP_SIZES = tuple(
