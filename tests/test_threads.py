@@ -146,7 +146,7 @@ needs_fork = pytest.mark.skipif(
 )
 
 SEARCH = """
-import multiprocessing, os, sys, threading, time
+import multiprocessing, os, re, sys, threading, time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 import numba, numpy as np
 import leamvd
@@ -244,6 +244,23 @@ with ThreadPoolExecutor(2) as pool:
 print(layer())
 """
     assert fresh(tmp_path, program, NUMBA_THREADING_LAYER="workqueue") == "workqueue\n"
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(("given", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_idle_threads_sleep_unless_the_environment_says_otherwise(
+    tmp_path: Path, given: dict[str, str], policy: str
+) -> None:
+    """Where they spin, each generation waits for them on a busy machine."""
+    program = """
+read, write = os.pipe()
+os.dup2(write, 2)  # OpenMP tells there how it has been set
+search(20_000)
+told = os.read(read, 100_000).decode()
+print(re.findall(r"OMP_WAIT_POLICY ?= ?'(.+)'", told), os.environ.get("OMP_WAIT_POLICY"))
+"""
+    shown = fresh(tmp_path, program, OMP_DISPLAY_ENV="TRUE", NUMBA_THREADING_LAYER="omp", **given)
+    assert shown == f"['{policy}'] {given.get('OMP_WAIT_POLICY')}\n"
 
 
 @pytest.mark.compiled

@@ -14,6 +14,7 @@ from numba import config, threading_layer  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from leamvd._support.numba_cache import compiled
+from leamvd._support.threads import numba_threads
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -56,8 +57,7 @@ def kernel(
 def _on_threads(function: Callable[..., object], columns: int, options: dict[str, Any]) -> Callable[..., object]:
     """Return a kernel that runs on the calling thread, or on one of numba's threads for each so many columns.
 
-    It is compiled for either when first needed, to the same bits: numba's threads, once started, do not survive a fork,
-    and idle ones spin, which delays the busy one.
+    It is compiled for either when first needed, to the same bits: numba's threads, once started, do not survive a fork.
     """
     parallel = compiled(function, options | {"parallel": True})
     alone = types.FunctionType(function.__code__, function.__globals__, closure=function.__closure__)
@@ -69,7 +69,7 @@ def _on_threads(function: Callable[..., object], columns: int, options: dict[str
         tasks = -(-X.shape[1] // columns)
         if tasks == 1 or _threads_are_lost:
             return serial(X, *arguments)
-        allowed = numba.get_num_threads()  # starts them
+        allowed = numba_threads()
         with _limited(min(tasks, allowed), allowed):
             return parallel(X, *arguments)
 

@@ -130,6 +130,23 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
         other.result()  # also where the first half fails: nobody writes after the call
 
 
+def numba_threads() -> int:
+    """Return how many of numba's threads this one may use; they are started where they are not.
+
+    Idle ones sleep, unless the environment says otherwise. By default OpenMP's spin: where other processes want the
+    processors too, that made a generation take forty times as long. OpenMP reads the variable when it is loaded: now.
+    """
+    import numba
+
+    given = os.environ.get("OMP_WAIT_POLICY")
+    os.environ["OMP_WAIT_POLICY"] = given or "PASSIVE"
+    try:
+        return int(numba.get_num_threads())
+    finally:
+        if given is None:
+            del os.environ["OMP_WAIT_POLICY"]
+
+
 @contextmanager
 def limited_to(n_threads: int) -> Iterator[None]:
     """Let this thread take so many threads within the block: one of several tasks at work, here or elsewhere.
@@ -139,7 +156,7 @@ def limited_to(n_threads: int) -> Iterator[None]:
     """
     import numba  # as late as this, since it takes a while to import
 
-    before, allowed = numba.get_num_threads(), _allowed.set(n_threads)
+    before, allowed = numba_threads(), _allowed.set(n_threads)
     numba.set_num_threads(min(n_threads, before))
     try:
         with one_blas_thread():
