@@ -25,7 +25,7 @@ VERDICTS = {
 }
 """Sign and color of every verdict; sphinx-design has classes for the colors, and book.css for neutral."""
 
-_VERDICT = re.compile(r"c\d+-(as-printed|conclusion)")
+_VERDICT = re.compile(r"c\d+-(as-printed|conclusion)(-corrected)?")
 
 
 # ---- verdicts, and pictures of other pages

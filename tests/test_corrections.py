@@ -258,6 +258,6 @@ def test_controls_join_the_tables_that_claims_are_judged_by() -> None:
 
 
 def test_corrected_answers_are_quoted() -> None:
-    values = corrections.quoted(corrections.answers(tables()))
+    values = corrections.quoted(corrections.cards(tables()), corrections.answers(tables()))
     assert values["c4-as-printed-corrected"] == "reproduced"
     assert values["corrected-waiting"] == 8, "C1, C2, C13 and C14, which these tables have no runs for, in both views"

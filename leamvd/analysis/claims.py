@@ -349,27 +349,31 @@ def against_cd(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[chosen].drop_duplicates(_SAME)
 
 
-def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
-    """Return what prose and cards may quote of `evidence`.
+def cards(rows: pd.DataFrame, of: Sequence[Claim] = CLAIMS) -> pd.DataFrame:
+    """Return the answer to every claim in each view, from `evidence`, in short: a row for each claim and view.
 
-    For every claim and view "c4-as-printed" is the answer, "-met" how many of its parts are met, and "-furthest" the
-    part whose effect is furthest from where the claim has it; dashes where nothing has been run. Of `against_cd`,
-    "as-printed-mnist_7x7-rbm-2" and the ends of its interval, "-low" and "-high".
+    "met" is how many of its parts are met, and "furthest" the part whose effect is furthest from where the claim has
+    it; dashes where nothing has been run.
     """
-    cards = {}
-    for (claim, view), answer in answers(rows).stack().items():  # type: ignore[misc]
+    found = {}
+    for (claim, view), answer in answers(rows, of).stack().items():  # type: ignore[misc]
         own = _of(rows, claim, view)
         run = len(own) and own["runs"].all()
         furthest = _shown(own.iloc[int(_missed(own).fillna(np.inf).argmax())]) if run else "–"
-        cards[claim, view] = {
-            "": answer,
-            "met": f"{own['met'].sum()} of {len(own)}" if run else "–",
-            "furthest": furthest,
-        }
+        found[claim, view] = (answer, f"{own['met'].sum()} of {len(own)}" if run else "–", furthest)
+    return pd.DataFrame.from_dict(found, orient="index", columns=["answer", "met", "furthest"])
+
+
+def quoted(rows: pd.DataFrame) -> dict[str, float | str]:
+    """Return what prose may quote of `evidence`.
+
+    For every claim and view "c4-as-printed" is the answer, "-met" and "-furthest" are those of `cards`. Of
+    `against_cd`, "as-printed-mnist_7x7-rbm-2" and the ends of its interval, "-low" and "-high".
+    """
     ratios = against_cd(rows)
     ratios = ratios.assign(part=ratios["part"].str.removesuffix(", lea-mvd / cd"))
     ratios = ratios.set_index(["view", "study", "part"])[["effect", "low", "high"]].rename(columns={"effect": ""})
-    return quote("", pd.DataFrame.from_dict(cards, orient="index")) | quote("", ratios)
+    return quote("", cards(rows).rename(columns={"answer": ""})) | quote("", ratios)
 
 
 def _of(rows: pd.DataFrame, claim: str, view: str) -> pd.DataFrame:

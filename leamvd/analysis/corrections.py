@@ -136,6 +136,13 @@ def _with(part: Part, method: str, instead: str) -> Part:
     return part._replace(compared=tuple(instead if name == method else name for name in part.compared))
 
 
+def cards(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the answers by these rules in short, see `leamvd.analysis.claims.cards`; with those to `LATER`."""
+    found = claims.cards(evidence(tables, Corrections()))
+    found.update(claims.cards(evidence(tables, Corrections(), LATER), LATER))
+    return found
+
+
 def answers(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return the answers, a row for each claim and view: registered, by each correction alone, and by "all" of them.
 
@@ -143,13 +150,8 @@ def answers(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     nothing = Corrections(**dict.fromkeys(NAMES, False))
     each = {"registered": nothing} | {name: dataclasses.replace(nothing, **{name: True}) for name in NAMES}
-    found = {
-        name: claims.answers(evidence(tables, one)).stack() for name, one in (each | {"all": Corrections()}).items()
-    }
-    answers = pd.DataFrame(found).rename_axis(["claim", "view"])
-    tested = claims.answers(evidence(tables, Corrections(), LATER), LATER)
-    answers.update(pd.DataFrame({"all": tested.stack()}))
-    return answers
+    found = {name: claims.answers(evidence(tables, one)).stack() for name, one in each.items()}
+    return pd.DataFrame(found).rename_axis(["claim", "view"]).assign(all=cards(tables)["answer"])
 
 
 def changed(answers: pd.DataFrame) -> pd.DataFrame:
@@ -166,9 +168,13 @@ def changed(answers: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(registered=rows["registered"], all=rows["all"], direction=direction)
 
 
-def quoted(answers: pd.DataFrame) -> dict[str, float | str]:
-    """Return what prose quotes of `answers`: "c5-as-printed-corrected", and how many are "others"."""
-    return quote("", answers[["all"]].set_axis(["corrected"], axis=1)) | {
+def quoted(cards: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float | str]:
+    """Return what prose quotes of `cards` and `answers`: "c5-as-printed-corrected", and how many are "others".
+
+    "c5-as-printed-corrected-met" and "-furthest" are the other columns of `cards`.
+    """
+    columns = {name: f"corrected-{name}" if name != "answer" else "corrected" for name in cards}
+    return quote("", cards.rename(columns=columns)) | {
         "corrected-others": int((answers["all"] != answers["registered"]).sum()),
         "corrected-waiting": int((answers["all"] == "not yet run").sum()),
     }

@@ -103,6 +103,26 @@ def needed(table: pd.DataFrame, baseline: str, method: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*LAYER, "needed", "low", "high"]).set_index(LAYER)
 
 
+def scaling(
+    pairs: pd.DataFrame, surrogates: pd.DataFrame, runs: pd.DataFrame, steps: pd.DataFrame
+) -> dict[str, pd.DataFrame]:
+    """Return falls of the error in percent for layers of ever more hidden units: means over seeds, 95 % intervals.
+
+    Those of the searches, "measured", and of their surrogates, "predicted", are of the setting that falls furthest in
+    the mean; those of "one gradient step" are of a step each. Rows are by the number of variables, `n_var`.
+    """
+    first = pairs.set_index(["n_hidden", "seed"])[["n_var", "value"]]
+    ends = {"measured": (runs, "mean_field"), "predicted": (surrogates, "best"), "one gradient step": (steps, "best")}
+    found = {}
+    for kind, (table, column) in ends.items():
+        rows = table[["n_hidden", "seed", column]].join(first, on=["n_hidden", "seed"])
+        rows["fall"] = 100 * (1 - rows[column].clip(lower=0) / rows["value"])
+        rows["method"] = table.get("method", kind)
+        means = summarize(rows, "fall", ["n_var", "method"])
+        found[kind] = means.loc[means.groupby("n_var")["mean"].idxmax()].set_index("n_var")
+    return found
+
+
 def quoted(pairs: pd.DataFrame, both: pd.DataFrame, sigma: float) -> dict[str, float | str]:
     """Return what prose quotes of the first study: "step-1" and "scatter-1" of `pairs` at a step size, by layer.
 

@@ -1,5 +1,6 @@
 """Figures of the section on why searches stay: step sizes of theory, and gains predicted and measured."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import pandas as pd
@@ -112,6 +113,24 @@ def falls(rows: pd.DataFrame, title: str) -> Figure:
     for ax in axes[-1]:
         ax.set_xlabel("sigma0")
     legend(figure, *axes.flat)
+    return figure
+
+
+SCALING = {"measured": (BLUE, "-"), "predicted": (BLUE, ":"), "one gradient step": (VERMILION, "-")}
+"""Color and line style of what is compared for layers of ever more hidden units."""
+
+
+@styled
+def scaling(falls: Mapping[str, pd.DataFrame], title: str) -> Figure:
+    """Plot falls of the error in percent against the number of variables, see `leamvd.analysis.explanation.scaling`."""
+    figure, axes = new(1, 1, height=3.4, title=title, ylabel="fall of the error, %")
+    ax = axes[0, 0]
+    for kind, rows in falls.items():
+        band(ax, rows.reset_index(), "n_var", kind, SCALING[kind])
+    logarithmic(ax.xaxis)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("variables")
+    legend(figure, ax)
     return figure
 
 
