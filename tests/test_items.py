@@ -1,4 +1,4 @@
-"""Items R1-R19 and E1-E11: each has its line in a table of the method's page, and each mention of one leads there."""
+"""Items R1-R19 and E1-E11: each has its line in a table of their page, and each mention of one leads there."""
 
 import ast
 import dataclasses
@@ -22,7 +22,7 @@ MENTION = re.compile(r"\b[RE][1-9]\d?\b")
 
 
 def test_every_item_has_its_line() -> None:
-    listed = re.findall(r"^\* - \(item-(\w+)\)=\n    (\w+)$", PAGES["method"], re.MULTILINE)
+    listed = re.findall(r"^\* - \(item-(\w+)\)=\n    (\w+)$", PAGES["items"], re.MULTILINE)
     assert listed == [(item.lower(), item) for item in ITEMS]
 
 
@@ -42,7 +42,7 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
         for part in (study.training, study.reading, study)
         for field in dataclasses.fields(part)
     }
-    rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+); (.+)\n", PAGES["method"])
+    rows = re.findall(r"\* - \(item-e\d+\)=\n    E\d+\n  - (.+); (.+)\n", PAGES["items"])
     assert len(rows) == 11
     for options, others in rows:
         if options.endswith("columns of the rows"):
