@@ -14,7 +14,6 @@ from scipy.optimize import OptimizeResult
 import leamvd
 from leamvd import LEAMVD, minimize
 from leamvd.optimizers.cma_es import CMAES
-from leamvd.optimizers.base import REASONS
 from leamvd.optimizers.methods import METHODS
 from leamvd.optimizers.minimize import Generation
 
@@ -36,7 +35,13 @@ def test_it_is_ask_and_tell() -> None:
         opt.tell(X, sphere(X))
     result = run()
     np.testing.assert_array_equal(result.x, opt.result.x)
-    assert (result.fun, result.nit, result.nfev, result.reason, result.success) == (opt.best_fun, 5, 104, "n_gen", False)
+    assert (result.fun, result.nit, result.nfev, result.reason, result.success) == (
+        opt.best_fun,
+        5,
+        104,
+        "n_gen",
+        False,
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -310,6 +315,10 @@ def test_it_is_a_method_of_scipys_minimize() -> None:
     assert (result.status, result.nit) == (1, 5)
     again = scipy.optimize.minimize(point, X0, method=minimize, bounds=scipy.optimize.Bounds(-2, 2), options=options)
     np.testing.assert_array_equal(again.x, own.x)
+    named = scipy.optimize.minimize(
+        point, X0, method=minimize, bounds=(-2, 2), options={"maxiter": 5, "rng": 1, "sigma0": 0.2}
+    )
+    np.testing.assert_array_equal(named.x, own.x)
     constraint = {"type": "eq", "fun": point}
     for given in (constraint, [constraint], scipy.optimize.NonlinearConstraint(point, 0, 1)):
         with pytest.raises(ValueError, match="constraints must be empty, since no method here keeps any but bounds"):

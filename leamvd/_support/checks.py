@@ -178,10 +178,10 @@ def needs(what: str, extra: str, *packages: str) -> None:
         )
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message about a name that is unknown: the one that is close to it, or all that there are."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about a name that is unknown: one that is close to it; nothing if there is none."""
     close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:

@@ -88,7 +88,7 @@ def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
     wanted = set(names)
     known = {known: section for section in sections for known in (section.name, section.stem)}
     for name in sorted(wanted - known.keys()):
-        raise ParameterError(f"no section {name!r}{checks.suggestion(name, known)}")
+        raise ParameterError(f"no section {name!r}{_suggest(name, known)}")
     return [section for section in sections if not wanted or wanted & {section.name, section.stem}]
 
 
@@ -107,7 +107,7 @@ def plan(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> li
         if name == "output":
             raise ParameterError("output is set by --output")
         if name not in known:
-            raise ParameterError(f"no parameter {name!r}{checks.suggestion(name, known)}")
+            raise ParameterError(f"no parameter {name!r}{_suggest(name, known)}")
         if names.count(name) > 1:
             raise ParameterError(f"{name} is given twice")
     planned = []
@@ -128,6 +128,10 @@ def swept(sets: Sequence[Mapping[str, object]]) -> list[str]:
 def labels(sets: Sequence[Mapping[str, object]]) -> list[str]:
     """Return what tells each set of values from the others: "population_size=12", nothing where there is one set."""
     return [", ".join(f"{name}={one[name]}" for name in swept(sets)) for one in sets]
+
+
+def _suggest(name: str, known: Iterable[str]) -> str:
+    return checks.did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
 
 
 def run(section: Section, values: Mapping[str, object], output: Path, data: str = "") -> Path:

@@ -92,7 +92,7 @@ def with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
             known = [*inspect.signature(search).parameters, *_options(checks.choice("method", method, METHODS))]
             for name in arguments:
                 if name not in known:
-                    end = checks.suggestion(name, known)
+                    end = checks.did_you_mean(name, known)
                     raise TypeError(f"{name} must be left out, since method={method!r} has no such argument{end}")
         return search(*args, **arguments)
 
