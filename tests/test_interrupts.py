@@ -271,7 +271,7 @@ def test_minimize_ends_interrupted_with_a_point_and_its_value() -> None:
     lines, start = inspect.getsourcelines(minimize)
     first = start + next(i for i, line in enumerate(lines) if "while not opt.stop()" in line)
     last = start + next(i for i, line in enumerate(lines) if "saved.write(" in line)
-    own = inspect.getsourcefile(minimize)
+    own = inspect.unwrap(minimize).__code__.co_filename
     called: list[Any] = []
 
     def fun(x: Any) -> float:

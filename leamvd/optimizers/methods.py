@@ -90,10 +90,9 @@ def with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
         method = arguments.get("method", METHODS[0])
         if not isinstance(method, Optimizer):
             known = [*inspect.signature(search).parameters, *_options(checks.choice("method", method, METHODS))]
-            for name in arguments:
-                if name not in known:
-                    end = checks.did_you_mean(name, known)
-                    raise TypeError(f"{name} must be left out, since method={method!r} has no such argument{end}")
+            if unknown := next((name for name in arguments if name not in known), None):
+                end = checks.did_you_mean(unknown, known)
+                raise TypeError(f"{unknown} must be left out, since method={method!r} has no such argument{end}")
         return search(*args, **arguments)
 
     return call
@@ -101,11 +100,12 @@ def with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def _one_of_each(*, options: Any = None, **given: Any) -> Any:
     """Return arguments with those in `options`, by the names that they have here."""
-    if options is not None and not isinstance(options, Mapping):
+    inside = {} if options is None else options
+    if not isinstance(inside, Mapping):
         raise TypeError(f"options must be a dict of arguments, got {checks.shown(options)}")
-    if twice := sorted(given.keys() & (options or {}).keys()):
+    if twice := sorted(given.keys() & inside.keys()):
         raise ValueError(f"{', '.join(twice)} must be given once, directly or in options, got both")
-    arguments = given | dict(options or {})
+    arguments = {**given, **inside}
     for other, name in _SCIPYS.items():
         if (value := arguments.pop(other, None)) is None:
             continue
