@@ -100,7 +100,7 @@ def test_cma_es_says_why_pycma_stops() -> None:
     assert list(opt.stop()) == ["cma"]
     assert opt.stop()["cma"]
     assert (opt.result.reason, opt.result.success) == ("cma", True)
-    assert opt.result.message == f"CMA-ES reports a termination criterion of its own: {', '.join(opt.stop()['cma'])}."
+    assert opt.result.message == f"CMA-ES has converged by a tolerance of its own: {', '.join(opt.stop()['cma'])}."
     assert opt.result.fun < 1e-10
 
 

@@ -10,6 +10,9 @@ import pytest
 from PIL import Image
 from prose import PAGES, README
 
+import leamvd
+from leamvd.optimizers.reading import Reading
+
 
 def examples(text: str, *, torch: bool = False) -> list[str]:
     """Return the examples of a page that need PyTorch, or all others."""
@@ -63,4 +66,7 @@ def test_the_page_on_your_function_runs_as_printed(tmp_path: Path, monkeypatch: 
     assert names["bounded"].sigma0 != 0.1, "measured"
     assert (names["whole"].nit, names["whole"].reason) == (100, "n_gen")
     assert names["careful"].fun < 100, "it starts from 100"
+    auto = leamvd.minimize(names["sphere"], np.ones(100), sigma0="auto", n_gen=1)
+    assert f"with {auto.nfev - Reading.population_size} evaluations around `x0`" in PAGES["optimize"]
+    assert f"a search has {Reading.n_gen} generations, the paper's number" in PAGES["optimize"]
     assert names["other"].fun < names["careful"].fun

@@ -393,8 +393,9 @@ def test_a_search_with_an_automatic_step_size_goes_on_with_the_one_it_has(tmp_pa
 
 
 def test_where_nothing_curves_upward_the_papers_step_size_is_taken() -> None:
-    with pytest.warns(RuntimeWarning, match="curves upward at steps of 0.01 around x0: 0.1 is taken"):
+    with pytest.warns(RuntimeWarning, match="curves upward at steps of 0.01 around x0: 0.1 is taken") as caught:
         result = minimize(lambda x: -float(sphere(x[None])[0]), X0, sigma0="auto", seed=1, n_gen=2)
+    assert [warning.filename for warning in caught] == [__file__]
     assert result.sigma0 == 0.1
 
 

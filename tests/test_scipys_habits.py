@@ -124,6 +124,12 @@ def test_a_generator_gives_a_seed_that_the_result_names(name: str) -> None:
         assert make(X0, seed=np.random.default_rng(7)).seed == expected[0]
 
 
+def test_a_warning_names_the_line_that_calls() -> None:
+    with pytest.warns(RuntimeWarning, match="tol is not used: give sigma_min, target or max_stagnation") as caught:
+        search(tol=1e-3, n_gen=1)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 # ---- fields of a reading
 
 

@@ -269,7 +269,7 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     warnings.warn(
         f"sigma0={AUTO!r} needs a function that curves upward at steps of {_STEP} around x0: {_USUAL} is taken",
         RuntimeWarning,
-        stacklevel=3,
+        stacklevel=4,  # the caller of `minimize`, whose names of SciPy's are a function, too
     )
     return _USUAL
 
