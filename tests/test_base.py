@@ -115,9 +115,9 @@ def test_stop_reasons_add_up_and_the_target_speaks_for_the_run() -> None:
     opt.halt("target", 0.0)
     opt.halt("interrupted")
     assert list(opt.stop()) == ["n_gen", "sigma_min", "target", "interrupted"]
-    assert opt.result.status == "target"
+    assert opt.result.reason == "target"
     opt.resume()
-    assert (list(opt.stop()), opt.result.status) == (["n_gen", "sigma_min"], "sigma_min")
+    assert (list(opt.stop()), opt.result.reason) == (["n_gen", "sigma_min"], "sigma_min")
     opt.tell(opt.ask(), np.zeros(4))  # still works
     assert opt.stop()["n_gen"] == 2
 
@@ -183,7 +183,7 @@ def test_a_generation_of_nans_ends_the_run() -> None:
     opt.tell(opt.ask(), np.full(4, np.nan))
     assert opt.stop() == {"nan": 2}
     result = opt.result
-    assert (result.success, result.status, result.n_nan, result.n_inf) == (False, "nan", 4, 8)
+    assert (result.success, result.reason, result.n_nan, result.n_inf) == (False, "nan", 4, 8)
     assert result.message == "Every value of a generation was NaN."
     assert np.isfinite(opt.ask()).all()
 
@@ -191,10 +191,10 @@ def test_a_generation_of_nans_ends_the_run() -> None:
 def test_the_result_is_scipys() -> None:
     opt = optimizer(n_gen=2)
     empty = opt.result
-    assert (empty.x, empty.fun, empty.nit, empty.success, empty.status) == (None, np.inf, 0, False, "running")
+    assert (empty.x, empty.fun, empty.nit, empty.success, empty.status) == (None, np.inf, 0, False, -1)
     run_states(opt, sphere, 2)
     result = opt.result
-    assert (result.nit, result.nfev, result.success, result.status, result.seed) == (2, 12, True, "n_gen", 8)
+    assert (result.nit, result.nfev, result.success, result.reason, result.seed) == (2, 12, False, "n_gen", 8)
     assert result.fun == sphere(result.x[None])[0] == opt.state.fitness[0]
     result.x[:] = 9
     assert opt.result.x[0] != 9

@@ -12,7 +12,7 @@ from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import memory
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
-from leamvd.optimizers.minimize import METHODS
+from leamvd.optimizers.methods import METHODS
 from leamvd.optimizers.random_search import RandomSearch
 
 X0 = np.linspace(-1, 1, 6)
@@ -99,8 +99,8 @@ def test_cma_es_says_why_pycma_stops() -> None:
         opt.tell(X, sphere(X))
     assert list(opt.stop()) == ["cma"]
     assert opt.stop()["cma"]
-    assert (opt.result.status, opt.result.success) == ("cma", True)
-    assert opt.result.message == f"CMA-ES reports a termination criterion of its own: {', '.join(opt.stop()['cma'])}."
+    assert (opt.result.reason, opt.result.success) == ("cma", True)
+    assert opt.result.message == f"CMA-ES has converged by a tolerance of its own: {', '.join(opt.stop()['cma'])}."
     assert opt.result.fun < 1e-10
 
 

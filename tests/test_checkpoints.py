@@ -172,7 +172,7 @@ def test_a_checkpoint_of_other_arguments_is_refused(changes: dict[str, Any], mes
 
 def test_limits_may_change_and_the_seed_may_be_left_out(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
-    assert run(n_gen=4, checkpoint=path).status == "n_gen"
+    assert run(n_gen=4, checkpoint=path).reason == "n_gen"
     result = run(n_gen=9, sigma_min=0, reading=Reading(n_gen=3), checkpoint=path)
     assert_same(result, run(n_gen=9))
     assert_same(run(n_gen=9, checkpoint=path, seed=None), result)
@@ -195,9 +195,9 @@ def test_limits_count_what_was_before_the_checkpoint(limit: dict[str, Any], tmp_
 def test_a_search_that_nan_has_ended_goes_on(tmp_path: Path) -> None:
     values = [1e6] * 44 + [np.nan] * 20
     result = run(lambda x: values.pop(0), checkpoint=tmp_path / "nan.npz")
-    assert (result.status, result.nit) == ("nan", 3)
+    assert (result.reason, result.nit) == ("nan", 3)
     again = run(checkpoint=tmp_path / "nan.npz")
-    assert (again.status, again.nit, again.n_nan) == ("n_gen", 40, 20)
+    assert (again.reason, again.nit, again.n_nan) == ("n_gen", 40, 20)
     np.testing.assert_array_equal(again.history.best[:3], 1e6)
     assert again.fun < 1e3
 
@@ -207,7 +207,7 @@ def test_a_search_that_ended_by_the_callback_is_still_over(tmp_path: Path) -> No
         return bool(intermediate_result.nit == 3)
 
     result = run(callback=callback, checkpoint=tmp_path / "callback.npz", checkpoint_every=50)
-    assert (result.status, result.nit) == ("callback", 3)
+    assert (result.reason, result.nit) == ("callback", 3)
     assert_same(run(killed_after(0), callback=callback, checkpoint=tmp_path / "callback.npz"), result)
     assert run(checkpoint=tmp_path / "callback.npz").nit == 40
 
@@ -217,7 +217,7 @@ def test_time_is_that_of_one_call_and_each_makes_progress(tmp_path: Path) -> Non
     path = tmp_path / "run.npz"
     for generation in range(1, 6):
         result = run(n_gen=5, checkpoint=path, checkpoint_every=100, max_seconds=1e-9)
-        assert (result.status, result.nit) == ("max_seconds", generation)
+        assert (result.reason, result.nit) == ("max_seconds", generation)
     assert_same(run(n_gen=5, checkpoint=path), run(n_gen=5))
 
 

@@ -18,7 +18,7 @@ from problems import rastrigin, sphere
 from leamvd import Reading, minimize
 from leamvd.optimizers import evaluation
 from leamvd.optimizers.evaluation import Evaluation
-from leamvd.optimizers.minimize import METHODS
+from leamvd.optimizers.methods import METHODS
 
 X0 = np.linspace(-1, 1, 6)
 
@@ -234,7 +234,7 @@ def fun(x):
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
     result = leamvd.minimize(fun, np.ones(4), seed=1, workers=2)
-    print(result.status, flush=True)
+    print(result.reason, flush=True)
 """
 
 

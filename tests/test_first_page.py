@@ -6,11 +6,9 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
-import matplotlib.pyplot as plt
 import pytest
 from nbformat.v4 import new_markdown_cell
-from PIL import Image
-from prose import NOTEBOOKS, PAGES, README, markdown
+from prose import NOTEBOOKS, PAGES, markdown
 from small_book import ROOT, clone, drawn, glued, notebook
 from sphinx.errors import ExtensionError
 
@@ -167,22 +165,6 @@ def test_a_row_of_the_table_has_the_numbers_of_its_method() -> None:
 
 def test_no_page_warns_where_its_numbers_are_the_clones_own(pages: list[str]) -> None:
     assert "Another run" not in "".join(pages)
-
-
-def test_the_readme_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    plt.close("all")  # what other tests have left
-    names: dict[str, Any] = {"__name__": "readme"}  # so that what is for new processes alone is left out
-    examples = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 4
-    for example in examples:
-        exec(example, names)
-    plt.close("all")
-    assert names["result"].fun < 600  # it starts from 1,000, as the loop does
-    assert names["opt"].result.fun < 600
-    assert names["found"].history.best[-1] == names["found"].fun
-    with Image.open(tmp_path / "searches.png") as image:
-        assert image.size == (640, 480)
 
 
 def test_the_example_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,7 +197,10 @@ CASES: list[tuple[Callable[[], Any], str]] = [
         lambda: lea_mvd(reading=Reading(reset=1e300), dtype="float32"),
         "ValueError: reading.reset must be a finite number > 0 in float32, got 1e+300",
     ),
-    (lambda: lea_mvd().halt("bored"), "ValueError: reason must be one of 'running', 'n_gen', 'sigma_min', 'target'"),
+    (
+        lambda: lea_mvd().halt("bored"),
+        "ValueError: reason must be one of 'running', 'target', 'sigma_min', 'cma'",
+    ),
     (lambda: CMAES([[1.0]]), "ValueError: x0 must have shape (any,), got (1, 1)"),
     (lambda: CMAES(X0, sigma0=0), "ValueError: sigma0 must be a finite number > 0, got 0"),
     (lambda: CMAES(X0, diagonal="no"), "ValueError: diagonal must be one of True, False, got 'no'"),
@@ -256,7 +259,28 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: search(target=np.nan), "ValueError: target must be a finite number, got nan"),
     (lambda: search(callback=3), "TypeError: callback must be callable, got 3"),
     (lambda: search(constraints=3), "ValueError: constraints must be empty, since no method here keeps any but bounds"),
-    (lambda: search(populationsize=3), "TypeError: LEAMVD.__init__() got an unexpected keyword argument 'populationsi"),
+    (
+        lambda: search(populationsize=3),
+        "TypeError: populationsize must be left out, since method='lea-mvd' has no such argument; did you mean '",
+    ),
+    (
+        lambda: search(options={"max_nfevs": 300}),
+        "TypeError: max_nfevs must be left out, since method='lea-mvd' has no such argument; did you mean 'max_nfev'?",
+    ),
+    *(
+        (
+            lambda m=method: search(exponent=3, method=m),
+            f"TypeError: exponent must be left out, since method='{method}' has no such argument",
+        )
+        for method in ("sep-cma-es", "random")
+    ),
+    (lambda: search(exponent=-1), "ValueError: exponent must be a finite number >= 0, got -1"),
+    (lambda: search(reset="of", reading=3), "TypeError: reading must be a leamvd.Reading, got 3"),
+    (lambda: search(options=3), "TypeError: options must be a dict of arguments, got 3"),
+    (lambda: search(maxiter=3), "ValueError: maxiter=3 and n_gen=2 clash: they are one argument, give one of them"),
+    (lambda: search(rng=3), "ValueError: rng=3 and seed=1 clash: they are one argument, give one of them"),
+    (lambda: search(options={"n_gen": 3}), "ValueError: n_gen must be given once, directly or in options, got both"),
+    (lambda: search(seed=np.random), "TypeError: seed must be an integer, got <module 'numpy.random' from"),
     (lambda: search(max_nfev=0), "ValueError: max_nfev must be an integer >= 1, got 0"),
     (lambda: search(max_nfev=23), "ValueError: max_nfev must be at least 24, a generation's candidates, got 23"),
     (lambda: search(max_seconds=0), "ValueError: max_seconds must be a finite number > 0, got 0"),

@@ -14,7 +14,8 @@ from scipy.optimize import OptimizeResult
 import leamvd
 from leamvd import LEAMVD, minimize
 from leamvd.optimizers.cma_es import CMAES
-from leamvd.optimizers.minimize import METHODS, Generation
+from leamvd.optimizers.methods import METHODS
+from leamvd.optimizers.minimize import Generation
 
 X0 = np.linspace(-1, 1, 6)
 
@@ -34,7 +35,13 @@ def test_it_is_ask_and_tell() -> None:
         opt.tell(X, sphere(X))
     result = run()
     np.testing.assert_array_equal(result.x, opt.result.x)
-    assert (result.fun, result.nit, result.nfev, result.status, result.success) == (opt.best_fun, 5, 104, "n_gen", True)
+    assert (result.fun, result.nit, result.nfev, result.reason, result.success) == (
+        opt.best_fun,
+        5,
+        104,
+        "n_gen",
+        False,
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -68,7 +75,7 @@ def test_the_history_has_a_value_a_generation() -> None:
 
 def test_a_generation_without_a_finite_value_is_infinite_in_the_history() -> None:
     result = run(lambda x: np.nan)
-    assert (result.status, result.success, result.nit, result.n_nan) == ("nan", False, 1, 24)
+    assert (result.reason, result.success, result.nit, result.n_nan) == ("nan", False, 1, 24)
     assert (result.history.mean[0], result.history.worst[0], result.history.best[0]) == (np.inf, np.inf, np.inf)
 
 
@@ -81,7 +88,7 @@ def test_a_callback_may_stop_with_a_true_value(answer: Any) -> None:
         return answer if len(seen) == 2 else None
 
     result = run(callback=callback)
-    assert (result.nit, result.status, result.success) == (2, "callback", True)
+    assert (result.nit, result.reason, result.success) == (2, "callback", False)
     np.testing.assert_array_equal(seen[-1], result.x)
 
 
@@ -91,16 +98,16 @@ def test_a_callback_may_stop_by_scipys_exception_and_see_the_result() -> None:
             raise StopIteration
 
     result = run(callback=callback)
-    assert (result.nit, result.status) == (3, "callback")
+    assert (result.nit, result.reason) == (3, "callback")
 
 
 def test_the_target_ends_the_run() -> None:
     everything = run(n_gen=20).history.best
     result = run(n_gen=20, target=everything[7])
     assert result.nit == np.flatnonzero(everything <= everything[7])[0] + 1
-    assert (result.status, result.message) == ("target", "The target value has been reached.")
+    assert (result.reason, result.message) == ("target", "The target value has been reached.")
     both = run(target=everything[0], max_seconds=1e-9, callback=lambda x: True)
-    assert (both.status, both.nit) == ("target", 1), "whatever else would have ended it"
+    assert (both.reason, both.nit) == ("target", 1), "whatever else would have ended it"
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -114,9 +121,9 @@ def test_no_generation_brings_the_evaluations_above_their_limit(method: str) -> 
     for max_nfev in (24, 43, 44, 71, 72, 100):
         sizes.clear()
         result = run(fun, method=method, max_nfev=max_nfev, vectorized=True)
-        assert (result.status, result.success, result.nfev) == ("max_nfev", True, sum(sizes))
+        assert (result.reason, result.success, result.nfev) == ("max_nfev", False, sum(sizes))
         assert result.nfev <= max_nfev < result.nfev + (20 if method == "lea-mvd" else 24)
-    assert run(method=method, max_nfev=1000).status == "n_gen"
+    assert run(method=method, max_nfev=1000).reason == "n_gen"
     everything: Any = run(fun, vectorized=True, max_nfev=71, reading=leamvd.Reading(elites="reevaluate"))
     assert everything.nfev == 48
 
@@ -132,9 +139,9 @@ def test_time_that_is_up_ends_the_generation_that_runs(monkeypatch: pytest.Monke
 
     for seconds, evaluations in ((0.5, 24), (24, 24), (24.5, 44), (50, 64)):
         result = run(fun, max_seconds=seconds)
-        assert (result.status, result.success, result.nfev) == ("max_seconds", True, evaluations)
+        assert (result.reason, result.success, result.nfev) == ("max_seconds", False, evaluations)
         assert result.message == "The time is used up."
-    assert run(fun, max_seconds=105).status == "n_gen"
+    assert run(fun, max_seconds=105).reason == "n_gen"
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -145,7 +152,7 @@ def test_generations_without_a_better_best_end_the_run(k: int) -> None:
     best = run(coarse, n_gen=40).history.best
     expected = next(t for t in range(k, 40) if best[t] == best[t - k])
     result = run(coarse, n_gen=40, max_stagnation=k)
-    assert (result.nit, result.status, result.success) == (expected + 1, "max_stagnation", True)
+    assert (result.nit, result.reason, result.success) == (expected + 1, "max_stagnation", False)
     np.testing.assert_array_equal(result.history.best, best[: expected + 1])
 
 
@@ -168,20 +175,20 @@ def test_an_optimizer_that_is_there_goes_on() -> None:
     np.testing.assert_array_equal(result.x, whole.x)
     np.testing.assert_array_equal(result.history.nfev, whole.history.nfev[3:])
     np.testing.assert_array_equal(result.history.best, whole.history.best[3:])
-    assert (result.status, result.nit, result.nfev) == ("n_gen", 9, 184)
+    assert (result.reason, result.nit, result.nfev) == ("n_gen", 9, 184)
     over: Any = minimize(failing(AssertionError(), 0), method=opt)
-    assert (over.status, over.nit, len(over.history.best)) == ("n_gen", 9, 0)
+    assert (over.reason, over.nit, len(over.history.best)) == ("n_gen", 9, 0)
     other: Any = minimize(point, method=CMAES(X0, seed=1, n_gen=3))
     np.testing.assert_array_equal(other.x, run(method="cma-es", n_gen=3).x)
 
 
 def test_an_optimizer_that_was_interrupted_goes_on() -> None:
     opt = LEAMVD(X0, seed=1, n_gen=5)
-    assert minimize(failing(KeyboardInterrupt(), 50), method=opt)["status"] == "interrupted"
+    assert minimize(failing(KeyboardInterrupt(), 50), method=opt)["reason"] == "interrupted"
     result: Any = minimize(point, method=opt)
     np.testing.assert_array_equal(result.x, run().x)
     again: Any = minimize(failing(AssertionError(), 0), method=copy.copy(opt), target=result.fun)
-    assert (again.status, again.nit) == ("target", 5)
+    assert (again.reason, again.nit) == ("target", 5)
 
 
 def test_progress_goes_to_stderr_and_only_if_asked(capfd: pytest.CaptureFixture[str]) -> None:
@@ -208,7 +215,7 @@ def failing(error: BaseException, after: int) -> Any:
 
 def test_ctrl_c_returns_the_best_so_far() -> None:
     result = run(failing(KeyboardInterrupt(), 50))
-    assert (result.status, result.success, result.nit, result.nfev) == ("interrupted", False, 2, 44)
+    assert (result.reason, result.success, result.nit, result.nfev) == ("interrupted", False, 2, 44)
     assert result.fun == point(result.x)
     assert len(result.history.best) == 2
     nothing = run(failing(KeyboardInterrupt(), 3))
@@ -305,9 +312,13 @@ def test_it_is_a_method_of_scipys_minimize() -> None:
     )
     np.testing.assert_array_equal(result.x, own.x)
     np.testing.assert_array_equal(seen, result.history.best)
-    assert result.success
+    assert (result.status, result.nit) == (1, 5)
     again = scipy.optimize.minimize(point, X0, method=minimize, bounds=scipy.optimize.Bounds(-2, 2), options=options)
     np.testing.assert_array_equal(again.x, own.x)
+    named = scipy.optimize.minimize(
+        point, X0, method=minimize, bounds=(-2, 2), options={"maxiter": 5, "rng": 1, "sigma0": 0.2}
+    )
+    np.testing.assert_array_equal(named.x, own.x)
     constraint = {"type": "eq", "fun": point}
     for given in (constraint, [constraint], scipy.optimize.NonlinearConstraint(point, 0, 1)):
         with pytest.raises(ValueError, match="constraints must be empty, since no method here keeps any but bounds"):
@@ -364,7 +375,7 @@ def test_an_automatic_step_size_keeps_to_the_budget_and_the_bounds() -> None:
     told: list[Any] = []
     given: dict[str, Any] = {"vectorized": True, "sigma0": "auto", "seed": 1, "bounds": (-1, 1.005)}
     result = minimize(counted(sphere, told), np.ones(50), max_nfev=130, **given)
-    assert (result.nfev, result.status) == (125, "max_nfev")  # 61, 24 and twice 20
+    assert (result.nfev, result.reason) == (125, "max_nfev")  # 61, 24 and twice 20
     assert np.max(told[:61]) == 1.005
     assert np.min(told[:61]) == pytest.approx(0.995)
     with pytest.raises(ValueError, match="max_nfev must be at least 85, a generation's candidates, got 80"):
@@ -382,8 +393,9 @@ def test_a_search_with_an_automatic_step_size_goes_on_with_the_one_it_has(tmp_pa
 
 
 def test_where_nothing_curves_upward_the_papers_step_size_is_taken() -> None:
-    with pytest.warns(RuntimeWarning, match="curves upward at steps of 0.01 around x0: 0.1 is taken"):
+    with pytest.warns(RuntimeWarning, match="curves upward at steps of 0.01 around x0: 0.1 is taken") as caught:
         result = minimize(lambda x: -float(sphere(x[None])[0]), X0, sigma0="auto", seed=1, n_gen=2)
+    assert [warning.filename for warning in caught] == [__file__]
     assert result.sigma0 == 0.1
 
 

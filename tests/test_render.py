@@ -29,7 +29,7 @@ VERDICT = re.compile(r"c\d+-(as-printed|conclusion)")
 # Modules that a reader meets elsewhere, or not at all.
 NOT_LISTED = {
     "networks.logistic", "optimizers.checkpoints", "optimizers.evaluation", "optimizers.lea_mvd",
-    "optimizers.minimize", "optimizers.reading", "optimizers.state",
+    "optimizers.methods", "optimizers.minimize", "optimizers.reading", "optimizers.state",
 }  # fmt: skip
 
 

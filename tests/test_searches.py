@@ -17,7 +17,7 @@ from leamvd.experiments.studies import images
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.optimizers.minimize import METHODS, optimizer
+from leamvd.optimizers.methods import METHODS, optimizer
 from leamvd.optimizers.reading import Reading
 
 MARKS = (12, 60, 120)  # fewer than a generation, within one, and what baselines spend to the last evaluation

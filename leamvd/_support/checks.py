@@ -1,12 +1,13 @@
 """Checks of arguments and packages: every error names the argument, the rule and the value received."""
 
 import contextlib
+import difflib
 import importlib.util
 import math
 import operator
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,12 @@ def needs(what: str, extra: str, *packages: str) -> None:
         raise ModuleNotFoundError(
             f"{what} needs the {noun} {', '.join(missing)}: pip install leamvd[{extra}]", name=missing[0]
         )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about a name that is unknown: one that is close to it; nothing if there is none."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:

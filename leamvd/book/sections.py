@@ -1,7 +1,6 @@
 """The notebooks as programs: what each one takes, the values that it is run with, and how it runs."""
 
 import contextlib
-import difflib
 import itertools
 import json
 import logging
@@ -132,8 +131,7 @@ def labels(sets: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
+    return checks.did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
 
 
 def run(section: Section, values: Mapping[str, object], output: Path, data: str = "") -> Path:

@@ -22,7 +22,7 @@ from leamvd.data.functions import MULTIMODAL, Objective
 from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import generations
 from leamvd.optimizers.base import Optimizer
-from leamvd.optimizers.minimize import optimizer
+from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
 TOLERANCE = 1e-6

@@ -19,7 +19,7 @@ from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
 from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import n_parameters
-from leamvd.optimizers.minimize import METHODS
+from leamvd.optimizers.methods import METHODS
 from leamvd.optimizers.reading import Reading
 
 RECORDED = "longer_searches"

@@ -8,7 +8,7 @@ from typing import Any, Self
 from leamvd._support import checks
 from leamvd.networks.dbn import METHODS as TRAINERS
 from leamvd.networks.dbn import Training
-from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
+from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import PRESETS, Reading
 
 PRESET = "preset"

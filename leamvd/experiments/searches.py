@@ -17,7 +17,7 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.base import Optimizer
-from leamvd.optimizers.minimize import optimizer
+from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
 AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
@@ -30,7 +30,7 @@ WIDTH = 10.0
 class _Search(Job):
     """A search that goes on until its evaluations are spent or it ends by itself."""
 
-    trainer: str  # of `leamvd.optimizers.minimize.METHODS`
+    trainer: str  # of `leamvd.optimizers.methods.METHODS`
     training: Training  # of which `sigma0`, `x0` and `n_elite` act
     reading: Reading  # of which all acts except `n_gen`
     seed: int  # of the problem and of the search

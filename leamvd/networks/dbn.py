@@ -15,8 +15,8 @@ from leamvd.networks.rbm import RBM
 from leamvd.networks.torch_backend import Computation, computation
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import Optimizer
-from leamvd.optimizers.minimize import METHODS as OPTIMIZERS
-from leamvd.optimizers.minimize import optimizer
+from leamvd.optimizers.methods import METHODS as OPTIMIZERS
+from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
 METHODS = ("cd", *OPTIMIZERS)

@@ -4,7 +4,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -13,26 +13,38 @@ from scipy.optimize import Bounds, OptimizeResult
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams
+from leamvd.optimizers.random_streams import SeedLike
+from leamvd.optimizers.reading import Reading
 
-MESSAGES = {
-    "running": "The search has not stopped yet.",
-    "n_gen": "The number of generations has been reached.",
-    "sigma_min": "The norm of the standard deviations has fallen below its limit.",
-    "target": "The target value has been reached.",
-    "max_nfev": "Another generation would exceed the number of evaluations.",
-    "max_seconds": "The time is used up.",
-    "max_stagnation": "The best value has not become better for the number of generations given.",
-    "callback": "The callback asked to stop.",
-    "nan": "Every value of a generation was NaN.",
-    "interrupted": "The search was interrupted.",
-    "cma": "CMA-ES reports a termination criterion of its own.",
+
+class Reason(NamedTuple):
+    """What a stop reason means: SciPy's integer, which is 0 for success alone, and a sentence."""
+
+    status: int
+    message: str
+
+
+REASONS = {
+    "running": Reason(-1, "The search has not stopped yet."),
+    "target": Reason(0, "The target value has been reached."),
+    "sigma_min": Reason(0, "The norm of the standard deviations has fallen below its limit."),
+    "cma": Reason(0, "CMA-ES has converged by a tolerance of its own."),
+    "n_gen": Reason(1, "The number of generations has been reached."),
+    "max_nfev": Reason(1, "Another generation would exceed the number of evaluations."),
+    "max_seconds": Reason(1, "The time is used up."),
+    "cma_maxiter": Reason(1, "CMA-ES has reached its own number of generations."),
+    "max_stagnation": Reason(2, "The best value has not become better for the number of generations given."),
+    "cma_stuck": Reason(2, "CMA-ES sees no use in going on, by a criterion of its own."),
+    "nan": Reason(3, "Every value of a generation was NaN."),
+    "callback": Reason(4, "The callback asked to stop."),
+    "interrupted": Reason(5, "The search was interrupted."),
 }
-"""The meaning of each stop reason."""
+"""The stop reasons, by their names."""
+
+_DEFAULT_BUDGET = "The default budget of {} generations, the paper's, is used up: set n_gen or max_nfev for more."
 
 BoundsLike = Bounds | Sequence[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
-
-_FAILURES = ("running", "nan", "interrupted")
 
 
 class AllOrNothing:
@@ -77,7 +89,7 @@ class Optimizer(ABC):
         sigma0: float,
         population_size: int,
         n_gen: int,
-        seed: int | None,
+        seed: SeedLike,
         dtype: DTypeLike,
     ) -> None:
         self.dtype = checks.floating("dtype", dtype)
@@ -151,36 +163,44 @@ class Optimizer(ABC):
         values[nan] = np.inf
 
     def halt(self, reason: str, value: Any = True) -> None:
-        """Make `stop` return `reason`, one of `MESSAGES`, with what it is about."""
-        self._halted = self._halted | {checks.choice("reason", reason, tuple(MESSAGES)): value}
+        """Make `stop` return `reason`, one of `REASONS`, with what it is about."""
+        self._halted = self._halted | {checks.choice("reason", reason, tuple(REASONS)): value}
 
     def resume(self) -> None:
         """Forget what `halt` was told, so that the search may go on."""
         self._halted = {}
 
     def stop(self) -> dict[str, Any]:
-        """Return {} while the search may go on, otherwise its stop reasons and their values."""
+        """Return {} while the search may go on, otherwise its stop reasons and their values.
+
+        A search without a finite value has not converged.
+        """
         limit = {"n_gen": self.generation} if self.generation >= self.n_gen else {}
-        return limit | self._converged() | self._halted
+        return limit | (self._converged() if self.best_fun < math.inf else {}) | self._halted
 
     @property
     def result(self) -> OptimizeResult:
         """The best point so far, as scipy's optimizers return it; that of the population where R14 says so.
 
-        ``status`` is the stop reason's name, "target" whenever that was reached, ``message`` its sentence, ``n_nan``
-        and ``n_inf`` count values that were not finite; ``x`` is None before the first generation. ``success`` says
-        that the search ended as it was told to, and has a finite value: not that this is the lowest one there is.
+        ``reason`` is the name of the stop reason, one of success if there is one, and "target" whenever that was
+        reached; ``status`` is its integer, 0 for success, 1 where a budget ran out, and others as in the table of
+        `leamvd.minimize`; ``message`` is its sentence. ``success`` says that the target was reached, or that the search
+        has converged: not that there is no lower value. ``n_nan`` and ``n_inf`` count values that were not finite;
+        ``x`` is None before the first generation; ``seed`` gives the same search again.
         """
-        reasons = self.stop()
-        reason = "target" if "target" in reasons else next(reversed(reasons), "running")
+        reason = min(reversed(self.stop()), key=lambda name: REASONS[name].status != 0, default="running")
+        status, message = REASONS[reason]
+        if reason == "n_gen" and self.n_gen == Reading.n_gen:
+            message = _DEFAULT_BUDGET.format(self.n_gen)
         return OptimizeResult(  # type: ignore[call-arg]  # its stubs declare no constructor
             x=self._best(),
             fun=self.best_fun,
             nit=self.generation,
             nfev=self.nfev,
-            success=reason not in _FAILURES and self.best_fun < math.inf,
-            status=reason,
-            message=MESSAGES[reason],
+            success=status == 0,
+            status=status,
+            reason=reason,
+            message=message,
             n_nan=self.n_nan,
             n_inf=self.n_inf,
             seed=self.seed,

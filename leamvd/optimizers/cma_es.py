@@ -13,10 +13,14 @@ from leamvd._support.compile import Array, Floats
 from leamvd._support.interrupts import uninterrupted
 from leamvd._support.threads import one_blas_thread
 from leamvd.optimizers import random_streams
-from leamvd.optimizers.base import MESSAGES, BoundsLike, Optimizer
+from leamvd.optimizers.base import BoundsLike, Optimizer
+from leamvd.optimizers.random_streams import SeedLike
 
 SQUARE_MATRICES = 4
 """Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
+
+_TOLERANCES = frozenset({"tolx", "tolfun", "tolfunhist", "tolfunrel", "noeffectaxis", "noeffectcoord"})
+"""pycma's criteria that mean convergence: steps or differences of values so small that nothing changes any more."""
 
 
 class CMAES(Optimizer):
@@ -38,8 +42,8 @@ class CMAES(Optimizer):
         Candidates a generation (24, as LEA-MVD's), and generations.
     x0_in_population : bool
         Whether x0 itself is row 1 of the first generation, in the place of the sample that pycma has drawn.
-    seed : int, optional
-        In [0, 2**64). NumPy's global generator is neither used nor changed.
+    seed : int or numpy.random.Generator, optional
+        In [0, 2**64), or a generator that one is drawn from. NumPy's global generator is neither used nor changed.
 
     Raises
     ------
@@ -61,7 +65,7 @@ class CMAES(Optimizer):
         population_size: int = 24,
         n_gen: int = 30,
         x0_in_population: bool = True,
-        seed: int | None = None,
+        seed: SeedLike = None,
     ) -> None:
         if checks.choice("diagonal", diagonal, (True, False)):
             checks.needs("method='sep-cma-es'", "paper", "cma")
@@ -122,13 +126,16 @@ class CMAES(Optimizer):
     def result(self) -> OptimizeResult:
         """The best point so far; the message names pycma's criteria where one has ended the search."""
         found = super().result
-        if found["status"] == "cma":
-            found["message"] = f"{MESSAGES['cma'].removesuffix('.')}: {', '.join(self.stop()['cma'])}."
+        if isinstance(criteria := self.stop().get(found["reason"]), dict):
+            found["message"] = f"{found['message'].removesuffix('.')}: {', '.join(criteria)}."
         return found
 
     def _converged(self) -> dict[str, Any]:
-        reasons = dict(_quiet(self._es.stop)) if self.generation else {}
-        return {"cma": reasons} if reasons else {}
+        criteria = dict(_quiet(self._es.stop)) if self.generation else {}
+        if not criteria:
+            return {}
+        converged, over = not _TOLERANCES.isdisjoint(criteria), "maxiter" in criteria
+        return {"cma" if converged else "cma_maxiter" if over else "cma_stuck": criteria}
 
 
 def check_memory(n: int) -> None:

@@ -1,5 +1,6 @@
 """The values of a generation's candidates, in their order: computed here, or by workers."""
 
+import contextlib
 import functools
 import multiprocessing
 import pickle
@@ -16,6 +17,8 @@ from leamvd._support.compile import Array, Floats
 NAME = "fun's values"
 """The name of the values in messages."""
 
+_TURN = "generations are rows, so transpose them for what takes columns, lambda X: fun(X.T)"
+
 
 class Evaluation:
     """A function of one point, or of the rows of an array, as one of generations; a context.
@@ -28,7 +31,7 @@ class Evaluation:
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
         self._vectorized = vectorized
         self._fun = fun
-        self._call: Callable[[Floats], Any] = functools.partial(_call, fun, args)
+        self._call: Callable[[Floats], Any] = functools.partial(_rows if vectorized else _point, fun, args)
         self._map: Callable[..., Iterable[Any]] = _here
         self._pool: ProcessPoolExecutor | None = None
         self._n_parts: int | None = 1  # of a generation, where rows are taken; None: one a row
@@ -37,10 +40,10 @@ class Evaluation:
             self._map = functools.partial(_in_order, workers.submit) if hasattr(workers, "submit") else workers.map
             self._n_parts = executors.size(workers)
             if isinstance(workers, ProcessPoolExecutor):
-                _pickled(fun, args)
+                _pickled(self._call)
         elif (n_processes := _process_count(workers)) > 1:
             self._n_parts = n_processes
-            self._sent = _pickled(fun, args)
+            self._sent = _pickled(self._call)
 
     def __enter__(self) -> Self:
         if self._sent:
@@ -80,8 +83,29 @@ class Evaluation:
         return np.concatenate(told)
 
 
-def _call(fun: Callable[..., Any], args: tuple[Any, ...], x: Floats) -> Any:
+def _point(fun: Callable[..., Any], args: tuple[Any, ...], x: Floats) -> Any:
     return fun(x, *args)
+
+
+def _rows(fun: Callable[..., Any], args: tuple[Any, ...], X: Floats) -> Any:
+    """Return what `fun` says of rows X (m, n); a ValueError where it takes columns, as scipy's vectorized functions."""
+    m, n = X.shape
+    try:
+        values = fun(X, *args)
+    except Exception as error:
+        if _takes_columns(fun, args, X):
+            raise ValueError(f"fun must take X of shape {X.shape}, one point a row, got an error: {_TURN}") from error
+        raise
+    if m != n and getattr(values, "shape", ()) == (n,):
+        raise ValueError(f"{NAME} must have shape ({m},), one a row of X, got ({n},), one a column: {_TURN}")
+    return values
+
+
+def _takes_columns(fun: Callable[..., Any], args: tuple[Any, ...], X: Floats) -> bool:
+    few = X[: 3 if X.shape[1] == 2 else 2]  # of another number than the variables
+    with contextlib.suppress(Exception):
+        return bool(np.shape(fun(few.T, *args)) == (len(few),))
+    return False
 
 
 def _number(value: Any) -> Any:
@@ -106,12 +130,12 @@ def _process_count(workers: object) -> int:
         ) from None
 
 
-def _pickled(fun: Callable[..., Any], args: tuple[Any, ...]) -> bytes:
+def _pickled(call: functools.partial[Any]) -> bytes:
     try:
-        return pickle.dumps((fun, args))
+        return pickle.dumps(call)
     except Exception as error:
         raise TypeError(
-            f"fun and args must be picklable where processes are the workers, got {checks.shown(fun)}: {error}"
+            f"fun and args must be picklable where processes are the workers, got {checks.shown(call.args[0])}: {error}"
         ) from error
 
 
@@ -144,7 +168,8 @@ def _begin(sent: bytes) -> None:
 
 @functools.cache
 def _objective() -> Callable[[Floats], Any]:
-    return functools.partial(_call, *pickle.loads(_sent))
+    call: Callable[[Floats], Any] = pickle.loads(_sent)
+    return call
 
 
 def _load() -> None:

@@ -15,6 +15,7 @@ from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import directions, random_streams, sampling, selection
 from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, read_only
 from leamvd.optimizers.directions import Vectors
+from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import STAGNATION, State, checked
 
@@ -40,8 +41,9 @@ class LEAMVD(Optimizer):
         Individuals that are kept, 4 in the paper; from 1 to population_size - 1.
     sigma_min : float
         Convergence limit, 1e-4 in the paper.
-    seed : int, optional
-        In [0, 2**64). One seed, one result, on any number of threads; None draws fresh entropy.
+    seed : int or numpy.random.Generator, optional
+        In [0, 2**64), or a generator that one is drawn from. One seed, one result, on any number of threads; None
+        draws fresh entropy.
     dtype : {"float64", "float32"}
         Of the population; objective values are float64.
     reading : Reading
@@ -74,7 +76,7 @@ class LEAMVD(Optimizer):
         n_elite: int = 4,
         n_gen: int | None = None,
         sigma_min: float = 1e-4,
-        seed: int | None = None,
+        seed: SeedLike = None,
         dtype: DTypeLike = "float64",
         reading: Reading | None = None,
     ) -> None:

@@ -1,5 +1,6 @@
 """The budgeted loop over any of the optimizers: callbacks, progress, history, workers, checkpoints."""
 
+import functools
 import inspect
 import os
 import time
@@ -17,15 +18,9 @@ from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.checkpoints import Checkpoint
-from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.evaluation import Evaluation
-from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.local_model import measure
-from leamvd.optimizers.random_search import RandomSearch
-from leamvd.optimizers.reading import Reading
-
-METHODS = ("lea-mvd", "cma-es", "sep-cma-es", "random")
-"""The methods that `minimize` can run."""
+from leamvd.optimizers.methods import UNLIMITED, started, with_names_of_scipy
 
 AUTO = "auto"
 """Value of `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`."""
@@ -57,18 +52,7 @@ class _Limits(NamedTuple):
     max_stagnation: int | None
 
 
-def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:
-    """Return the optimizer called `method`, one of `METHODS`; `options` go to its constructor."""
-    checks.choice("method", method, METHODS)
-    if method == "lea-mvd":
-        return LEAMVD(x0, **options)
-    if method == "random":
-        return RandomSearch(x0, **options)
-    if x0 is None:
-        raise ValueError(f"x0 must be given for method={method!r}, got None")
-    return CMAES(x0, diagonal=method == "sep-cma-es", **options)
-
-
+@with_names_of_scipy
 def minimize(
     fun: Callable[..., Any],
     x0: ArrayLike | None = None,
@@ -90,11 +74,13 @@ def minimize(
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
+    tol: Any = None,
     **options: Any,
 ) -> OptimizeResult:
     """Minimize a function of n variables.
 
     It can be the method of `scipy.optimize.minimize`: ``scipy.optimize.minimize(fun, x0, method=leamvd.minimize)``.
+    SciPy's names `maxiter`, `maxfev` and `rng` mean `n_gen`, `max_nfev` and `seed`.
 
     Parameters
     ----------
@@ -109,7 +95,8 @@ def minimize(
         Search limits, finite and around `x0`, which every point keeps, unless a `reading` is given that says otherwise
         (item R15).
     vectorized : bool
-        Whether `fun` takes all candidates of a generation at once, one a row.
+        Whether `fun` takes all candidates of a generation at once, one a row; what takes one a column, as SciPy's
+        `differential_evolution` has them, is transposed: ``lambda X: fun(X.T)``.
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer
         Which optimizer; or one that is there, such as a `LEAMVD`, which goes on from where it is, even if it was
         halted. It has its `x0`, `bounds` and `options` already.
@@ -125,7 +112,7 @@ def minimize(
     progress : bool
         Show a progress bar.
     target : float, optional
-        Stop once the best value is at or below it.
+        Stop once the best value is at or below it, which is a success.
     max_nfev : int, optional
         Stop before a generation that would bring the evaluations of the whole search above it.
     max_seconds : float, optional
@@ -144,19 +131,35 @@ def minimize(
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
         Has to be empty: there is no method here that keeps constraints.
-    jac, hess, hessp : object
-        Not used, for no method here takes derivatives; a warning says so.
+    jac, hess, hessp, tol : object
+        Not used, for no method here takes derivatives or a tolerance of that kind; a warning says so.
     **options
-        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... Here `sigma0` may be "auto":
-        first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and curvature, and half of the step size
-        is taken at which half of all generations gain (`leamvd.optimizers.local_model`). They count as evaluations.
-        Where the function does not curve upward there, it is 0.1, and a warning says so.
+        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD the fields of
+        `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may also come
+        in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds`
+        is given. Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope
+        and curvature, and half of the step size is taken at which half of all generations gain
+        (`leamvd.optimizers.local_model`). They count as evaluations. Where the function does not curve upward there,
+        it is 0.1, and a warning says so.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
         As `Optimizer.result`, with ``history``, a `Generation` of arrays: of this call, and of those that a checkpoint
-        continues. After Ctrl-C its status is "interrupted".
+        continues. Its ``status`` and ``reason`` say why the search has ended, and ``success`` that the status is 0:
+
+        ======  ================================================  =====================================================
+        status  reason                                            the search
+        ======  ================================================  =====================================================
+        0       "target", "sigma_min", "cma"                      reached its target, or converged
+        1       "n_gen", "max_nfev", "max_seconds",               used up a budget, given or default
+                "cma_maxiter"
+        2       "max_stagnation", "cma_stuck"                     stood still, which it can do far from any minimum
+        3       "nan"                                             had a generation without a value
+        4       "callback"                                        was ended by the callback
+        5       "interrupted"                                     was ended by Ctrl-C
+        -1      "running"                                         goes on: what a callback sees
+        ======  ================================================  =====================================================
 
     Raises
     ------
@@ -174,13 +177,11 @@ def minimize(
     --------
     >>> import numpy as np, leamvd
     >>> result = leamvd.minimize(lambda x: (x**2).sum(), np.ones(50), seed=1, max_nfev=400)
-    >>> result.status, result.nfev
-    ('max_nfev', 384)
+    >>> result.success, result.status, result.reason, result.nfev
+    (False, 1, 'max_nfev', 384)
     """
     began = time.monotonic()
-    _check_scipys(fun, callback, constraints, {"jac": jac, "hess": hess, "hessp": hessp})
-    if options.pop("tol", None) is not None:
-        warnings.warn("tol is not used: give sigma_min, target or max_stagnation", RuntimeWarning, stacklevel=2)
+    _check_scipys(fun, callback, constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
     args = args if isinstance(args, tuple) else (args,)
     evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
@@ -192,7 +193,8 @@ def minimize(
         auto = isinstance(options.get("sigma0"), str) and options["sigma0"] == AUTO
         if auto:
             options["sigma0"], auto = stored.get("sigma0", _USUAL), not stored
-        opt = _optimizer(method, x0, bounds, options)
+        begin = functools.partial(started, method, x0, bounds, other_budget=(max_nfev, max_seconds) != (None, None))
+        opt = begin(options)
         if auto:
             if x0 is None:
                 raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
@@ -204,7 +206,7 @@ def minimize(
             with evaluation, _bar(opt, method, progress) as bar:
                 if auto:
                     found = {"sigma0": _half_of_sigma_star(opt, evaluation), "seed": opt.seed}
-                    opt = _optimizer(method, x0, bounds, options | found)
+                    opt = begin(options | found)
                     opt.nfev = _MEASURED
                     if saved is not None:
                         saved.restore(opt)  # whose step size is another now
@@ -233,7 +235,7 @@ def minimize(
         return _result(opt, history, first, F)
 
 
-def _check_scipys(fun: object, callback: object, constraints: Any, derivatives: dict[str, object]) -> None:
+def _check_scipys(fun: object, callback: object, constraints: Any, unused: dict[str, object]) -> None:
     """Check the arguments that scipy's `minimize` has too."""
     if not callable(fun):
         raise TypeError(f"fun must be callable, got {checks.shown(fun)}")
@@ -243,25 +245,10 @@ def _check_scipys(fun: object, callback: object, constraints: Any, derivatives: 
         raise ValueError(
             f"constraints must be empty, since no method here keeps any but bounds, got {checks.shown(constraints)}"
         )
-    for name, given in derivatives.items():
+    for name, given in unused.items():
         if given is not None:
-            warnings.warn(f"{name} is not used: no method here takes derivatives", RuntimeWarning, stacklevel=3)
-
-
-def _optimizer(
-    method: str | Optimizer, x0: ArrayLike | None, bounds: BoundsLike | None, options: dict[str, Any]
-) -> Optimizer:
-    """Return the optimizer that is asked for, or the one that is given, which may go on."""
-    if isinstance(method, Optimizer):
-        if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
-            raise ValueError(f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}")
-        method.resume()
-        return method
-    if bounds is not None:
-        options = options | {"bounds": bounds}
-        if method == "lea-mvd" and options.get("reading") is None:
-            options["reading"] = Reading(limits="clip")
-    return optimizer(method, x0, **options)
+            why = "give sigma_min, target or max_stagnation" if name == "tol" else "no method here takes derivatives"
+            warnings.warn(f"{name} is not used: {why}", RuntimeWarning, stacklevel=4)
 
 
 def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
@@ -282,7 +269,7 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     warnings.warn(
         f"sigma0={AUTO!r} needs a function that curves upward at steps of {_STEP} around x0: {_USUAL} is taken",
         RuntimeWarning,
-        stacklevel=3,
+        stacklevel=4,  # the caller of `minimize`, whose names of SciPy's are a function, too
     )
     return _USUAL
 
@@ -300,7 +287,8 @@ def _limits(opt: Optimizer, target: float | None, max_nfev: int | None, max_stag
 
 def _bar(opt: Optimizer, method: str | Optimizer, progress: bool) -> Any:
     name = method if isinstance(method, str) else type(method).__name__
-    return tqdm(total=opt.n_gen, initial=opt.generation, desc=name, unit="gen", disable=not progress)
+    total = None if opt.n_gen == UNLIMITED else opt.n_gen
+    return tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress)
 
 
 def _review(opt: Optimizer, history: list[Generation], limits: _Limits, callback: Callable[..., Any] | None) -> None:

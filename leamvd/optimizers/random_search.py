@@ -7,6 +7,7 @@ from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams, sampling
 from leamvd.optimizers.base import BoundsLike, Optimizer
+from leamvd.optimizers.random_streams import SeedLike
 
 
 class RandomSearch(Optimizer):
@@ -26,8 +27,8 @@ class RandomSearch(Optimizer):
         Candidates a generation, and generations.
     x0_in_population : bool
         Whether `x0` itself is row 1 of the first generation.
-    seed : int, optional
-        In [0, 2**64).
+    seed : int or numpy.random.Generator, optional
+        In [0, 2**64), or a generator that one is drawn from.
     dtype : {"float64", "float32"}
         Of the candidates.
 
@@ -47,7 +48,7 @@ class RandomSearch(Optimizer):
         population_size: int = 24,
         n_gen: int = 30,
         x0_in_population: bool = True,
-        seed: int | None = None,
+        seed: SeedLike = None,
         dtype: DTypeLike = "float64",
     ) -> None:
         super().__init__(x0, n_var, bounds, sigma0, population_size, n_gen, seed, dtype)

@@ -18,6 +18,9 @@ from leamvd._support.compile import Array, Floats, Integers, Words, kernel
 _Block = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 _Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
+SeedLike = int | np.random.Generator | None
+"""A seed in [0, 2**64), a generator that one is drawn from, or None for fresh entropy."""
+
 TILE = 1024
 """Columns drawn, and summed, at a time: rows of a tile stay in the first-level cache. A power of two."""
 
@@ -82,14 +85,16 @@ CONSTANTS = {
 _SINGLE, _DOUBLE = CONSTANTS.values()
 
 
-def key(seed: int | None) -> int:
-    """Return the generator's 64-bit key: `seed` itself, or fresh entropy where it is None.
+def key(seed: SeedLike) -> int:
+    """Return the generator's 64-bit key: `seed` itself, a draw of a NumPy generator, or fresh entropy where it is None.
 
     Raises
     ------
     TypeError, ValueError
-        If `seed` is neither None nor an integer in [0, 2**64).
+        If `seed` is neither None nor an integer in [0, 2**64) nor a `numpy.random.Generator`.
     """
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(2**64, dtype=np.uint64))
     return secrets.randbits(64) if seed is None else checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
 
 

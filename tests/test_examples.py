@@ -1,0 +1,72 @@
+"""The code that a reader copies, from the README and the page on functions of one's own: it runs as printed."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from PIL import Image
+from prose import PAGES, README
+
+import leamvd
+from leamvd.optimizers.reading import Reading
+
+
+def examples(text: str, *, torch: bool = False) -> list[str]:
+    """Return the examples of a page that need PyTorch, or all others."""
+    every = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [example for example in every if ("import torch" in example) == torch]
+
+
+def run(printed: list[str]) -> dict[str, Any]:
+    """Execute examples one after the other, and return all their names."""
+    names: dict[str, Any] = {"__name__": "examples"}  # so that what is for new processes alone is left out
+    for example in printed:
+        exec(example, names)
+    return names
+
+
+def test_the_readme_runs_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plt.close("all")  # what other tests have left
+    names = run(examples(README))
+    plt.close("all")
+    first, own_loop = capsys.readouterr().out.splitlines()
+    assert first == "True The target value has been reached."
+    assert f"# {first}\n" in README
+    assert float(own_loop) < 600  # it starts from 1,000
+    assert names["result"].fun <= 1
+    assert names["method"] == "random"
+    with Image.open(tmp_path / "searches.png") as image:
+        assert image.size == (640, 480)
+    seen = names["orbit"]((10, 28, 8 / 3))
+    assert names["misfit"]((10, 28, 8 / 3), seen) == 0 < names["misfit"]((8, 20, 2), seen)
+    assert names["found"].fun < names["error"](np.zeros((1, names["error"].n_var)))[0] / 2
+    assert names["features"].shape == (200, 8)
+
+
+def test_a_module_of_pytorch_learns_as_the_readme_says() -> None:
+    torch = pytest.importorskip("torch")
+    names = run(["import leamvd\n", *examples(README, torch=True)])
+    assert names["shares"](names["x0"][None])[0] > 0.4
+    assert names["trained"].success
+    with torch.no_grad():
+        said = names["module"](names["inputs"])[:, 0] > 0
+    assert (said != names["labels"]).float().mean() == pytest.approx(names["trained"].fun)
+
+
+def test_the_page_on_your_function_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = run(examples(PAGES["optimize"]))
+    assert names["bounded"].x.max() == 1, "clipped"
+    assert names["bounded"].sigma0 != 0.1, "measured"
+    assert (names["whole"].nit, names["whole"].reason) == (100, "n_gen")
+    assert names["careful"].fun < 100, "it starts from 100"
+    auto = leamvd.minimize(names["sphere"], np.ones(100), sigma0="auto", n_gen=1)
+    assert f"with {auto.nfev - Reading.population_size} evaluations around `x0`" in PAGES["optimize"]
+    assert f"a search has {Reading.n_gen} generations, the paper's number" in PAGES["optimize"]
+    assert names["other"].fun < names["careful"].fun
