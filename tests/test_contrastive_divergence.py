@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import Errors, ReconstructionObjective, reconstruction_errors
-from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.networks.rbm import RBMParameters, n_parameters
 
 
 def images(m=23, n=6, seed=2, dtype=np.float64):
@@ -51,7 +51,7 @@ def reference(
             kept = momentum if epoch < momentum_epochs else final_momentum
             steps = [kept * s + learning_rate * g for s, g in zip(steps, gradients, strict=True)]
             W, b, c = (p + s for p, s in zip((W, b, c), steps, strict=True))
-    return RBM(W, b, c)
+    return RBMParameters(W, b, c)
 
 
 OTHER = {"learning_rate": 0.3, "momentum": 0.4, "final_momentum": 0.8, "momentum_epochs": 2, "weight_decay": 0.01}

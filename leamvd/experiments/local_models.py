@@ -13,7 +13,7 @@ from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset
 from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.local_model import LocalModel, measure
 from leamvd.optimizers.reading import Reading
 
@@ -53,7 +53,7 @@ class MeasurePairs(Job):
 
     def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
         """Yield a row for each step size; the arrays are the start solution, and how many are done."""
-        start, *stack = (RBM(**unpacked(need.arrays)) for need in needs)
+        start, *stack = (RBMParameters(**unpacked(need.arrays)) for need in needs)
         V = layer_input(stack, data.train, features=self.features, seed=self.seed)
         objective, x0 = ReconstructionObjective(V, len(start.c)), start.flat()
         for done in range(int(arrays["done"]) if arrays else 0, len(self.sigmas)):

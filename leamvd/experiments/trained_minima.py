@@ -22,7 +22,7 @@ from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import generations
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 
 PLANS: dict[str, dict[str, Any]] = {
     "quick": {"dataset": "digits", "methods": ("lea-mvd",), "seeds": tuple(range(2))},
@@ -47,13 +47,13 @@ COLUMNS = [*LABELS, LINE, "n_var", "error", "gradient", "least", "most", "tolera
 
 
 def error(theta: Array, V: Array, n_hidden: int) -> tuple[float, Array]:
-    """Return the mean-field error of an RBM, laid out as `RBM.from_flat` reads it, and its gradient, shape (n,)."""
-    W, b, c = RBM.from_flat(theta, V.shape[1], n_hidden)
+    """Return the mean-field error of `RBMParameters.from_flat` and its gradient, shape (n,)."""
+    W, b, c = RBMParameters.from_flat(theta, V.shape[1], n_hidden)
     H = (1 + np.tanh((V @ W + c) / 2)) / 2
     V_hat = (1 + np.tanh((H @ W.T + b) / 2)) / 2
     visible = 2 * (V_hat - V) * V_hat * (1 - V_hat)
     hidden = visible @ W * H * (1 - H)
-    gradient = RBM(visible.T @ H + V.T @ hidden, visible.sum(axis=0), hidden.sum(axis=0))
+    gradient = RBMParameters(visible.T @ H + V.T @ hidden, visible.sum(axis=0), hidden.sum(axis=0))
     return float(((V_hat - V) ** 2).sum()), gradient.flat()
 
 

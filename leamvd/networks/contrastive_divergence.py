@@ -24,7 +24,7 @@ from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_halves, one_blas_thread, thread_count, workers
 from leamvd.networks.logistic import sigmoid_columns
 from leamvd.networks.objective import Errors, reconstruction_errors
-from leamvd.networks.rbm import RBM, images, sample_bits
+from leamvd.networks.rbm import RBMParameters, images, sample_bits
 from leamvd.optimizers import random_streams
 
 _LARGE = 100_000
@@ -125,17 +125,17 @@ class ContrastiveDivergence:
         shape = n_visible, n_hidden
         normal = initial_weights == "normal"
         W = self._rng.normal(0, scale, shape) if normal else self._rng.uniform(-scale, scale, shape)
-        self._rbm = RBM(W.astype(own), np.zeros(n_visible, own), np.zeros(n_hidden, own))
-        self._step = RBM(*map(np.zeros_like, self._rbm))
+        self._rbm = RBMParameters(W.astype(own), np.zeros(n_visible, own), np.zeros(n_hidden, own))
+        self._step = RBMParameters(*map(np.zeros_like, self._rbm))
         self._bits = np.zeros((self._batch_size, n_hidden), own)
         self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order
         self._n_epochs = 0
         self._n_threads = thread_count(n_threads)
 
     @property
-    def rbm(self) -> RBM:
+    def rbm(self) -> RBMParameters:
         """A copy of the current parameters."""
-        return RBM(*(p.copy() for p in self._rbm))
+        return RBMParameters(*(p.copy() for p in self._rbm))
 
     @property
     def n_epochs(self) -> int:
@@ -166,15 +166,15 @@ class ContrastiveDivergence:
             array[:] = value
         self._left, self._n_epochs = left.copy(), int(n_epochs)
 
-    def epoch(self) -> RBM:
+    def epoch(self) -> RBMParameters:
         """Train on every image once, or on those that `mini_batch` has left, and return a copy of the parameters."""
         return self._train(len(self._V))
 
-    def mini_batch(self) -> RBM:
+    def mini_batch(self) -> RBMParameters:
         """Train on the next mini-batch of an epoch and return a copy of the parameters."""
         return self._train(1)
 
-    def _train(self, n_batches: int) -> RBM:
+    def _train(self, n_batches: int) -> RBMParameters:
         """Train on so many mini-batches, but not beyond the end of an epoch."""
         if not self._left.size:
             self._left = self._rng.permutation(len(self._V))

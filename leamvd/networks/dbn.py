@@ -11,7 +11,7 @@ from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.networks.torch_backend import Computation, computation
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import Optimizer
@@ -145,7 +145,7 @@ class Step(NamedTuple):
     """A method's best layer after an iteration, and what it has cost so far."""
 
     iteration: int
-    rbm: RBM
+    rbm: RBMParameters
     evaluations: int  # of the objective
     passes: float  # over the data: an evaluation and an epoch are one each, a mini-batch is its part of an epoch
     products: float  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
@@ -227,10 +227,10 @@ def _epochs(
         start = time.perf_counter() - seconds
 
 
-def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBM, float]:
+def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBMParameters, float]:
     """Return where the optimizers start (item E5), and the passes over the data behind it."""
     if training.x0 == "none":
-        return RBM(*map(np.zeros_like, cd.rbm)), 0
+        return RBMParameters(*map(np.zeros_like, cd.rbm)), 0
     if training.x0 == "batch":
         return cd.mini_batch(), min(training.batch_size, n_images) / n_images
     for _ in range(training.x0_epochs):
@@ -246,7 +246,7 @@ def _generations(
     One that goes on draws its candidates again, which is quick, and is told the values that it was told before.
     """
     start = time.perf_counter()
-    first, passes = RBM(*(state[name] for name in RBM._fields)), state["passes"].item()
+    first, passes = RBMParameters(*(state[name] for name in RBMParameters._fields)), state["passes"].item()
     objective = ReconstructionObjective(
         V, len(first.c), backend=training.backend, device=training.device, precision=training.precision
     )
@@ -260,7 +260,7 @@ def _generations(
         X = opt.ask()
         told.append(objective(X))
         opt.tell(X, told[-1])
-        best = RBM.from_flat(opt.result.x.astype(first.W.dtype), *first.W.shape)
+        best = RBMParameters.from_flat(opt.result.x.astype(first.W.dtype), *first.W.shape)
         seconds = time.perf_counter() - start
         known = {"F": np.concatenate(told), "counts": np.array([len(F) for F in told]), "seconds": np.array(seconds)}
         products = passes * training.epoch_products + 2 * opt.nfev
@@ -269,7 +269,7 @@ def _generations(
 
 
 def layer_input(
-    stack: Sequence[RBM],
+    stack: Sequence[RBMParameters],
     V: Array,
     *,
     features: Literal["probabilities", "bits"] = "probabilities",
@@ -294,7 +294,7 @@ def layer_seed(seed: int, layer: int) -> int:
     return int(np.random.SeedSequence((seed, layer)).generate_state(1, np.uint64)[0])
 
 
-def reconstruct(stack: Sequence[RBM], V: Array) -> Array:
+def reconstruct(stack: Sequence[RBMParameters], V: Array) -> Array:
     """Return what is left of the images `V`, shape (m, n_visible), after going up the stack and down again."""
     for rbm in stack:
         V = rbm.hidden_given_visible(V)
@@ -311,9 +311,9 @@ def pretrain(
     training: Training | None = None,
     reading: Reading = EXPERIMENT,
     features: Literal["probabilities", "bits"] = "probabilities",
-    below: Sequence[RBM] | None = None,
+    below: Sequence[RBMParameters] | None = None,
     seed: int = 0,
-) -> list[RBM]:
+) -> list[RBMParameters]:
     """Train a stack of layers greedily, each on the features of the one below.
 
     Parameters
@@ -326,13 +326,13 @@ def pretrain(
         As for `train`; each layer uses its `layer_seed`.
     features : {"probabilities", "bits"}
         What a layer hands on.
-    below : sequence of RBM, optional
+    below : sequence of RBMParameters, optional
         Another stack, on whose features the layers are trained: so all methods are compared on the same data (the
         shared inputs of item E7). Without it, each layer is trained on the features of this stack.
 
     Returns
     -------
-    list of RBM
+    list of RBMParameters
 
     Raises
     ------
@@ -341,7 +341,7 @@ def pretrain(
     """
     if below is not None and len(below) < len(layers) - 1:
         raise ValueError(f"below must have {len(layers) - 1} layers or more, got {len(below)}")
-    stack: list[RBM] = []
+    stack: list[RBMParameters] = []
     for n_hidden in layers:
         n_below = len(stack)
         X = layer_input((stack if below is None else below)[:n_below], V, features=features, seed=seed)

@@ -14,7 +14,7 @@ from leamvd._support import checks
 from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_threads, one_blas_thread, thread_count
 from leamvd.networks.logistic import sigmoid, squared_error
-from leamvd.networks.rbm import RBM, floating, images, n_parameters, sample_bits
+from leamvd.networks.rbm import RBMParameters, floating, images, n_parameters, sample_bits
 from leamvd.networks.torch_backend import TorchErrors, computation
 from leamvd.optimizers import random_streams
 
@@ -46,13 +46,13 @@ class Errors(NamedTuple):
 
 
 def reconstruction_errors(
-    rbm: RBM, V: ArrayLike, *, seed: int, train_mean: Array | None = None, n_threads: int | None = None
+    rbm: RBMParameters, V: ArrayLike, *, seed: int, train_mean: Array | None = None, n_threads: int | None = None
 ) -> Errors:
     """Return every measure of item E2.
 
     Parameters
     ----------
-    rbm : RBM
+    rbm : RBMParameters
         The model.
     V : (m, n_visible) array
         Images in [0, 1].
@@ -132,7 +132,7 @@ class ReconstructionObjective:
     Attributes
     ----------
     n_var : int
-        Length of an individual, laid out as `RBM.from_flat` reads it.
+        Length of an individual, laid out as `RBMParameters.from_flat` reads it.
     dtype : numpy.dtype
         Of the arithmetic, except products in bfloat16.
     computation : leamvd.networks.torch_backend.Computation

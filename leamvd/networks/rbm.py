@@ -30,7 +30,7 @@ def n_parameters(n_visible: int, n_hidden: int) -> int:
     return n_visible * n_hidden + n_visible + n_hidden
 
 
-class RBM(NamedTuple):
+class RBMParameters(NamedTuple):
     """The parameters of a restricted Boltzmann machine.
 
     Parameters
@@ -138,7 +138,7 @@ class RBM(NamedTuple):
             Where both layers have more than 20 units.
         """
         self.check()
-        smaller = (self if len(self.b) <= len(self.c) else RBM(self.W.T, self.c, self.b))._double()
+        smaller = (self if len(self.b) <= len(self.c) else RBMParameters(self.W.T, self.c, self.b))._double()
         n_units = len(smaller.b)
         if n_units > _LARGEST_ENUMERATION:
             raise ValueError(
@@ -157,8 +157,8 @@ class RBM(NamedTuple):
         self.check()
         return float(-self._double().free_energy(V).mean() - self.log_partition())
 
-    def _double(self) -> "RBM":
-        return RBM(*(p.astype(np.float64, copy=False) for p in self))
+    def _double(self) -> "RBMParameters":
+        return RBMParameters(*(p.astype(np.float64, copy=False) for p in self))
 
 
 def _activated(V: Array, W: Array, bias: Array) -> Array:
