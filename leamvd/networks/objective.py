@@ -128,6 +128,8 @@ class ReconstructionObjective:
     block_size : int, optional
         Images in one matrix product, `BLOCK_SIZE` at most by default, fewer for small layers. Results for different
         block sizes differ by rounding.
+    unit_interval : bool
+        Whether numbers outside [0, 1] are refused.
 
     Attributes
     ----------
@@ -156,9 +158,10 @@ class ReconstructionObjective:
         precision: Literal["float32", "float64", "bfloat16"] | None = None,
         n_threads: int | None = None,
         block_size: int | None = None,
+        unit_interval: bool = True,
     ) -> None:
         self.computation = computation(backend, device, precision, floating(V))
-        V = images("V", V)
+        V = images("V", V, unit_interval=unit_interval)
         self.n_threads = thread_count(n_threads)
         self.n_visible = V.shape[1]
         self.n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)

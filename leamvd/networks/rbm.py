@@ -169,12 +169,15 @@ def _activated(V: Array, W: Array, bias: Array) -> Array:
     return H
 
 
-def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """Return `V` as a C-contiguous (m, n) array of numbers in [0, 1], m, n >= 1; without `dtype`, float32 stays so."""
+def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None, *, unit_interval: bool = True) -> Array:
+    """Return `V` as a C-contiguous (m, n) array, m, n >= 1; without `dtype`, float32 stays so.
+
+    Numbers outside [0, 1] are refused, unless `unit_interval` is false: then they need only be finite.
+    """
     V = checks.array(name, V, shape=(None, None), dtype=floating(V) if dtype is None else dtype)
     if V.size == 0:
         raise ValueError(f"{name} must hold at least one image of at least one pixel, got shape {V.shape}")
-    if V.min() < 0 or V.max() > 1:
+    if unit_interval and (V.min() < 0 or V.max() > 1):
         raise ValueError(f"{name} must lie in [0, 1], got values from {V.min()} to {V.max()}")
     return V
 
