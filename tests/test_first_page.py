@@ -169,13 +169,14 @@ def test_the_readme_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     plt.close("all")  # what other tests have left
     names: dict[str, Any] = {"__name__": "readme"}  # so that what is for new processes alone is left out
     examples = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         exec(example, names)
     plt.close("all")
     assert names["result"].fun < 600  # it starts from 1,000, as the loop does
     assert names["opt"].result.fun < 600
     assert names["found"].history.best[-1] == names["found"].fun
+    assert names["model"].score(names["images"] / 16, names["labels"]) > 0.85
     with Image.open(tmp_path / "searches.png") as image:
         assert image.size == (640, 480)
 

@@ -1,8 +1,8 @@
 """Restricted Boltzmann machines and deep belief networks as estimators: ``from leamvd.networks import DBN, RBM``.
 
-They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[paper]``), and train as the experiments do,
-by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an integer `random_state` is the seed there, and the
-result has the same bits.
+They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[paper]``), and train as the experiments
+do, by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an integer `random_state` is the seed there, and
+the result has the same bits.
 """
 
 import dataclasses
@@ -254,7 +254,7 @@ class DBN(_Network):
         return layer_input(self.layers_, self._images(X))
 
     def inverse_transform(self, X: ArrayLike) -> Array:
-        """Return the images, shape (m, n_visible), that the layers make of their uppermost units `X`, shape (m, n_hidden)."""
+        """Return what the layers make of their uppermost units `X`, shape (m, n_hidden): (m, n_visible) images."""
         check_is_fitted(self, "layers_")
         return downward(self.layers_, check_array(X, dtype=[np.float64, np.float32], input_name="X"))
 
