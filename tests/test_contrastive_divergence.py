@@ -210,6 +210,24 @@ def test_a_state_is_a_copy_and_must_fit():
             other.state = state
 
 
+def test_persistent_chains_go_on_on_other_images():
+    V = np.random.default_rng(0).random((40, 9))
+    many, few, more = (ContrastiveDivergence(V[:n], 5, batch_size=16, persistent=True, seed=3) for n in (40, 8, 40))
+    many.epoch()
+    few.state = many.state
+    few.epoch()
+    more.state = few.state
+    chains = [trainer.state["bits"] for trainer in (many, few, more)]
+    assert [len(bits) for bits in chains] == [16, 16, 16]
+    assert not np.array_equal(chains[0][:8], chains[1][:8]), "its mini-batch moves eight"
+    assert np.array_equal(chains[0][8:], chains[1][8:])
+    assert np.array_equal(chains[1], chains[2])
+    fresh = ContrastiveDivergence(V[:8], 5, batch_size=16, persistent=True, seed=3)
+    fresh.epoch()
+    more.state = fresh.state
+    assert np.array_equal(more.state["bits"], np.vstack([fresh.state["bits"], np.zeros((8, 5))]))
+
+
 def test_the_state_of_a_trainer_on_more_images_is_refused():
     V = np.random.default_rng(0).random((40, 9))
     trainer = ContrastiveDivergence(V, 5, batch_size=10, seed=3)
