@@ -239,9 +239,9 @@ class DBN(_Network):
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train each layer on the features of the one below, the lowest on the images `X`, shape (m, n_visible)."""
         V = self._images(X, reset=True)
-        layers = checks.array("layers", self.layers, shape=(None,), dtype=np.int64).tolist()
-        if min(layers, default=0) < 1:
-            raise ValueError(f"layers must hold at least one number of hidden units, each >= 1, got {self.layers}")
+        if np.ndim(self.layers) != 1 or len(self.layers) == 0:
+            raise ValueError(f"layers must be a sequence with at least one number of units, got {self.layers!r}")
+        layers = [checks.integer(f"layers[{i}]", n, at_least=1) for i, n in enumerate(self.layers)]
         settings = self._settings(V, self.n_iter)
         self.layers_ = pretrain(
             V, layers, **settings, features=self.features, seed=self._seed(), progress=bool(self.verbose)
