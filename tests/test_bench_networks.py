@@ -10,7 +10,7 @@ import pytest
 from leamvd._support.threads import thread_count
 from leamvd.bench import baselines, networks, parts
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.optimizers import random_streams, sampling
 from leamvd.optimizers.lea_mvd import LEAMVD
 
@@ -106,7 +106,7 @@ def test_the_same_algorithm_learns_as_well_as_scikit_learns() -> None:
         for _ in range(60):
             rbm = own.epoch()
         other = BernoulliRBM(8, learning_rate=0.1, batch_size=20, n_iter=60, random_state=seed).fit(V)
-        theirs = RBM(other.components_.T.copy(), other.intercept_visible_, other.intercept_hidden_)
+        theirs = RBMParameters(other.components_.T.copy(), other.intercept_visible_, other.intercept_hidden_)
         found.append((rbm.log_likelihood(V), theirs.log_likelihood(V)))
     assert np.min(found) > -0.7 * 16 * np.log(2), "independent pixels have -16 log 2"
     assert abs(np.diff(np.mean(found, axis=0))[0]) < 1.5

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import Errors, ReconstructionObjective, reconstruction_errors
-from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.networks.rbm import RBMParameters, n_parameters
 
 
 def images(m=23, n=6, seed=2, dtype=np.float64):
@@ -51,7 +51,7 @@ def reference(
             kept = momentum if epoch < momentum_epochs else final_momentum
             steps = [kept * s + learning_rate * g for s, g in zip(steps, gradients, strict=True)]
             W, b, c = (p + s for p, s in zip((W, b, c), steps, strict=True))
-    return RBM(W, b, c)
+    return RBMParameters(W, b, c)
 
 
 OTHER = {"learning_rate": 0.3, "momentum": 0.4, "final_momentum": 0.8, "momentum_epochs": 2, "weight_decay": 0.01}
@@ -208,6 +208,24 @@ def test_a_state_is_a_copy_and_must_fit():
     for other in (ContrastiveDivergence(V, 6, seed=3), ContrastiveDivergence(V.astype("float32"), 5, seed=3)):
         with pytest.raises(ValueError, match=r"state must have W of shape \(9, \d\) and dtype float\d\d, got"):
             other.state = state
+
+
+def test_persistent_chains_go_on_on_other_images():
+    V = np.random.default_rng(0).random((40, 9))
+    many, few, more = (ContrastiveDivergence(V[:n], 5, batch_size=16, persistent=True, seed=3) for n in (40, 8, 40))
+    many.epoch()
+    few.state = many.state
+    few.epoch()
+    more.state = few.state
+    chains = [trainer.state["bits"] for trainer in (many, few, more)]
+    assert [len(bits) for bits in chains] == [16, 16, 16]
+    assert not np.array_equal(chains[0][:8], chains[1][:8]), "its mini-batch moves eight"
+    assert np.array_equal(chains[0][8:], chains[1][8:])
+    assert np.array_equal(chains[1], chains[2])
+    fresh = ContrastiveDivergence(V[:8], 5, batch_size=16, persistent=True, seed=3)
+    fresh.epoch()
+    more.state = fresh.state
+    assert np.array_equal(more.state["bits"], np.vstack([fresh.state["bits"], np.zeros((8, 5))]))
 
 
 def test_the_state_of_a_trainer_on_more_images_is_refused():

@@ -8,7 +8,7 @@ from leamvd.networks import dbn, objective, rbm
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, pretrain, reconstruct, train
 from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
@@ -156,12 +156,14 @@ def test_seconds_are_the_methods_own():
 
 
 def test_features():
-    model = RBM(*(np.random.default_rng(5).normal(0, 2, shape) for shape in ((9, 4), 9, 4)))
+    model = RBMParameters(*(np.random.default_rng(5).normal(0, 2, shape) for shape in ((9, 4), 9, 4)))
     V = np.repeat(images(1), 20_000, axis=0)
     assert layer_input([], V) is V
     P = layer_input([model], V)
     assert np.array_equal(P, model.hidden_given_visible(V))
-    assert np.array_equal(layer_input([model, RBM(model.W.T, model.c, model.b)], V), model.visible_given_hidden(P))
+    assert np.array_equal(
+        layer_input([model, RBMParameters(model.W.T, model.c, model.b)], V), model.visible_given_hidden(P)
+    )
     bits = layer_input([model], V, features="bits", seed=3)
     assert set(np.unique(bits)) == {0.0, 1.0}
     # five standard errors for each of four units: one false alarm in 400,000 seeds
@@ -176,7 +178,7 @@ def test_no_two_consumers_of_one_seed_draw_from_one_stream(monkeypatch):
     drawn = {}
     for name, module in (("features", rbm), ("errors", objective)):
         monkeypatch.setattr(module, "sample_bits", lambda P, rng, name=name: drawn.setdefault(name, rng) and P)
-    model = RBM(np.zeros((50, 3)), np.zeros(50), np.zeros(3))
+    model = RBMParameters(np.zeros((50, 3)), np.zeros(50), np.zeros(3))
     monkeypatch.setattr(dbn, "layer_seed", lambda seed, layer: seed)
     layer_input([model], V, features="bits", seed=seed)
     reconstruction_errors(model, V, seed=seed, n_threads=1)
@@ -194,7 +196,7 @@ def test_no_two_consumers_of_one_seed_draw_from_one_stream(monkeypatch):
 
 def test_bits_of_two_layers_and_of_test_images_are_independent():
     # P(h) = 1/2 everywhere, so that the bits of a layer say nothing about those of the next: |z| < 5 for 3 pairs
-    model = RBM(np.zeros((9, 9)), np.zeros(9), np.zeros(9))
+    model = RBMParameters(np.zeros((9, 9)), np.zeros(9), np.zeros(9))
     V = images(20_000)
     one, two = (layer_input([model] * n, V, features="bits", seed=3) for n in (1, 2))
     test = layer_input([model], V, features="bits", seed=3, test=True)

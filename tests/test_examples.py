@@ -47,6 +47,7 @@ def test_the_readme_runs_as_printed(
     assert names["misfit"]((10, 28, 8 / 3), seen) == 0 < names["misfit"]((8, 20, 2), seen)
     assert names["found"].fun < names["error"](np.zeros((1, names["error"].n_var)))[0] / 2
     assert names["features"].shape == (200, 8)
+    assert names["model"].score(names["images"] / 16, names["labels"]) > 0.85
 
 
 def test_a_module_of_pytorch_learns_as_the_readme_says() -> None:

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from leamvd.networks import likelihood
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 
 
-def random_rbm(n_visible: int, n_hidden: int, scale: float, seed: int = 0) -> RBM:
+def random_rbm(n_visible: int, n_hidden: int, scale: float, seed: int = 0) -> RBMParameters:
     rng = np.random.default_rng(seed)
-    return RBM(*(rng.normal(0, scale, shape) for shape in ((n_visible, n_hidden), n_visible, n_hidden)))
+    return RBMParameters(*(rng.normal(0, scale, shape) for shape in ((n_visible, n_hidden), n_visible, n_hidden)))
 
 
 def bits(m: int, n: int) -> np.ndarray:
@@ -30,8 +30,8 @@ def test_weights_have_the_partition_functions_ratio_as_their_mean_however_few_te
     """Of the estimate of Z itself, and not of its logarithm: 4,000 estimates of two chains and three temperatures."""
     rbm = random_rbm(5, 4, 0.7)
     rng = np.random.default_rng(2)
-    narrow = RBM(*(p.astype(np.float32) for p in rbm))
-    rbm = RBM(*(p.astype(np.float64) for p in narrow))
+    narrow = RBMParameters(*(p.astype(np.float32) for p in rbm))
+    rbm = RBMParameters(*(p.astype(np.float64) for p in narrow))
     log_w = likelihood.log_weights(narrow, np.full(5, -0.5), n_chains=8000, n_temperatures=3, rng=rng)
     assert log_w.dtype == np.float64
     ratios = np.exp(log_w - rbm.log_partition())

@@ -7,7 +7,7 @@ from scipy import integrate, stats
 from leamvd.data.images import load
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers import local_model, selection
 
 N = 400
@@ -80,7 +80,7 @@ def test_an_rbm_is_measured_as_its_derivatives_say() -> None:
     model = local_model.measure(objective, x0, sigma=1e-3, n_pairs=2000)
     assert abs(model.slope - slope) < 4 * model.slope_error
     assert abs(model.curvature - curvature) < 4 * model.curvature_error
-    assert RBM.from_flat(x0, V.shape[1], 4).W.shape == (49, 4)
+    assert RBMParameters.from_flat(x0, V.shape[1], 4).W.shape == (49, 4)
 
 
 # ---- what theory makes of it

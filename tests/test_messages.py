@@ -13,7 +13,7 @@ from leamvd.networks import dbn, likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers import random_streams, selection
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.random_search import RandomSearch
@@ -22,7 +22,7 @@ EYE, ZERO = np.eye(8, 5), np.zeros(8)
 MASKED = np.ma.masked_equal(EYE, 1)
 X0 = np.linspace(-1, 1, 6)
 IMAGES = np.random.default_rng(2).random((50, 6))
-MODEL = RBM(*(np.random.default_rng(1).normal(0, 1.5, shape) for shape in ((4, 3), 4, 3)))
+MODEL = RBMParameters(*(np.random.default_rng(1).normal(0, 1.5, shape) for shape in ((4, 3), 4, 3)))
 W, B, C = MODEL
 
 
@@ -324,21 +324,30 @@ CASES: list[tuple[Callable[[], Any], str]] = [
         "TypeError: fun's values must not be masked, got masked_array(data=[--, ",
     ),
     # ---- RBMs, their error and training
-    (lambda: RBM.from_flat(np.zeros(10), 2, 3), "ValueError: theta must have shape (11,), got (10,)"),
-    (lambda: RBM.from_flat(np.full(11, np.nan), 2, 3), "ValueError: theta must be finite, got nan at index (0,)"),
-    (lambda: RBM.from_flat(np.zeros(2), 2, 0), "ValueError: n_hidden must be an integer >= 1, got 0"),
+    (lambda: RBMParameters.from_flat(np.zeros(10), 2, 3), "ValueError: theta must have shape (11,), got (10,)"),
+    (
+        lambda: RBMParameters.from_flat(np.full(11, np.nan), 2, 3),
+        "ValueError: theta must be finite, got nan at index (0,)",
+    ),
+    (lambda: RBMParameters.from_flat(np.zeros(2), 2, 0), "ValueError: n_hidden must be an integer >= 1, got 0"),
     (lambda: MODEL.hidden_given_visible(EYE), "ValueError: V must have shape (any, 4), got (8, 5)"),
     (lambda: MODEL.visible_given_hidden(EYE), "ValueError: H must have shape (any, 3), got (8, 5)"),
-    (lambda: RBM(W.astype(int), B, C).check(), "TypeError: W must be float32 or float64, got int64"),
-    (lambda: RBM(W, B.astype("float32"), C).check(), "TypeError: b must be float64 as W is, got float32"),
-    (lambda: RBM(W, B, C.astype(int)).check(), "TypeError: c must be float64 as W is, got int64"),
-    (lambda: RBM(np.ma.masked_less(W, 0), B, C).check(), "TypeError: W must be a plain NumPy array, got masked_array("),
-    (lambda: RBM(W.tolist(), B, C).check(), "TypeError: W must be a plain NumPy array, got [["),
-    (lambda: RBM(B, B, C).check(), "ValueError: W must have shape (n_visible, n_hidden), got (4,)"),
-    (lambda: RBM(W, B, C[:2]).check(), "ValueError: c must have shape (3,) for W of shape (4, 3), got (2,)"),
-    (lambda: RBM(W, B[:, None], C).check(), "ValueError: b must have shape (4,) for W of shape (4, 3), got (4, 1)"),
+    (lambda: RBMParameters(W.astype(int), B, C).check(), "TypeError: W must be float32 or float64, got int64"),
+    (lambda: RBMParameters(W, B.astype("float32"), C).check(), "TypeError: b must be float64 as W is, got float32"),
+    (lambda: RBMParameters(W, B, C.astype(int)).check(), "TypeError: c must be float64 as W is, got int64"),
     (
-        lambda: RBM(np.zeros((22, 21)), np.zeros(22), np.zeros(21)).log_likelihood(np.zeros((1, 22))),
+        lambda: RBMParameters(np.ma.masked_less(W, 0), B, C).check(),
+        "TypeError: W must be a plain NumPy array, got masked_array(",
+    ),
+    (lambda: RBMParameters(W.tolist(), B, C).check(), "TypeError: W must be a plain NumPy array, got [["),
+    (lambda: RBMParameters(B, B, C).check(), "ValueError: W must have shape (n_visible, n_hidden), got (4,)"),
+    (lambda: RBMParameters(W, B, C[:2]).check(), "ValueError: c must have shape (3,) for W of shape (4, 3), got (2,)"),
+    (
+        lambda: RBMParameters(W, B[:, None], C).check(),
+        "ValueError: b must have shape (4,) for W of shape (4, 3), got (4, 1)",
+    ),
+    (
+        lambda: RBMParameters(np.zeros((22, 21)), np.zeros(22), np.zeros(21)).log_likelihood(np.zeros((1, 22))),
         "ValueError: the exact log-likelihood sums over all states of the smaller layer, which must have at most 20",
     ),
     (lambda: chains(base=B[:3]), "ValueError: base must have shape (4,), got (3,)"),

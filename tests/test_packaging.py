@@ -24,7 +24,7 @@ LOCKED = [group for name, group in EXTRAS.items() if name not in ("torch", "benc
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
 # What a module of the bare library imports only where it is asked for, after `checks.needs`.
-ON_DEMAND = {"cma", "psutil", "torch"}
+ON_DEMAND = {"cma", "psutil", "sklearn", "torch"}
 OPTIONAL = [
     "IPython", "click", "cma", "filelock", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill",
     "pooch", "psutil", "requests", "sklearn", "sphinx", "torch",
@@ -131,6 +131,7 @@ for method in ("cd", "lea-mvd"):
 MISSING = [
     ("leamvd.minimize(sum, [0.0], method='cma-es')", "method='cma-es' needs the packages cma, psutil", "paper"),
     ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "method='sep-cma-es' needs the package cma", "paper"),
+    ("from leamvd.networks import DBN", "leamvd.networks.DBN needs the package sklearn", "paper"),
     ("import leamvd.data.images", "leamvd.data needs the packages .*pooch.*sklearn", "paper"),
     ("import leamvd.figures.style", "leamvd.figures needs the packages .*matplotlib, pandas", "paper"),
     ("import leamvd.bench", "leamvd.campaign needs the packages .*pandas, psutil", "paper"),

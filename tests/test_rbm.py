@@ -9,7 +9,7 @@ from scipy.special import expit, logsumexp
 from leamvd.networks import objective, rbm
 from leamvd.networks.logistic import sigmoid, sigmoid_columns, squared_error
 from leamvd.networks.objective import ReconstructionObjective, constant_baseline, reconstruction_errors
-from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.networks.rbm import RBMParameters, n_parameters
 
 
 def bits(n):
@@ -18,7 +18,7 @@ def bits(n):
 
 def small(n_visible=4, n_hidden=3, scale=1.5, seed=1):
     rng = np.random.default_rng(seed)
-    return RBM(*(rng.normal(0, scale, shape) for shape in ((n_visible, n_hidden), n_visible, n_hidden)))
+    return RBMParameters(*(rng.normal(0, scale, shape) for shape in ((n_visible, n_hidden), n_visible, n_hidden)))
 
 
 def log_weights(model):
@@ -65,15 +65,15 @@ def test_counts_of_the_paper(v, h, count):
 
 def test_flat_order_and_views():
     theta = np.arange(2 * 3 + 2 + 3, dtype=np.float32)
-    model = RBM.from_flat(theta, 2, 3)
+    model = RBMParameters.from_flat(theta, 2, 3)
     np.testing.assert_array_equal(model.W, [[0, 1, 2], [3, 4, 5]])
     np.testing.assert_array_equal(model.b, [6, 7])
     np.testing.assert_array_equal(model.c, [8, 9, 10])
     assert all(np.shares_memory(p, theta) and p.dtype == np.float32 for p in model)
     np.testing.assert_array_equal(model.flat(), theta)
     assert not np.shares_memory(model.flat(), theta)
-    transposed = RBM(model.W.T, model.c, model.b)  # not contiguous
-    np.testing.assert_array_equal(RBM.from_flat(transposed.flat(), 3, 2).W, model.W.T)
+    transposed = RBMParameters(model.W.T, model.c, model.b)  # not contiguous
+    np.testing.assert_array_equal(RBMParameters.from_flat(transposed.flat(), 3, 2).W, model.W.T)
 
 
 @pytest.mark.parametrize(("v", "h"), [(4, 3), (2, 5), (1, 1)])
@@ -100,13 +100,13 @@ def test_partition_of_independent_units(monkeypatch):
     monkeypatch.setattr(rbm, "_STATES_AT_ONCE", 48)  # several unequal pieces
     b, c = np.linspace(-2, 3, 8), np.linspace(-1, 1, 30)
     exact = np.logaddexp(0, b).sum() + np.logaddexp(0, c).sum()
-    assert RBM(np.zeros((8, 30)), b, c).log_partition() == pytest.approx(exact, rel=1e-13)
-    assert RBM(np.zeros((30, 8)), c, b).log_partition() == pytest.approx(exact, rel=1e-13)
+    assert RBMParameters(np.zeros((8, 30)), b, c).log_partition() == pytest.approx(exact, rel=1e-13)
+    assert RBMParameters(np.zeros((30, 8)), c, b).log_partition() == pytest.approx(exact, rel=1e-13)
 
 
 def test_likelihood_in_float64_whatever_the_parameters():
-    model = RBM(*(p.astype(np.float32) for p in small()))
-    wide = RBM(*(p.astype(np.float64) for p in model))
+    model = RBMParameters(*(p.astype(np.float32) for p in small()))
+    wide = RBMParameters(*(p.astype(np.float64) for p in model))
     assert model.log_likelihood(bits(4)) == wide.log_likelihood(bits(4))
 
 
@@ -191,7 +191,7 @@ def test_objective_against_direct_expression(dtype, rtol, block_size):
     assert F.dtype == np.float64
     assert F.shape == (5,)
     wide = V.astype(np.float64)
-    np.testing.assert_allclose(F, [direct_error(RBM.from_flat(x, 6, 4), wide) for x in X], rtol=rtol)
+    np.testing.assert_allclose(F, [direct_error(RBMParameters.from_flat(x, 6, 4), wide) for x in X], rtol=rtol)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -223,14 +223,14 @@ def test_huge_weights_saturate(dtype, size):
     V = images(m=9, dtype=dtype)
     X = (size * np.random.default_rng(3).choice([-1.0, 1.0], (4, n_parameters(6, 4)))).astype(dtype)
     F = ReconstructionObjective(V, 4)(X)
-    exact = [direct_error(RBM.from_flat(x, 6, 4), V.astype(np.float64)) for x in X]
+    exact = [direct_error(RBMParameters.from_flat(x, 6, 4), V.astype(np.float64)) for x in X]
     np.testing.assert_allclose(F, exact, rtol=1e-5)
 
 
 def test_overflow_is_never_nan_and_silent():
     # Sums of 3e38 overflow float32; one long enough is split, and its parts may meet as inf - inf.
     W = np.repeat(np.float32([3e38, -3e38]), 1024)[:, None]
-    model = RBM(W, np.zeros(2048, np.float32), np.zeros(1, np.float32))
+    model = RBMParameters(W, np.zeros(2048, np.float32), np.zeros(1, np.float32))
     F = ReconstructionObjective(np.ones((3, 2048), np.float32), 1)(np.stack([model.flat(), 0 * model.flat()]))
     assert not np.isnan(F[0])
     assert F[1] == 3 * 2048 / 4
@@ -245,7 +245,7 @@ def test_memory_is_bounded_by_blocks():
     objective = ReconstructionObjective(V, h, n_threads=2)
     tracemalloc.start()
     objective(X)
-    reconstruction_errors(RBM.from_flat(X[0], v, h), V, seed=0, n_threads=2)
+    reconstruction_errors(RBMParameters.from_flat(X[0], v, h), V, seed=0, n_threads=2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4e6
@@ -320,7 +320,7 @@ def test_bits_are_drawn_from_a_child_of_the_seed_for_each_purpose_and_block(monk
 def test_every_method_checks_the_parameters():
     V, H, rng = images(5, 4), images(5, 3), np.random.default_rng(0)
     W, b, c = small()
-    wrong = RBM(W, b, c.astype(np.float32))
+    wrong = RBMParameters(W, b, c.astype(np.float32))
     for call in (
         lambda: wrong.hidden_given_visible(V),
         lambda: wrong.visible_given_hidden(H),
@@ -334,4 +334,4 @@ def test_every_method_checks_the_parameters():
     ):
         with pytest.raises(TypeError, match="c must be float64 as W is, got float32"):
             call()
-    RBM(W.T, c, b).check()  # not contiguous
+    RBMParameters(W.T, c, b).check()  # not contiguous

@@ -17,7 +17,7 @@ from leamvd.experiments.layers import TrainLayer
 from leamvd.experiments.stacks import GLOROT, AnnealedImportanceSampling, FineTune, Probe, RandomWeights
 from leamvd.networks import likelihood
 from leamvd.networks.dbn import Training, layer_input, layer_seed, train
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.reading import Reading
 
 RANDOM = RandomWeights((49, 8, 6), "0.5", "float64")
@@ -34,7 +34,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def by_hand(
-    stack: list[RBM], V: np.ndarray, labels: np.ndarray, rates: list[float], orders: list[np.ndarray]
+    stack: list[RBMParameters], V: np.ndarray, labels: np.ndarray, rates: list[float], orders: list[np.ndarray]
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[float]]:
     """Backpropagation with momentum 0.9, restarted in each epoch; return weights, biases and mean losses."""
     W = [*(rbm.W.copy() for rbm in stack), np.zeros((len(stack[-1].c), 10))]

@@ -21,7 +21,7 @@ from leamvd._support.threads import in_threads
 from leamvd.networks import torch_backend
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.networks.rbm import RBMParameters, n_parameters
 
 try:
     torch: Any = importlib.import_module("torch")
@@ -47,7 +47,7 @@ def population(size: int = 7, scale: float = 1.0) -> NDArray[np.float64]:
 
 def direct(X: NDArray[Any], V: NDArray[Any]) -> NDArray[np.float64]:
     """The errors as they are written, in float64."""
-    rbms = (RBM.from_flat(x.astype(np.float64), *SHAPE) for x in X)
+    rbms = (RBMParameters.from_flat(x.astype(np.float64), *SHAPE) for x in X)
     return np.array([((V - expit(b + expit(c + V @ W) @ W.T)) ** 2).sum() for W, b, c in rbms])
 
 

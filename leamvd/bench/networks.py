@@ -14,7 +14,7 @@ from leamvd.bench.cases import Case
 from leamvd.bench.timing import ROUNDS, Work, alternate, clocked, median, quartiles
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.optimizers.lea_mvd import LEAMVD
 
 COLUMNS = {
@@ -64,7 +64,7 @@ def objectives(
 
     def products() -> None:
         for theta in X:
-            W = RBM.from_flat(theta, n_visible, n_hidden).W
+            W = RBMParameters.from_flat(theta, n_visible, n_hidden).W
             np.matmul(V, W, out=H)
             np.matmul(H, W.T, out=V_hat)
 

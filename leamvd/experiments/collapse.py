@@ -11,25 +11,27 @@ from leamvd.data.images import Dataset
 from leamvd.experiments.pictures import reconstructed
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import reconstruction_errors
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 
 
-def collapsed(first: RBM, scale: float, V: NDArray[np.float64], n_hidden: int) -> list[RBM]:
+def collapsed(first: RBMParameters, scale: float, V: NDArray[np.float64], n_hidden: int) -> list[RBMParameters]:
     """Return RBM 1 with its weights times `scale`, and an RBM 2 that knows the mean of what this makes of `V`.
 
     That is in float64. The weights of RBM 2 are zero, its visible biases the logits of the mean.
     """
-    lower = RBM(scale * first.W, first.b, first.c)
+    lower = RBMParameters(scale * first.W, first.b, first.c)
     mean = lower.hidden_given_visible(V).mean(axis=0)
-    return [lower, RBM(np.zeros((len(mean), n_hidden)), logit(mean), np.zeros(n_hidden))]
+    return [lower, RBMParameters(np.zeros((len(mean), n_hidden)), logit(mean), np.zeros(n_hidden))]
 
 
-def bound(first: RBM, scale: float, V: NDArray[np.float64]) -> float:
+def bound(first: RBMParameters, scale: float, V: NDArray[np.float64]) -> float:
     """Return what the error of the collapsed RBM 2 cannot exceed, per image: scale^2 / 16 trace(W^T Cov(v) W)."""
     return float(scale**2 / 16 * (V @ first.W).var(axis=0).sum())
 
 
-def collapse(data: Dataset, first: RBM, scales: Sequence[float], n_hidden: int, *, epochs: int) -> pd.DataFrame:
+def collapse(
+    data: Dataset, first: RBMParameters, scales: Sequence[float], n_hidden: int, *, epochs: int
+) -> pd.DataFrame:
     """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
 
     A row for each scale has, per image, `error` and `sampled` of the collapsed RBM 2, their `bound`, and `cd error` of
@@ -72,7 +74,7 @@ def accuracy(train: NDArray[np.float64], test: NDArray[np.float64], data: Datase
     return float(classifier.score(test, data.test_labels))
 
 
-def reconstructions(data: Dataset, stacks: Mapping[str, Sequence[RBM]]) -> dict[str, NDArray[np.float64]]:
+def reconstructions(data: Dataset, stacks: Mapping[str, Sequence[RBMParameters]]) -> dict[str, NDArray[np.float64]]:
     """Return test images, one of each class, and what stacks leave of them: (1, classes, side, side), in 0 to 255."""
     shown = reconstructed(data, {name: [stack] for name, stack in stacks.items()})
     return {name: 255 * V for name, V in shown.items()}

@@ -11,7 +11,7 @@ from leamvd.campaign.jobs import Job, Result, Step, unpacked
 from leamvd.data.images import Dataset, Images
 from leamvd.networks.dbn import Training, layer_input, layer_seed, train
 from leamvd.networks.objective import Errors, ReconstructionObjective, reconstruction_errors
-from leamvd.networks.rbm import RBM, n_parameters
+from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.reading import Reading
 
@@ -94,6 +94,6 @@ class TrainLayer(Job):
         return opt, ReconstructionObjective(data.train, self.n_hidden)
 
 
-def rbm(result: Result) -> RBM:
+def rbm(result: Result) -> RBMParameters:
     """Return the layer that was trained."""
-    return RBM(**unpacked(result.arrays))
+    return RBMParameters(**unpacked(result.arrays))

@@ -15,7 +15,7 @@ from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset
 from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.local_model import LocalModel, measure
 from leamvd.optimizers.reading import Reading
 
@@ -65,7 +65,7 @@ class MeasurePairs(Job):
 
     def layer_given(self, data: Dataset, needs: Sequence[Result]) -> tuple[Array, Array, int]:
         """Return what the layer sees, its start solution, and its hidden units."""
-        start, *stack = (RBM(**unpacked(need.arrays)) for need in needs)
+        start, *stack = (RBMParameters(**unpacked(need.arrays)) for need in needs)
         V = layer_input(stack, data.train, features=self.features, seed=self.seed)
         return V, start.flat(), len(start.c)
 

@@ -13,7 +13,7 @@ from leamvd.data.images import Dataset, Images
 from leamvd.experiments.layers import rbm
 from leamvd.experiments.studies import Study
 from leamvd.networks import dbn
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 
 SEEDS = 3
 """Runs whose reconstructions are shown: the first ones."""
@@ -48,7 +48,7 @@ def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str
     return reconstructed(data, stacks)
 
 
-def reconstructed(data: Dataset, stacks: Mapping[str, Sequence[Sequence[RBM]]]) -> dict[str, Array]:
+def reconstructed(data: Dataset, stacks: Mapping[str, Sequence[Sequence[RBMParameters]]]) -> dict[str, Array]:
     """Return test images, one of each class, and by name what stacks, one for each run, leave of them.
 
     These are arrays of shape (runs, classes, side, side), of which the originals are one run.
@@ -72,7 +72,7 @@ def filters(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]
     return rows
 
 
-def stack(study: Study, output: str | Path, data: Dataset, method: str, seed: int, depth: int) -> list[RBM]:
+def stack(study: Study, output: str | Path, data: Dataset, method: str, seed: int, depth: int) -> list[RBMParameters]:
     """Return the first `depth` layers that a method has trained on its own inputs, in a study that has been run."""
     there = Store(place(output))
     return [rbm(there.read(job)) for job in study.stack(method, seed, Images.of(data))[:depth]]

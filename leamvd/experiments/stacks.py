@@ -21,7 +21,7 @@ from leamvd.campaign.jobs import Job, Result, Step, unpacked
 from leamvd.data.images import Dataset, Images
 from leamvd.networks import likelihood
 from leamvd.networks.dbn import Training, layer_input, layer_seed
-from leamvd.networks.rbm import RBM, sample_bits
+from leamvd.networks.rbm import RBMParameters, sample_bits
 
 GLOROT = "glorot"
 """Scale of random weights whose standard deviation is sqrt(2 / (n_in + n_out)) in each layer (Glorot and Bengio)."""
@@ -46,7 +46,7 @@ class RandomWeights:
     scale: str  # a number, or `GLOROT`
     dtype: str
 
-    def stack(self, seed: int) -> list[RBM]:
+    def stack(self, seed: int) -> list[RBMParameters]:
         """Return the layers that contrastive divergence of the same seed would start from at this scale."""
         layers = []
         for number, (n_in, n_out) in enumerate(pairwise(self.sizes), start=1):
@@ -67,7 +67,7 @@ class Network(NamedTuple):
     biases: list[Array]
 
 
-def on_top(stack: Sequence[RBM], n_classes: int) -> Network:
+def on_top(stack: Sequence[RBMParameters], n_classes: int) -> Network:
     """Return the network of a stack, whose output layer is zero: it begins with equal probabilities for all classes."""
     checks.integer("n_classes", n_classes, at_least=3)  # to two, scikit-learn gives one output unit
     dtype, n_features = stack[-1].W.dtype, len(stack[-1].c)
@@ -171,7 +171,7 @@ class StackJob(Job):
 
     @abstractmethod
     def measured(
-        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the row of each iteration after those ``before["done"]``, and the arrays that the next goes on from."""
 
@@ -179,7 +179,11 @@ class StackJob(Job):
         """Yield the iterations."""
         start, before = time.perf_counter(), arrays or {"done": np.array(0), "seconds": np.array(0.0)}
         done = before["done"].item()
-        stack = self.random.stack(self.seed) if self.random else [RBM(**unpacked(layer.arrays)) for layer in needs]
+        stack = (
+            self.random.stack(self.seed)
+            if self.random
+            else [RBMParameters(**unpacked(layer.arrays)) for layer in needs]
+        )
         for row, known in self.measured(data, stack, before):
             done += 1
             seconds = before["seconds"].item() + time.perf_counter() - start
@@ -201,7 +205,7 @@ class FineTune(StackJob):
         return self.epochs
 
     def measured(
-        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the epochs."""
         network, done = on_top(stack, len(np.unique(data.train_labels))), before["done"].item()
@@ -228,7 +232,7 @@ class Probe(StackJob):
         return len(self.random.sizes) if self.random else 1 + len(self.stack)
 
     def measured(
-        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the layers."""
         for layer in range(before["done"].item(), self.iterations):
@@ -257,7 +261,7 @@ class AnnealedImportanceSampling(StackJob):
         return BATCHES
 
     def measured(
-        self, data: Dataset, stack: list[RBM], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the batches."""
         done = before["done"].item()

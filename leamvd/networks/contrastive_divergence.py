@@ -24,7 +24,7 @@ from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_halves, one_blas_thread, thread_count, workers
 from leamvd.networks.logistic import sigmoid_columns
 from leamvd.networks.objective import Errors, reconstruction_errors
-from leamvd.networks.rbm import RBM, images, sample_bits
+from leamvd.networks.rbm import RBMParameters, images, sample_bits
 from leamvd.optimizers import random_streams
 
 _LARGE = 100_000
@@ -80,6 +80,8 @@ class ContrastiveDivergence:
         Two are used at most, and only for large layers; by default, two where there are two cores. Results keep their
         bits: products are cut in halves in any case, and BLAS runs on one thread. On two of its own an epoch of
         784 x 500 was 9 % faster still, on an idle machine, but its bits may then depend on their number.
+    unit_interval : bool
+        Whether numbers outside [0, 1] are refused.
 
     Raises
     ------
@@ -105,8 +107,10 @@ class ContrastiveDivergence:
         seed: int | None = None,
         dtype: DTypeLike | None = None,
         n_threads: int | None = None,
+        unit_interval: bool = True,
     ) -> None:
-        self._V = images("V", V, None if dtype is None else checks.floating("dtype", dtype))
+        dtype = None if dtype is None else checks.floating("dtype", dtype)
+        self._V = images("V", V, dtype, unit_interval=unit_interval)
         n_visible, own = self._V.shape[1], self._V.dtype
         n_hidden = checks.integer("n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS)
         self._k = checks.integer("k", k, at_least=1)
@@ -125,17 +129,17 @@ class ContrastiveDivergence:
         shape = n_visible, n_hidden
         normal = initial_weights == "normal"
         W = self._rng.normal(0, scale, shape) if normal else self._rng.uniform(-scale, scale, shape)
-        self._rbm = RBM(W.astype(own), np.zeros(n_visible, own), np.zeros(n_hidden, own))
-        self._step = RBM(*map(np.zeros_like, self._rbm))
+        self._rbm = RBMParameters(W.astype(own), np.zeros(n_visible, own), np.zeros(n_hidden, own))
+        self._step = RBMParameters(*map(np.zeros_like, self._rbm))
         self._bits = np.zeros((self._batch_size, n_hidden), own)
         self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order
         self._n_epochs = 0
         self._n_threads = thread_count(n_threads)
 
     @property
-    def rbm(self) -> RBM:
+    def rbm(self) -> RBMParameters:
         """A copy of the current parameters."""
-        return RBM(*(p.copy() for p in self._rbm))
+        return RBMParameters(*(p.copy() for p in self._rbm))
 
     @property
     def n_epochs(self) -> int:
@@ -144,7 +148,10 @@ class ContrastiveDivergence:
 
     @property
     def state(self) -> dict[str, Array]:
-        """Copies of all that training has changed; set in a trainer with the same arguments, it goes on from there."""
+        """Copies of all that training has changed; set in a trainer with the same arguments, it goes on from there.
+
+        After an epoch, also on other images. Persistent chains that are too few for its mini-batches are added then.
+        """
         rng = np.array(json.dumps(self._rng.bit_generator.state))
         arrays = [*self._rbm, *self._step, self._bits, self._left, np.array(self._n_epochs)]
         return dict(zip(_STATE, [rng, *(array.copy() for array in arrays)], strict=True))
@@ -152,8 +159,10 @@ class ContrastiveDivergence:
     @state.setter
     def state(self, state: Mapping[str, Array]) -> None:
         rng, *layers, bits, left, n_epochs = (state[name] for name in _STATE)
-        own = [*self._rbm, *self._step, self._bits]
-        for name, array, value in zip(_STATE[1:], own, [*layers, bits], strict=False):
+        n = self._batch_size
+        bits = np.pad(bits, ((0, max(0, n - len(bits))), (0, 0)))
+        own = [*self._rbm, *self._step, self._bits[:n]]
+        for name, array, value in zip(_STATE[1:], own, [*layers, bits[:n]], strict=False):
             if (value.shape, value.dtype) != (array.shape, array.dtype):
                 raise ValueError(
                     f"state must have {name} of shape {array.shape} and dtype {array.dtype}, "
@@ -162,19 +171,19 @@ class ContrastiveDivergence:
         if left.dtype != np.intp or np.any(left < 0) or np.any(left >= len(self._V)):
             raise ValueError(f"state must have left of numbers of the {len(self._V)} images, got {checks.shown(left)}")
         self._rng.bit_generator.state = json.loads(rng.item())
-        for array, value in zip(own, [*layers, bits], strict=True):
+        for array, value in zip(own, layers, strict=False):
             array[:] = value
-        self._left, self._n_epochs = left.copy(), int(n_epochs)
+        self._bits, self._left, self._n_epochs = bits, left.copy(), int(n_epochs)
 
-    def epoch(self) -> RBM:
+    def epoch(self) -> RBMParameters:
         """Train on every image once, or on those that `mini_batch` has left, and return a copy of the parameters."""
         return self._train(len(self._V))
 
-    def mini_batch(self) -> RBM:
+    def mini_batch(self) -> RBMParameters:
         """Train on the next mini-batch of an epoch and return a copy of the parameters."""
         return self._train(1)
 
-    def _train(self, n_batches: int) -> RBM:
+    def _train(self, n_batches: int) -> RBMParameters:
         """Train on so many mini-batches, but not beyond the end of an epoch."""
         if not self._left.size:
             self._left = self._rng.permutation(len(self._V))

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.networks.rbm import RBM
+from leamvd.networks.rbm import RBMParameters
 from leamvd.networks.torch_backend import Computation, computation
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import Optimizer
@@ -102,7 +103,9 @@ class Training:
         """Matrix products of images and weights in an epoch of contrastive divergence."""
         return 2 * self.cd_steps + 3
 
-    def contrastive_divergence(self, V: Array, n_hidden: int, *, seed: int) -> ContrastiveDivergence:
+    def contrastive_divergence(
+        self, V: Array, n_hidden: int, *, seed: int, unit_interval: bool = True
+    ) -> ContrastiveDivergence:
         """Return the trainer of a layer of `n_hidden` units on the images `V`, shape (m, n_visible)."""
         return ContrastiveDivergence(
             V,
@@ -118,6 +121,7 @@ class Training:
             initial_weights=self.initial_weights,
             weight_scale=self.weight_scale,
             seed=seed,
+            unit_interval=unit_interval,
         )
 
     def optimizer(self, method: str, x0: Array, *, reading: Reading, seed: int) -> Optimizer:
@@ -145,7 +149,7 @@ class Step(NamedTuple):
     """A method's best layer after an iteration, and what it has cost so far."""
 
     iteration: int
-    rbm: RBM
+    rbm: RBMParameters
     evaluations: int  # of the objective
     passes: float  # over the data: an evaluation and an epoch are one each, a mini-batch is its part of an epoch
     products: float  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
@@ -162,6 +166,7 @@ def train(
     reading: Reading = EXPERIMENT,
     seed: int = 0,
     state: Mapping[str, Array] | None = None,
+    unit_interval: bool = True,
 ) -> Iterator[Step]:
     """Train one layer, and yield it before the first iteration and after each.
 
@@ -185,6 +190,8 @@ def train(
         One seed, one result.
     state : mapping of str to ndarray, optional
         That of a `Step` of the same training: the steps after it follow, to the bit as if it had not been stopped.
+    unit_interval : bool
+        Whether numbers outside [0, 1] are refused.
 
     Yields
     ------
@@ -199,24 +206,31 @@ def train(
     checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
     training = training or Training()
     if method == "cd":
-        yield from _epochs(V, n_hidden, training, reading.n_gen, seed, state)
+        yield from _epochs(V, n_hidden, training, reading.n_gen, seed, state, unit_interval)
         return
     if state is None:
         start = time.perf_counter()
-        rbm, passes = _start_solution(training.contrastive_divergence(V, n_hidden, seed=seed), training, len(V))
+        cd = training.contrastive_divergence(V, n_hidden, seed=seed, unit_interval=unit_interval)
+        rbm, passes = _start_solution(cd, training, len(V))
         seconds = np.array(time.perf_counter() - start)
         state = rbm._asdict() | {"passes": np.array(passes), "F": np.empty(0), "counts": np.empty(0, int)}
         state |= {"seconds": seconds}
         yield Step(0, rbm, 0, passes, passes * training.epoch_products, float(seconds), state)
-    yield from _generations(method, V, training, reading, seed, state)
+    yield from _generations(method, V, training, reading, seed, state, unit_interval)
 
 
 def _epochs(
-    V: Array, n_hidden: int, training: Training, n_epochs: int, seed: int, state: Mapping[str, Array] | None
+    V: Array,
+    n_hidden: int,
+    training: Training,
+    n_epochs: int,
+    seed: int,
+    state: Mapping[str, Array] | None,
+    unit_interval: bool,
 ) -> Iterator[Step]:
     """Yield what contrastive divergence starts from, unless it goes on, and then each epoch."""
     start = time.perf_counter()
-    cd = training.contrastive_divergence(V, n_hidden, seed=seed)
+    cd = training.contrastive_divergence(V, n_hidden, seed=seed, unit_interval=unit_interval)
     if state is not None:
         cd.state, start = state, time.perf_counter() - state["seconds"].item()
     for epoch in range(0 if state is None else cd.n_epochs + 1, n_epochs + 1):
@@ -227,10 +241,10 @@ def _epochs(
         start = time.perf_counter() - seconds
 
 
-def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBM, float]:
+def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBMParameters, float]:
     """Return where the optimizers start (item E5), and the passes over the data behind it."""
     if training.x0 == "none":
-        return RBM(*map(np.zeros_like, cd.rbm)), 0
+        return RBMParameters(*map(np.zeros_like, cd.rbm)), 0
     if training.x0 == "batch":
         return cd.mini_batch(), min(training.batch_size, n_images) / n_images
     for _ in range(training.x0_epochs):
@@ -239,16 +253,27 @@ def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int
 
 
 def _generations(
-    method: str, V: Array, training: Training, reading: Reading, seed: int, state: Mapping[str, Array]
+    method: str,
+    V: Array,
+    training: Training,
+    reading: Reading,
+    seed: int,
+    state: Mapping[str, Array],
+    unit_interval: bool,
 ) -> Iterator[Step]:
     """Yield the best after each generation that the state does not hold.
 
     One that goes on draws its candidates again, which is quick, and is told the values that it was told before.
     """
     start = time.perf_counter()
-    first, passes = RBM(*(state[name] for name in RBM._fields)), state["passes"].item()
+    first, passes = RBMParameters(*(state[name] for name in RBMParameters._fields)), state["passes"].item()
     objective = ReconstructionObjective(
-        V, len(first.c), backend=training.backend, device=training.device, precision=training.precision
+        V,
+        len(first.c),
+        backend=training.backend,
+        device=training.device,
+        precision=training.precision,
+        unit_interval=unit_interval,
     )
     opt = training.optimizer(method, first.flat(), reading=reading, seed=seed)
     told = np.split(state["F"], np.cumsum(state["counts"])[:-1]) if state["counts"].size else []
@@ -260,7 +285,7 @@ def _generations(
         X = opt.ask()
         told.append(objective(X))
         opt.tell(X, told[-1])
-        best = RBM.from_flat(opt.result.x.astype(first.W.dtype), *first.W.shape)
+        best = RBMParameters.from_flat(opt.result.x.astype(first.W.dtype), *first.W.shape)
         seconds = time.perf_counter() - start
         known = {"F": np.concatenate(told), "counts": np.array([len(F) for F in told]), "seconds": np.array(seconds)}
         products = passes * training.epoch_products + 2 * opt.nfev
@@ -269,7 +294,7 @@ def _generations(
 
 
 def layer_input(
-    stack: Sequence[RBM],
+    stack: Sequence[RBMParameters],
     V: Array,
     *,
     features: Literal["probabilities", "bits"] = "probabilities",
@@ -294,13 +319,19 @@ def layer_seed(seed: int, layer: int) -> int:
     return int(np.random.SeedSequence((seed, layer)).generate_state(1, np.uint64)[0])
 
 
-def reconstruct(stack: Sequence[RBM], V: Array) -> Array:
+def reconstruct(stack: Sequence[RBMParameters], V: Array) -> Array:
     """Return what is left of the images `V`, shape (m, n_visible), after going up the stack and down again."""
-    for rbm in stack:
-        V = rbm.hidden_given_visible(V)
+    return downward(stack, layer_input(stack, V))
+
+
+def downward(stack: Sequence[RBMParameters], H: Array) -> Array:
+    """Return the images, shape (m, n_visible), that a stack makes of its uppermost units `H`, shape (m, n_hidden).
+
+    Every layer hands on P(v = 1 | h).
+    """
     for rbm in reversed(stack):
-        V = rbm.visible_given_hidden(V)
-    return V
+        H = rbm.visible_given_hidden(H)
+    return H
 
 
 def pretrain(
@@ -311,9 +342,11 @@ def pretrain(
     training: Training | None = None,
     reading: Reading = EXPERIMENT,
     features: Literal["probabilities", "bits"] = "probabilities",
-    below: Sequence[RBM] | None = None,
+    below: Sequence[RBMParameters] | None = None,
     seed: int = 0,
-) -> list[RBM]:
+    unit_interval: bool = True,
+    progress: bool = False,
+) -> list[RBMParameters]:
     """Train a stack of layers greedily, each on the features of the one below.
 
     Parameters
@@ -326,13 +359,17 @@ def pretrain(
         As for `train`; each layer uses its `layer_seed`.
     features : {"probabilities", "bits"}
         What a layer hands on.
-    below : sequence of RBM, optional
+    below : sequence of RBMParameters, optional
         Another stack, on whose features the layers are trained: so all methods are compared on the same data (the
         shared inputs of item E7). Without it, each layer is trained on the features of this stack.
+    unit_interval : bool
+        Whether images with numbers outside [0, 1] are refused.
+    progress : bool
+        Show a progress bar for each layer.
 
     Returns
     -------
-    list of RBM
+    list of RBMParameters
 
     Raises
     ------
@@ -341,12 +378,21 @@ def pretrain(
     """
     if below is not None and len(below) < len(layers) - 1:
         raise ValueError(f"below must have {len(layers) - 1} layers or more, got {len(below)}")
-    stack: list[RBM] = []
+    stack: list[RBMParameters] = []
     for n_hidden in layers:
         n_below = len(stack)
         X = layer_input((stack if below is None else below)[:n_below], V, features=features, seed=seed)
         own_seed = layer_seed(seed, n_below + 1)
-        for step in train(method, X, n_hidden, training=training, reading=reading, seed=own_seed):
-            rbm = step.rbm
-        stack.append(rbm)
+        steps = train(
+            method, X, n_hidden, training=training, reading=reading, seed=own_seed, unit_interval=unit_interval
+        )
+        stack.append(last(steps, reading.n_gen, f"layer {n_below + 1}", progress=progress).rbm)
     return stack
+
+
+def last(steps: Iterator[Step], n_iter: int, name: str, *, progress: bool) -> Step:
+    """Return the last of the steps of `train`, on whose way to iteration `n_iter` a progress bar shows a name."""
+    with tqdm(total=n_iter, desc=name, unit="it", disable=not progress) as bar:
+        for step in steps:
+            bar.update(step.iteration - bar.n)
+    return step

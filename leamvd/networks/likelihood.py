@@ -14,7 +14,7 @@ from scipy.special import expit, logsumexp
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
-from leamvd.networks.rbm import RBM, images, sample_bits
+from leamvd.networks.rbm import RBMParameters, images, sample_bits
 
 
 class LogLikelihood(NamedTuple):
@@ -36,12 +36,14 @@ def base_rates(V: ArrayLike) -> Array:
     return biases
 
 
-def independent(biases: Array, n_hidden: int = 1) -> RBM:
+def independent(biases: Array, n_hidden: int = 1) -> RBMParameters:
     """Return the RBM of independent pixels, shape (n_visible,): all that is not a visible bias is zero."""
-    return RBM(np.zeros((len(biases), n_hidden)), biases, np.zeros(n_hidden))
+    return RBMParameters(np.zeros((len(biases), n_hidden)), biases, np.zeros(n_hidden))
 
 
-def log_weights(rbm: RBM, base: ArrayLike, *, n_chains: int, n_temperatures: int, rng: np.random.Generator) -> Array:
+def log_weights(
+    rbm: RBMParameters, base: ArrayLike, *, n_chains: int, n_temperatures: int, rng: np.random.Generator
+) -> Array:
     """Return the logarithms of importance weights, one of each chain, whose mean estimates Z without bias, in float64.
 
     Chains start from independent pixels of the biases `base`, shape (n_visible,), see `base_rates`, and reach the RBM
@@ -65,12 +67,12 @@ def log_weights(rbm: RBM, base: ArrayLike, *, n_chains: int, n_temperatures: int
     return log_w
 
 
-def estimate(rbm: RBM, V: ArrayLike, log_w: Array) -> LogLikelihood:
+def estimate(rbm: RBMParameters, V: ArrayLike, log_w: Array) -> LogLikelihood:
     """Return the mean log-likelihood of the bits `V`, shape (m, n_visible), given `log_weights` of two chains or more.
 
     The standard error is that of the logarithm of the weights' mean, to first order.
     """
-    double = RBM(*(p.astype(np.float64) for p in rbm))
+    double = RBMParameters(*(p.astype(np.float64) for p in rbm))
     log_z = float(logsumexp(log_w) - np.log(len(log_w)))
     error = float(np.exp(log_w - log_z).std(ddof=1) / np.sqrt(len(log_w)))
     return LogLikelihood(float(-double.free_energy(V).mean()) - log_z, log_z, error)

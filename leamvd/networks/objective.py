@@ -14,7 +14,7 @@ from leamvd._support import checks
 from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_threads, one_blas_thread, thread_count
 from leamvd.networks.logistic import sigmoid, squared_error
-from leamvd.networks.rbm import RBM, floating, images, n_parameters, sample_bits
+from leamvd.networks.rbm import RBMParameters, floating, images, n_parameters, sample_bits
 from leamvd.networks.torch_backend import TorchErrors, computation
 from leamvd.optimizers import random_streams
 
@@ -46,13 +46,13 @@ class Errors(NamedTuple):
 
 
 def reconstruction_errors(
-    rbm: RBM, V: ArrayLike, *, seed: int, train_mean: Array | None = None, n_threads: int | None = None
+    rbm: RBMParameters, V: ArrayLike, *, seed: int, train_mean: Array | None = None, n_threads: int | None = None
 ) -> Errors:
     """Return every measure of item E2.
 
     Parameters
     ----------
-    rbm : RBM
+    rbm : RBMParameters
         The model.
     V : (m, n_visible) array
         Images in [0, 1].
@@ -104,16 +104,16 @@ def constant_baseline(V: ArrayLike, mean: Array | None = None) -> float:
 
 
 def error_and_gradient(theta: Array, V: Array, n_hidden: int) -> tuple[float, Array]:
-    """Return the mean-field error of one RBM, laid out as `RBM.from_flat` reads it, and its gradient, shape (n,).
+    """Return the mean-field error of one RBM, laid out as for `RBMParameters.from_flat`, and its gradient, shape (n,).
 
     Back-propagation in plain NumPy, of all images at once: what the searches do without.
     """
-    W, b, c = RBM.from_flat(theta, V.shape[1], n_hidden)
+    W, b, c = RBMParameters.from_flat(theta, V.shape[1], n_hidden)
     H = (1 + np.tanh((V @ W + c) / 2)) / 2
     V_hat = (1 + np.tanh((H @ W.T + b) / 2)) / 2
     visible = 2 * (V_hat - V) * V_hat * (1 - V_hat)
     hidden = visible @ W * H * (1 - H)
-    gradient = RBM(visible.T @ H + V.T @ hidden, visible.sum(axis=0), hidden.sum(axis=0))
+    gradient = RBMParameters(visible.T @ H + V.T @ hidden, visible.sum(axis=0), hidden.sum(axis=0))
     return float(((V_hat - V) ** 2).sum()), gradient.flat()
 
 
@@ -142,11 +142,13 @@ class ReconstructionObjective:
     block_size : int, optional
         Images in one matrix product, `BLOCK_SIZE` at most by default, fewer for small layers. Results for different
         block sizes differ by rounding.
+    unit_interval : bool
+        Whether numbers outside [0, 1] are refused.
 
     Attributes
     ----------
     n_var : int
-        Length of an individual, laid out as `RBM.from_flat` reads it.
+        Length of an individual, laid out as `RBMParameters.from_flat` reads it.
     dtype : numpy.dtype
         Of the arithmetic, except products in bfloat16.
     computation : leamvd.networks.torch_backend.Computation
@@ -170,9 +172,10 @@ class ReconstructionObjective:
         precision: Literal["float32", "float64", "bfloat16"] | None = None,
         n_threads: int | None = None,
         block_size: int | None = None,
+        unit_interval: bool = True,
     ) -> None:
         self.computation = computation(backend, device, precision, floating(V))
-        V = images("V", V)
+        V = images("V", V, unit_interval=unit_interval)
         self.n_threads = thread_count(n_threads)
         self.n_visible = V.shape[1]
         self.n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)

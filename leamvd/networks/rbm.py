@@ -30,7 +30,7 @@ def n_parameters(n_visible: int, n_hidden: int) -> int:
     return n_visible * n_hidden + n_visible + n_hidden
 
 
-class RBM(NamedTuple):
+class RBMParameters(NamedTuple):
     """The parameters of a restricted Boltzmann machine.
 
     Parameters
@@ -138,7 +138,7 @@ class RBM(NamedTuple):
             Where both layers have more than 20 units.
         """
         self.check()
-        smaller = (self if len(self.b) <= len(self.c) else RBM(self.W.T, self.c, self.b))._double()
+        smaller = (self if len(self.b) <= len(self.c) else RBMParameters(self.W.T, self.c, self.b))._double()
         n_units = len(smaller.b)
         if n_units > _LARGEST_ENUMERATION:
             raise ValueError(
@@ -157,8 +157,8 @@ class RBM(NamedTuple):
         self.check()
         return float(-self._double().free_energy(V).mean() - self.log_partition())
 
-    def _double(self) -> "RBM":
-        return RBM(*(p.astype(np.float64, copy=False) for p in self))
+    def _double(self) -> "RBMParameters":
+        return RBMParameters(*(p.astype(np.float64, copy=False) for p in self))
 
 
 def _activated(V: Array, W: Array, bias: Array) -> Array:
@@ -169,12 +169,15 @@ def _activated(V: Array, W: Array, bias: Array) -> Array:
     return H
 
 
-def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None) -> Array:
-    """Return `V` as a C-contiguous (m, n) array of numbers in [0, 1], m, n >= 1; without `dtype`, float32 stays so."""
+def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None, *, unit_interval: bool = True) -> Array:
+    """Return `V` as a C-contiguous (m, n) array, m, n >= 1; without `dtype`, float32 stays so.
+
+    Numbers outside [0, 1] are refused, unless `unit_interval` is false: then they need only be finite.
+    """
     V = checks.array(name, V, shape=(None, None), dtype=floating(V) if dtype is None else dtype)
     if V.size == 0:
         raise ValueError(f"{name} must hold at least one image of at least one pixel, got shape {V.shape}")
-    if V.min() < 0 or V.max() > 1:
+    if unit_interval and (V.min() < 0 or V.max() > 1):
         raise ValueError(f"{name} must lie in [0, 1], got values from {V.min()} to {V.max()}")
     return V
 

@@ -1,0 +1,263 @@
+"""Restricted Boltzmann machines and deep belief networks as estimators: ``from leamvd.networks import DBN, RBM``.
+
+They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[paper]``), and train as the experiments
+do, by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an integer `random_state` is the seed there, and
+the result has the same bits.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from leamvd._support import checks
+from leamvd._support.compile import Array
+from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, downward, last, layer_input, pretrain, train
+from leamvd.optimizers.reading import Reading
+
+
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
+class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the estimators share; a dataclass, whose constructor only stores its arguments, as scikit-learn wants it."""
+
+    trainer: str = "cd"
+    n_iter: int = EXPERIMENT.n_gen
+    learning_rate: float = Training.learning_rate
+    batch_size: int = Training.batch_size
+    cd_steps: int = Training.cd_steps
+    persistent: bool = Training.persistent
+    momentum: float = Training.momentum
+    final_momentum: float = Training.final_momentum
+    momentum_epochs: int = Training.momentum_epochs
+    weight_decay: float = Training.weight_decay
+    initial_weights: Literal["normal", "uniform"] = Training.initial_weights
+    weight_scale: float = Training.weight_scale
+    reading: Reading | None = None
+    n_elite: int = Training.n_elite
+    sigma0: float = Training.sigma0
+    x0: Literal["epochs", "batch", "none"] = Training.x0
+    x0_epochs: int = Training.x0_epochs
+    x0_limit: float = Training.x0_limit
+    backend: Literal["numpy", "torch"] = Training.backend
+    device: str | None = Training.device
+    precision: Literal["float32", "float64", "bfloat16"] | None = Training.precision
+    verbose: int = 0
+    random_state: int | np.random.RandomState | np.random.Generator | None = None
+
+    def _settings(self, V: Array, n_iter: int) -> dict[str, Any]:
+        """Return the arguments that `train` and `pretrain` share, except the seed, for the images `V`."""
+        checks.choice("trainer", self.trainer, METHODS)
+        n_iter = checks.integer("n_iter", n_iter, at_least=1)
+        reading = EXPERIMENT if self.reading is None else self.reading
+        if not isinstance(reading, Reading):
+            raise TypeError(f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}")
+        names = [field.name for field in dataclasses.fields(Training) if field.name != "dtype"]
+        return {
+            "method": self.trainer,
+            "training": Training(dtype=V.dtype.name, **{name: getattr(self, name) for name in names}),
+            "reading": dataclasses.replace(reading, n_gen=n_iter),
+            "unit_interval": False,
+        }
+
+    def _seed(self) -> int:
+        """Return the seed of a training: `random_state` itself, or the next number that is drawn from it."""
+        if isinstance(self.random_state, np.random.Generator):
+            return int(self.random_state.integers(2**64, dtype=np.uint64))
+        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
+            return int(check_random_state(self.random_state).randint(2**64, dtype=np.uint64))
+        return checks.integer("random_state", self.random_state, at_least=0, at_most=2**64 - 1)
+
+    def _images(self, X: ArrayLike, *, reset: bool = False) -> Array:
+        """Return `X` as an array of float32 or float64, shape (m, n_visible), with as many columns as were fitted."""
+        V: Array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        return V
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class RBM(_Network):
+    """A restricted Boltzmann machine, trained by contrastive divergence or by an optimizer.
+
+    Parameters
+    ----------
+    n_hidden : int
+        Hidden units.
+    trainer : {"cd", "lea-mvd", "cma-es", "sep-cma-es", "random"}
+        What trains: contrastive divergence, or an optimizer that goes on from one epoch of it.
+    n_iter : int
+        Epochs of contrastive divergence, or generations of an optimizer.
+    learning_rate, batch_size, cd_steps, persistent, momentum, final_momentum, momentum_epochs, weight_decay
+        Of contrastive divergence, also where an optimizer goes on from it. These and all that are not described here
+        are fields of `leamvd.networks.dbn.Training`.
+    initial_weights, weight_scale : {"normal", "uniform"}, float
+        Of contrastive divergence.
+    reading : leamvd.Reading, optional
+        Of LEA-MVD. The other optimizers take `population_size` and `x0_in_population` from it; its `n_gen` is not used.
+    n_elite, sigma0, x0, x0_epochs, x0_limit
+        Of the optimizers.
+    backend, device, precision
+        Of the error that the optimizers minimize.
+    verbose : int
+        Show a progress bar, unless it is 0.
+    random_state : int, numpy.random.RandomState, numpy.random.Generator or None
+        An integer is the seed, in [0, 2**64): one seed, one result. A generator is drawn from at each training; None
+        is NumPy's global one.
+
+    Attributes
+    ----------
+    parameters_ : leamvd.networks.rbm.RBMParameters
+        Weights and biases, as ``leamvd.networks.likelihood`` takes them, say.
+    components_ : (n_hidden, n_visible) array
+        Weights.
+    intercept_hidden_, intercept_visible_ : (n_hidden,) array, (n_visible,) array
+        Biases.
+    n_features_in_ : int
+        Visible units.
+    feature_names_in_ : (n_visible,) array of str
+        Names of the columns, where `X` has them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        By the methods: where an argument is out of range, `X` is sparse, not finite or has other columns than before.
+    sklearn.exceptions.NotFittedError
+        Where there is nothing learned yet.
+
+    Notes
+    -----
+    The names that `sklearn.neural_network.BernoulliRBM` has too mean the same, and `n_hidden` is its `n_components`.
+    As there, `X` may hold any finite numbers; as probabilities they lie in [0, 1]. Arithmetic is float32 where the
+    `X` of the training is float32, and float64 otherwise.
+    """
+
+    n_hidden: int = 256
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
+        """Train on the images `X`, shape (m, n_visible), from the start."""
+        return self._fit(self._images(X, reset=True), self.n_iter, None)
+
+    @property
+    def partial_fit(self) -> Callable[..., Self]:
+        """Train by one more epoch of contrastive divergence, ``partial_fit(X, y=None)``, on any images.
+
+        It goes on where `fit` or the last call ended, with its momentum and random numbers, also after pickling; as
+        many calls as `n_iter` on the same images give the bits of `fit`. An AttributeError with other trainers.
+        """
+        if self.trainer != "cd":  # as `sklearn.utils.metaestimators.available_if`, which would not say why
+            raise AttributeError(f"partial_fit needs trainer='cd', got {self.trainer!r}")
+        return self._partial_fit
+
+    def _partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
+        state = getattr(self, "_state", None)
+        if state is None:
+            return self._fit(self._images(X, reset=True), 1, None)
+        V = self._images(X).astype(self.parameters_.W.dtype, copy=False)
+        return self._fit(V, int(state["n_epochs"]) + 1, state)
+
+    def _fit(self, V: Array, n_iter: int, state: dict[str, Array] | None) -> Self:
+        """Train until iteration `n_iter`, from a state if there is one."""
+        settings = self._settings(V, n_iter)
+        seed = self._seed() if state is None else 0  # a state has its own random numbers
+        steps = train(V=V, n_hidden=self.n_hidden, **settings, seed=seed, state=state)
+        step = last(steps, n_iter, self.trainer, progress=bool(self.verbose))
+        self.parameters_ = step.rbm
+        self._state = step.state if self.trainer == "cd" else None
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Return P(h = 1 | v), shape (m, n_hidden), for the images `X`, shape (m, n_visible)."""
+        check_is_fitted(self, "parameters_")
+        return self.parameters_.hidden_given_visible(self._images(X))
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return minus the squared error of each image's mean-field reconstruction (item E2), shape (m,)."""
+        check_is_fitted(self, "parameters_")
+        V = self._images(X)
+        scores: Array = -((V - self.parameters_.reconstruct(V)) ** 2).sum(axis=1)
+        return scores
+
+    @property
+    def components_(self) -> Array:
+        """Weights, shape (n_hidden, n_visible)."""
+        return self.parameters_.W.T
+
+    @property
+    def intercept_hidden_(self) -> Array:
+        """Biases of the hidden units, shape (n_hidden,)."""
+        return self.parameters_.c
+
+    @property
+    def intercept_visible_(self) -> Array:
+        """Biases of the visible units, shape (n_visible,)."""
+        return self.parameters_.b
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.parameters_.c)
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class DBN(_Network):
+    """A deep belief network: restricted Boltzmann machines, each trained on the hidden units of the one below.
+
+    Parameters
+    ----------
+    layers : sequence of int
+        Hidden units of each layer, the lowest first.
+    features : {"probabilities", "bits"}
+        What a layer hands on in training; `transform` always gives probabilities.
+    trainer, n_iter, ..., verbose, random_state
+        As of `RBM`, the same for all layers.
+
+    Attributes
+    ----------
+    layers_ : list of leamvd.networks.rbm.RBMParameters
+        The layers, as `leamvd.networks.dbn.reconstruct` takes them, say.
+    n_features_in_ : int
+        Visible units of the lowest layer.
+    feature_names_in_ : (n_visible,) array of str
+        Names of the columns, where `X` has them.
+
+    Raises
+    ------
+    TypeError, ValueError, sklearn.exceptions.NotFittedError
+        By the methods, as those of `RBM`.
+    """
+
+    layers: tuple[int, ...] = (256, 256)
+    features: Literal["probabilities", "bits"] = dataclasses.field(default="probabilities", kw_only=True)
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
+        """Train each layer on the features of the one below, the lowest on the images `X`, shape (m, n_visible)."""
+        V = self._images(X, reset=True)
+        if np.ndim(self.layers) != 1 or len(self.layers) == 0:
+            raise ValueError(f"layers must be a sequence with at least one number of units, got {self.layers!r}")
+        layers = [checks.integer(f"layers[{i}]", n, at_least=1) for i, n in enumerate(self.layers)]
+        settings = self._settings(V, self.n_iter)
+        self.layers_ = pretrain(
+            V, layers, **settings, features=self.features, seed=self._seed(), progress=bool(self.verbose)
+        )
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Return the probabilities of the uppermost units, shape (m, n_hidden), for the images `X`."""
+        check_is_fitted(self, "layers_")
+        return layer_input(self.layers_, self._images(X))
+
+    def inverse_transform(self, X: ArrayLike) -> Array:
+        """Return what the layers make of their uppermost units `X`, shape (m, n_hidden): (m, n_visible) images."""
+        check_is_fitted(self, "layers_")
+        return downward(self.layers_, check_array(X, dtype=[np.float64, np.float32], input_name="X"))
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.layers_[-1].c)
