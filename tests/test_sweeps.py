@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from quick_runs import SMALL, execute, leamvd
 
-from leamvd.analysis import intervals
+from leamvd.analysis import intervals, statistics
 from leamvd.book import reproduction, runs, sections, side_by_side
 from leamvd.campaign.tables import read_table
 from leamvd.figures import comparison as draw
@@ -83,7 +83,7 @@ def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypat
         pd.testing.assert_frame_equal(own[wanted.columns].reset_index(drop=True), wanted, check_exact=True)
     one = table.query("population_size == 8 and x0_epochs == 2 and measure == 'mean_field' and layer == 2")
     row = next(line for line in lines if re.match(r"own +2 +cd", line) or re.match(r" +2 +cd", line))
-    assert intervals.text(*one.iloc[0][["mean", "low", "high"]]) in row
+    assert statistics.text(*one.iloc[0][["mean", "low", "high"]]) in row
 
     shown = json.loads((folder / "figures" / "sweep.json").read_text())
     assert shown["titles"][0] == "scikit-learn digits (bars: 95 % intervals over seeds)"

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd.analysis import comparison, intervals
+from leamvd.analysis import comparison, intervals, statistics
 from leamvd.book import sections
 from leamvd.book.runs import NoRunError, Run, read
 from leamvd.campaign.jobs import digest
@@ -123,7 +123,7 @@ def _rows(errors: Mapping[str, pd.DataFrame], ratios: pd.DataFrame, measure: str
         row["runs"] = [int(count.get(cell, 0)) for count in counts]
         if (measure, *cell) in ratios.index:
             found = ratios.loc[(measure, *cell)]
-            row["ratio"] = intervals.text(found["ratio"], found["low"], found["high"], "{:.4g}".format)
+            row["ratio"] = statistics.text(found["ratio"], found["low"], found["high"], "{:.4g}".format)
             row |= {"paired": int(found["paired"]), "differs": bool(found["low"] > 1 or found["high"] < 1)}
         rows.append(row)
     return rows
