@@ -21,7 +21,7 @@ from leamvd.experiments import records, studies
 def reproduce(output: Path, *arguments: str) -> Path:
     result = leamvd("reproduce", *arguments, "--jobs", "1", "--output", str(output))
     assert result.exit_code == 0, result.output
-    return Path(result.stdout.splitlines()[-1].partition(" s: ")[2])
+    return view(output, sections.choose(sections.load(), arguments[:1])[0].stem)
 
 
 @pytest.fixture(scope="module")

@@ -108,18 +108,16 @@ def _decisive(about: Mapping[str, Any]) -> str:
     return json.dumps([about["notebook"], about["parameters"], made], sort_keys=True)
 
 
-def finished(output: Path, section: str, about: Mapping[str, Any]) -> Path | None:
-    """Return the folder of what has been made of the same, given the ``run.json`` that it would have; None without one.
-
-    Images are taken to be the same where the run would not say which they are.
-    """
+def alike(output: Path, section: str, about: Mapping[str, Any]) -> list[Run]:
+    """Return what has been made of the same, whatever the data, given the ``run.json`` that it would have."""
+    found = []
     for path in sorted((output / section).glob(f"*/{ABOUT}")):
         with contextlib.suppress(NoRunError):
-            known = read(path.parent).about
-            data = {name: value for name, value in known["made_with"].items() if name == "data"}
-            if _decisive({**about, "made_with": data | about["made_with"]}) == _decisive(known):
-                return path.parent
-    return None
+            run = read(path.parent)
+            data = {name: value for name, value in run.about["made_with"].items() if name == "data"}
+            if _decisive({**about, "made_with": about["made_with"] | data}) == _decisive(run.about):
+                found.append(run)
+    return found
 
 
 def latest(output: Path, section: str) -> Path | None:
