@@ -96,7 +96,7 @@ def _setting(text: str) -> tuple[str, str]:
 @click.option(
     "-p", "settings", metavar="NAME=VALUE", multiple=True, type=_setting,
     help="A notebook parameter; see `leamvd list SECTION`. Several values of one that takes a single value, such as "
-    "population_size=12,24,48, are run one after the other and compared.",
+    "population_size=12,24,48, are computed and compared, without their notebooks.",
 )  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
 @click.option(
@@ -244,7 +244,7 @@ def _run(
 def compare(run_a: Path, run_b: Path) -> None:
     """Put two runs of a section side by side on a page, and print its path.
 
-    A run is a folder such as results/03_mnist_7x7/quick-1a2b3c4d; results/03_mnist_7x7/latest is the section's last.
+    A run is a folder such as results/03_mnist_7x7/digits-quick-1a2b3c4d; results/03_mnist_7x7/latest is the last one.
     The page shows the parameters that differ, errors with 95 % intervals, and the figures of both.
     """
     from leamvd.book import side_by_side
@@ -340,7 +340,7 @@ def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
     from leamvd.data.mnist import fetch_mnist
 
-    click.echo(fetch_mnist(source, progress=True))
+    click.echo(fetch_mnist(source, progress=sys.stderr.isatty()))
 
 
 @main.command()

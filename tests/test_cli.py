@@ -221,7 +221,7 @@ def test_list_shows_what_a_profile_has(section: str, name: str, quick: str, pape
         ("mnist-7x7 --profile quick,huge", "profile must be recorded, quick, paper or controls, got 'huge'"),
         ("--profile quick -p profile=paper", "profile is given twice"),
         ("mnist-7x7 -p n_gen=1,2 -p n_gen=3", "n_gen is given twice"),
-        ("-p output=a,b", "output is set by --output"),
+        ("-p output=a,b", "output is set by `leamvd reproduce --output DIR`"),
         ("--minutes nan", "must be a number > 0, got 'nan'"),
         ("--minutes 0", "must be a number > 0, got '0'"),
         ("--jobs 0", "0 is not in the range x>=1"),

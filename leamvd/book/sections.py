@@ -127,7 +127,7 @@ def plan(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> li
     names = [name for name, _ in settings]
     for name in names:
         if name == "output":
-            raise ParameterError("output is set by --output")
+            raise ParameterError("output is set by `leamvd reproduce --output DIR`")
         if name not in known:
             raise ParameterError(f"no parameter {name!r}{_suggest(name, known)}")
         if names.count(name) > 1:
