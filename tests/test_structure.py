@@ -111,7 +111,7 @@ def test_the_first_generation_is_quick_once_compiled() -> None:
 
 def test_the_readme_has_the_program_called_in_one_way() -> None:
     """By its name, once the installation is activated."""
-    (activated,) = re.findall(r"^\$ .*\.venv.*$", README, re.MULTILINE)
+    (activated,) = re.findall(r"^\$ .*\.venv/.*$", README, re.MULTILINE)
     assert activated.startswith("$ . .venv/bin/activate")
     before = README.partition(activated)[0]
     assert "$ leamvd" not in before
