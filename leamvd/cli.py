@@ -4,10 +4,11 @@ What takes long to import is imported by the command that needs it.
 """
 
 import re
+import shutil
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +49,21 @@ def main() -> None:
 
 
 @main.command("list")
-def list_() -> None:
-    """Show the sections and their parameters; `leamvd reproduce --dry-run` shows what they compute."""
-    for section in sections.load():
-        click.echo(f"{section.name}  ({section.stem}): {section.title}")
-        defaults = section.complete({})
-        rows = [(name, p.type, repr(defaults[name])) for name, p in section.parameters.items() if name in defaults]
-        widths = [max((len(row[i]) for row in rows), default=0) for i in range(3)]
-        for row in rows:
-            columns = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            click.echo(f"    {columns}  {section.parameters[row[0]].description}")
-        click.echo()
+@click.argument("names", metavar="[SECTION]...", nargs=-1)
+def list_(names: tuple[str, ...]) -> None:
+    """Show the sections, or the parameters of those that are named.
+
+    For each parameter: its value in each profile, which values are allowed, and what it is.
+    """
+    for section in sections.choose(sections.load(), names):
+        click.echo(f"{section.name:20} {section.title}")
+        if names:
+            from leamvd.book import reproduction
+
+            columns = shutil.get_terminal_size((120, 24)).columns
+            click.echo(f"{reproduction.defaults(section).to_string(line_width=columns)}\n")
+    if not names:
+        click.echo("`leamvd list SECTION` shows the parameters of a section.")
 
 
 def _minutes(text: str) -> float:
@@ -90,8 +95,8 @@ def _setting(text: str) -> tuple[str, str]:
 )
 @click.option(
     "-p", "settings", metavar="NAME=VALUE", multiple=True, type=_setting,
-    help="A notebook parameter; see `leamvd list`. Several values of one that takes a single value, such as "
-    "population_size=12,24,48, are run one after the other and compared.",
+    help="A notebook parameter; see `leamvd list SECTION`. Several values of one that takes a single value, such as "
+    "population_size=12,24,48, are computed and compared, without their notebooks.",
 )  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
 @click.option(
@@ -126,38 +131,27 @@ def reproduce(
 ) -> list[Path]:
     """Run sections of the paper (all of them when none is named).
 
-    Each set of parameters has a folder of its own in the output folder, for the executed notebook, figures and tables.
-    A run that was stopped goes on when it is started again; what other runs have computed is used. Results are folders,
-    which can be deleted.
+    A run ends with its final errors and its files. Each set of parameters has a folder of its own in the output folder,
+    for the executed notebook, figures and tables. A run that was stopped goes on when it is started again; what other
+    runs have computed is used, and a finished run is shown at once. Results are folders, which can be deleted.
     """
-    from leamvd.book import reproduction, side_by_side
-
     deadline = time.monotonic() + 60 * minutes
     named = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     output = output.resolve()
-    places: list[Path] = []
     planned = sections.plan(sections.choose(sections.load(), names), [*named, *settings])
-    for section, sets in planned:
-        reproduction.check_sweep(section, sets)
-    checksums = [[_check(section, section.complete(one)) for one in sets] for section, sets in planned]
+    made = {} if dry_run else _finished(planned, output)
+    data = {section.name: _checked(section, sets, dry_run) for section, sets in planned if section.name not in made}
+    places: list[Path] = []
     try:
-        for (section, sets), data in zip(planned, checksums, strict=True):
-            for values, label, checksum in zip(sets, sections.labels(sets), data, strict=True):
-                click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
-                start = time.monotonic()
-                study = reproduction.study(section, section.complete(values))
-                if dry_run:
-                    click.echo(reproduction.dry_run_table(study, output, jobs))
-                    continue
-                if left := reproduction.compute(study, output, jobs, scheduler, deadline):
-                    click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")
-                    return places
-                places.append(sections.run(section, values, output, checksum))
-                click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s: {places[-1]}")
-            if len(sets) > 1 and not dry_run:
-                folder, table = side_by_side.sweep(sets, places[-len(sets) :])
-                click.echo(f"{section.stem}: mean-field errors per 10,000 images, with 95 % intervals")
-                click.echo(f"{table.to_string()}\n{folder}")
+        for section, sets in planned:
+            if dry_run:
+                _show_plan(section, sets, output, jobs)
+                continue
+            if place := made.get(section.name):
+                _show_finished(section, sets, place)
+            elif not (place := _run(section, sets, data[section.name], output, jobs, scheduler, deadline)):
+                return places
+            places.append(place)
     except KeyboardInterrupt:
         # nbclient may have been about to wait for something
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
@@ -166,18 +160,82 @@ def reproduce(
     return places
 
 
-def _check(section: sections.Section, parameters: Mapping[str, Any]) -> str:
-    """Refuse what a section's experiments, or the bench, would refuse; return a checksum of its data."""
-    if section.name == BENCH and parameters["profile"] != "recorded":
-        from leamvd import bench
+Sets = Sequence[Mapping[str, object]]
 
-        try:
-            bench.planned(*(parameters[name] for name in ("profile", "methods", "sizes")))
-        except (ImportError, TypeError, ValueError) as error:
-            raise ParameterError(f"{section.name}: {error}") from None
+
+def _finished(planned: Iterable[tuple[sections.Section, Sets]], output: Path) -> dict[str, Path]:
+    """Return, by the sections' names, the folders of what is finished; seconds are measured each time."""
+    found = ((section, sections.finished(section, sections.together(sets), output)) for section, sets in planned)
+    return {section.name: place for section, place in found if place and section.name != BENCH}
+
+
+def _show_finished(section: sections.Section, sets: Sets, place: Path) -> None:
+    from leamvd.book import summary
+
+    click.echo(f"{section.stem}: {section.title}")
+    if (errors := summary.read(place)) is not None:
+        click.echo(summary.printed(errors))
+    click.echo(f"{section.stem}: finished before, in\n{summary.files(place)}")
+    if len(sets) == 1:
+        runs.mark(place)
+
+
+def _checked(section: sections.Section, sets: Sets, dry_run: bool) -> list[runs.Data]:
+    """Refuse what a section's experiments, or the bench, would refuse; return what images each set is about."""
     from leamvd.book import reproduction
 
-    return reproduction.check(section, parameters)
+    reproduction.check_sweep(section, sets)
+    for parameters in map(section.complete, sets):
+        if section.name == BENCH and parameters["profile"] != "recorded":
+            from leamvd import bench
+
+            try:
+                bench.planned(*(parameters[name] for name in ("profile", "methods", "sizes")))  # type: ignore[arg-type]
+            except (ImportError, TypeError, ValueError) as error:
+                raise ParameterError(f"{section.name}: {error}") from None
+    return [reproduction.check(section, section.complete(values), blank=dry_run) for values in sets]
+
+
+def _show_plan(section: sections.Section, sets: Sets, output: Path, jobs: int | None) -> None:
+    from leamvd.book import reproduction
+
+    for values, label in zip(sets, sections.labels(sets), strict=True):
+        click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
+        click.echo(reproduction.dry_run_table(reproduction.study(section, section.complete(values)), output, jobs))
+
+
+def _run(
+    section: sections.Section,
+    sets: Sets,
+    data: Sequence[runs.Data],
+    output: Path,
+    jobs: int | None,
+    scheduler: str | None,
+    deadline: float,
+) -> Path | None:
+    """Compute a section, print what has come out, and return the folder of it; None if time is over."""
+    from leamvd.book import reproduction, side_by_side, summary
+
+    start, over = time.monotonic(), "The same command goes on from there."
+    for values, label in zip(sets, sections.labels(sets), strict=True):
+        click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
+        study = reproduction.study(section, section.complete(values))
+        if left := reproduction.compute(study, output, jobs, scheduler, deadline):
+            click.echo(f"{section.stem}: time is over; {left} jobs are left, and what follows them\n{over}")
+            return None
+    if len(sets) > 1:
+        place, errors = side_by_side.sweep(section, sets, data, output)
+        click.echo(summary.printed(errors))
+    else:
+        if (found := reproduction.summary(study, output)) is not None:
+            click.echo(summary.printed(found))
+        if time.monotonic() >= deadline:
+            click.echo(f"{section.stem}: time is over; the notebook is left\n{over}")
+            return None
+        click.echo(f"{section.stem}: executing the notebook")
+        place = sections.run(section, sets[0], output, data[0], found)
+    click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s, in\n{summary.files(place)}")
+    return place
 
 
 @main.command()
@@ -186,7 +244,7 @@ def _check(section: sections.Section, parameters: Mapping[str, Any]) -> str:
 def compare(run_a: Path, run_b: Path) -> None:
     """Put two runs of a section side by side on a page, and print its path.
 
-    A run is a folder such as results/03_mnist_7x7/quick-1a2b3c4d; results/03_mnist_7x7/latest is the section's last.
+    A run is a folder such as results/03_mnist_7x7/digits-quick-1a2b3c4d; results/03_mnist_7x7/latest is the last one.
     The page shows the parameters that differ, errors with 95 % intervals, and the figures of both.
     """
     from leamvd.book import side_by_side
@@ -282,7 +340,7 @@ def mnist(source: str | None) -> None:
     """Fetch MNIST's four original files and verify them."""
     from leamvd.data.mnist import fetch_mnist
 
-    click.echo(fetch_mnist(source, progress=True))
+    click.echo(fetch_mnist(source, progress=sys.stderr.isatty()))
 
 
 @main.command()

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from leamvd import cli
 from leamvd.book import render, reproduction, runs, sections
 from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 from leamvd.campaign import versions
+from leamvd.data import images
 from leamvd.data.images import load
 from leamvd.experiments import recording, studies
 
@@ -129,13 +131,14 @@ def test_value_of_a_parameter(name: str, text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "rule"),
     [
-        ("profile", "fast", "str (quick | paper)"),
-        ("n_gen", "3.0", "int | None"), ("n_gen", "", "int | None"), ("shuffle", "1", "bool"),
-        *(("exponents", text, "list[float]") for text in ("1,,2", "", "None")),
-        ("layers", "30-30", "list[int]"),
-        ("dataset", "no/such/folder", "str (digits | mnist | PATH, where PATH must exist)"),
-        ("dataset", "x" * 300, "str (digits | mnist | PATH, where PATH must exist)"),
-        *(("seeds", text, "list[int] | None (numbers or ranges as 0-29, of up to 10,000)")
+        ("profile", "fast", "quick or paper"),
+        *(("n_gen", text, "a whole number or left out") for text in ("3.0", "")),
+        ("rate", "abc", "a number"), ("shuffle", "1", "true or false"),
+        *(("exponents", text, "a number or several with commas") for text in ("1,,2", "", "None")),
+        ("layers", "30-30", "a whole number or several with commas"),
+        ("dataset", "no/such/folder", "digits, mnist or the path of something that exists"),
+        ("dataset", "x" * 300, "digits, mnist or the path of something that exists"),
+        *(("seeds", text, "a whole number, a range such as 0-29 of up to 10,000, several with commas or left out")
           for text in ("4-0", "0-", "0-1-2", "a-b", "0-1e3", "0--2", "0-99999999999", "1.5-2")),
     ],
 )  # fmt: skip
@@ -143,6 +146,20 @@ def test_value_that_a_parameter_refuses(name: str, text: str, rule: str) -> None
     with pytest.raises(ParameterError) as caught:
         PARAMETERS[name].parse(text)
     assert str(caught.value) == f"{name} must be {rule}, got {text!r}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("seeds", [0, 1, 2, 7, 9, 8], "0-2,7,9,8"), ("seeds", [5], "5"), ("layers", [30, 31], "30,31"),
+        ("exponents", [0.0, 1.5, 1e-05], "0,1.5,1e-05"), ("rate", 0.1 + 0.2, "0.30000000000000004"),
+        ("dataset", "v1.0", "v1.0"), ("n_gen", None, "None"), ("shuffle", False, "False"),
+    ],
+)  # fmt: skip
+def test_a_value_is_written_as_it_is_read(name: str, value: object, text: str) -> None:
+    assert PARAMETERS[name].written(value) == text
+    if name != "dataset":
+        assert PARAMETERS[name].parse(text) == value
 
 
 def test_parameters_cell() -> None:
@@ -160,12 +177,32 @@ def test_parameters_cell_refuses(line: str) -> None:
 
 def test_list(notebooks: Path) -> None:
     write(notebooks / "01_one.ipynb", "one", cell=CELL.replace('"quick"', '"recorded"', 1))
-    title, *rows = leamvd("list").output.strip().splitlines()
-    assert title == "one  (01_one): Section one"
-    shown = [one for one in PARAMETERS.values() if one.name != "output"]
-    for row, one in zip(rows, shown, strict=True):  # quick is what the command runs
-        assert row.split("  ")[2] == one.name
-        assert all(part in row for part in (one.type, repr(one.default), one.description))
+    write(notebooks / "02_two.ipynb", "two")
+    *titles, hint = leamvd("list").output.splitlines()
+    assert [line.split() for line in titles] == [["one", "Section", "one"], ["two", "Section", "two"]]
+    assert "leamvd list SECTION" in hint
+    title, head, *rows = leamvd("list", "one").output.strip().splitlines()
+    assert "Section one" in title
+    assert head.split() == ["quick", "paper", "allowed", "what", "it", "is"]
+    shown = [one for one in PARAMETERS.values() if one.name not in ("profile", "output")]
+    for row, one in zip(rows, shown, strict=True):
+        assert row.split()[0] == one.name
+        assert all(part in row for part in one.description.split(": "))
+        assert one.default is None or row.split()[1:3] == 2 * [one.written(one.default)]
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "quick", "paper"),
+    [
+        ("mnist-7x7", "dataset", "digits", "mnist"), ("mnist-7x7", "seeds", "0-2", "0-29"),
+        ("mnist-7x7", "n_gen", "12", "50"), ("mnist-7x7", "n_images", "–", "–"), ("mnist-7x7", "sigma0", "0.1", "0.1"),
+        ("directions", "n_gen", "60", "300"), ("esd", "n_tournaments", "100000", "5000000"),
+        ("readings", "budget", "600", "10000"), ("mnist-7x7", "precision", "float64", "float32"),
+    ],
+)  # fmt: skip
+def test_list_shows_what_a_profile_has(section: str, name: str, quick: str, paper: str) -> None:
+    table = reproduction.defaults({one.name: one for one in sections.load()}[section])
+    assert table.loc[name, ["quick", "paper"]].to_list() == [quick, paper]
 
 
 # ---- what is refused before anything runs
@@ -179,12 +216,12 @@ def test_list(notebooks: Path) -> None:
         ("mnist-7x7 -p populationsize=12,24", "no parameter 'populationsize'"),
         ("esd -p n_elite=3", "no parameter 'n_elite'"),
         ("-p n_gen", "must be NAME=VALUE, got 'n_gen'"),
-        ("-p n_gen=x", "n_gen must be int | None, got 'x'"),
-        ("--profile huge", "profile must be str (recorded | quick | paper), got 'huge'"),
-        ("mnist-7x7 --profile quick,huge", "profile must be str (recorded | quick | paper"),
+        ("-p n_gen=x", "n_gen must be a whole number or left out, got 'x'"),
+        ("--profile huge", "profile must be recorded, quick or paper, got 'huge'"),
+        ("mnist-7x7 --profile quick,huge", "profile must be recorded, quick, paper or controls, got 'huge'"),
         ("--profile quick -p profile=paper", "profile is given twice"),
         ("mnist-7x7 -p n_gen=1,2 -p n_gen=3", "n_gen is given twice"),
-        ("-p output=a,b", "output is set by --output"),
+        ("-p output=a,b", "output is set by `leamvd reproduce --output DIR`"),
         ("--minutes nan", "must be a number > 0, got 'nan'"),
         ("--minutes 0", "must be a number > 0, got '0'"),
         ("--jobs 0", "0 is not in the range x>=1"),
@@ -203,7 +240,7 @@ def test_list(notebooks: Path) -> None:
         ("linear-cost -p methods=adam", "linear-cost: methods must be one of"),
         ("verdicts -p linear=1.1,0.9", "verdicts: linear must be two numbers, the smaller one first, got (1.1"),
         # sweeps
-        ("mnist-7x7 -p population_size=12,x", "population_size must be int | None, got 'x'"),
+        ("mnist-7x7 -p population_size=12,x", "population_size must be a whole number or left out, got 'x'"),
         ("mnist-7x7 -p n_gen=3,4,03", "n_gen must be given values that are all different, got '3,4,03'"),
         ("mnist-7x7 -p population_size=24,4", "n_elite=4 clashes with population_size=4"),
         ("esd -p population_size=12,24", "esd has no final errors to compare: give population_size one value,"),
@@ -247,7 +284,7 @@ def test_a_dry_run_counts_jobs_and_what_of_them_is_stored(
     section = {one.name: one for one in sections.load()}["mnist-7x7"]
     study = reproduction.study(section, {**small, "methods": ["cd"]})
     assert study
-    assert reproduction.compute(study, tmp_path, 1, None, float("inf")) is None
+    assert reproduction.compute(study, tmp_path, 1, None, float("inf")) == 0
     settings = [f"-p{name}={','.join(map(str, v)) if isinstance(v, tuple | list) else v}" for name, v in small.items()]
     result = leamvd(
         "reproduce", "mnist-7x7", "esd", *settings, "-pmethods=cd,lea-mvd", "--output", str(tmp_path), "--dry-run"
@@ -282,20 +319,20 @@ def test_reproduce_passes_values_and_publishes_what_a_run_has_made(notebooks: Pa
 
     kernel.unlink()
     assert result.exit_code == 0, result.output
-    assert all(line.startswith("Executing: ") for line in result.stderr.splitlines() if line)  # the progress bar
-    assert "Executing: 100%" in result.stderr
+    assert result.stderr == "", "no progress bar in a log"
     assert sorted(path.name for path in output.iterdir()) == [".partial", "01_one", "02_two", "mine.txt"]
     assert {path.suffix for path in (output / ".partial").iterdir()} == {".lock"}
     place = view(output, "01_one")
     assert sorted(path.name for path in place.iterdir()) == ["01_one.ipynb", "records.csv", "run.json"]
-    assert re.search(rf"^01_one: done in \d+ s: {re.escape(str(place))}$", result.stdout, re.MULTILINE)
-    assert place.name.startswith("paper-")
+    made = f"01_one: done in \\d+ s, in\n{re.escape(str(place))}\n  01_one.ipynb\n  records.csv\n"
+    assert re.search(f"^{made}", result.stdout, re.MULTILINE)
+    assert re.fullmatch("paper-n_gen=7-exponents=0,2-[0-9a-f]{8}", place.name)
     assert (place / "records.csv").read_text() == "7 [0.0, 2.0] paper digits\n"
     about = json.loads((place / "run.json").read_text())
     assert about["section"] == "one"
     defaults = {name: one.default for name, one in PARAMETERS.items() if name != "output"}
     assert about["parameters"] == defaults | {"profile": "paper", "n_gen": 7, "exponents": [0.0, 2.0]}
-    assert about["command"] == "leamvd reproduce one --profile paper -p n_gen=7 -p exponents=0.0,2.0"
+    assert about["command"] == "leamvd reproduce one --profile paper -p n_gen=7 -p exponents=0,2"
     assert json.loads((view(output, "02_two") / "run.json").read_text())["parameters"] == {"seed": 1}
     notebook = nbformat.read(place / "01_one.ipynb", 4)
     nbformat.validate(notebook)
@@ -338,8 +375,8 @@ def test_a_run_is_named_by_all_that_decides_on_it(
     """Parameters, the notebook's code, the package's, and the data: no run takes the place of one that differs."""
     output, places = tmp_path / "results", []
 
-    def reproduced(n_gen: int = 3) -> Path:
-        assert leamvd("reproduce", "-p", f"n_gen={n_gen}").exit_code == 0
+    def reproduced(n_gen: int = 3, *arguments: str) -> Path:
+        assert leamvd("reproduce", "-p", f"n_gen={n_gen}", *arguments).exit_code == 0
         places.append(view(output, "01_one"))
         assert runs.read(places[-1]).about["parameters"]["n_gen"] == n_gen
         return places[-1]
@@ -353,19 +390,77 @@ def test_a_run_is_named_by_all_that_decides_on_it(
     reproduced()
     monkeypatch.setattr(runs, "_code", lambda _: "another package")
     reproduced()
-    monkeypatch.setattr(reproduction, "check", lambda *_: "checksum of other images")
-    reproduced()
-    assert len(set(places)) == 5
+    assert len(set(places)) == 4
+    for found in ("one", "other", "one"):  # the images in a folder
+        monkeypatch.setattr(images, "checksum", lambda _, found=found: found)
+        monkeypatch.setattr(reproduction, "check", lambda *_, found=found, **__: runs.Data(str(tmp_path), found))
+        reproduced(3, "--dataset", str(tmp_path))
+    assert len(set(places)) == 6
+    assert places[-1] == places[-3]
     assert all(place.exists() for place in places)
+
+
+def test_a_finished_run_is_shown_and_is_the_last_one(notebooks: Path, no_kernel: None, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", WORK)
+    for n_gen in (1, 2):
+        assert leamvd("reproduce", "-p", f"n_gen={n_gen}").exit_code == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "run", lambda *_: pytest.fail("ran"))
+        lines = leamvd("reproduce", "-p", "n_gen=1").stdout.splitlines()
+        lines += leamvd("reproduce", "-p", "n_gen=1", "--dry-run").stdout.splitlines()
+    place = view(tmp_path / "results", "01_one")
+    assert runs.read(place).about["parameters"]["n_gen"] == 1
+    assert lines[:3] == ["01_one: Section one", "01_one: finished before, in", str(place)]
+    assert lines[-2] == "the notebook alone"
+    shutil.rmtree(place)
+    assert leamvd("reproduce", "-p", "n_gen=1").exit_code == 0
+    assert place.exists(), "what was deleted is run again"
+
+
+@pytest.mark.parametrize(
+    ("values", "dataset", "label"),
+    [
+        ({}, "digits", "digits-quick"), ({"profile": "paper"}, "mnist", "mnist-paper"), ({}, "", "quick"),
+        ({"exponent": 3.0, "seeds": [0, 1, 2]}, "digits", "digits-quick-seeds=0-2-exponent=3"),
+        ({"methods": ["cd", "random:sigma0=1+x0=none"]}, "a b", "a-b-quick-methods=cd,random-sigma0=1+x0=none"),
+        ({"seeds": list(range(0, 90, 2))}, "digits", "digits-quick-seeds=0,2,4,6,8,10,12,14,16,18,20,22,24,26,28"),
+    ],
+)  # fmt: skip
+def test_a_folder_is_called_what_it_is(values: dict[str, object], dataset: str, label: str) -> None:
+    section = {one.name: one for one in sections.load()}["mnist-7x7"]
+    about = section.about(values)
+    name, other = (runs.name(one, section.label(values, dataset)) for one in (about, {**about, "notebook": "other"}))
+    start, _, mark = name.rpartition("-")
+    assert re.fullmatch("[0-9a-f]{8}", mark)
+    assert start == label or (start.startswith(label) and len(name) == 80)
+    assert other != name
+    assert other.startswith(start)
+
+
+def test_the_command_starts_without_the_compiler() -> None:
+    program = "import sys, leamvd.cli, leamvd.book.summary; print({'numba', 'matplotlib', 'sklearn'} & {*sys.modules})"
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "set()\n"
+    )
+
+
+def test_a_dry_run_needs_no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_runs: None) -> None:
+    monkeypatch.setattr(images, "fetch_mnist", lambda **_: pytest.fail("fetched"))
+    given = ("--profile", "paper", "-p", "seeds=0", "-p", "methods=cd", "--output", str(tmp_path), "--dry-run")
+    result = leamvd("reproduce", "mnist-7x7", *given)
+    assert result.exit_code == 0, result.output
+    assert "cd-" in result.stdout
+    refused = leamvd("reproduce", "mnist-7x7", *given, "-p", "n_images=60001")
+    assert "n_images must be at most the 60000 images of MNIST" in refused.stderr
 
 
 def test_other_images_in_the_same_folder_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     section = {one.name: one for one in sections.load()}["mnist-7x7"]
     digits, checksums = load("digits", side=7), []
-    for images in (digits, digits._replace(checksum="other")):
-        monkeypatch.setattr(studies, "load", lambda *_, images=images, **__: images)
+    for data in (digits, digits._replace(checksum="other")):
+        monkeypatch.setattr(studies, "load", lambda *_, data=data, **__: data)
         checksums.append(reproduction.check(section, section.complete({"dataset": str(tmp_path)})))
-    assert checksums == [digits.checksum, "other"]
+    assert checksums == [(str(tmp_path), digits.checksum), (str(tmp_path), "other")]
 
 
 def test_every_source_is_part_of_the_code(tmp_path: Path) -> None:
@@ -455,8 +550,7 @@ def test_a_run_that_was_stopped_carries_on(notebooks: Path, tmp_path: Path, sent
     if sent == signal.SIGINT:
         assert process.returncode == 130
         assert f"stopped; what is finished is stored in {tmp_path / 'results'}" in text
-        lines = [line for line in text.splitlines() if line and not line.startswith("Executing: ")]
-        assert [line.split()[0] for line in lines] == ["01_one:", "stopped;", "The"]
+        assert [line.split()[0] for line in text.splitlines() if line] == ["01_one:", "01_one:", "stopped;", "The"]
     assert not (tmp_path / "results" / "01_one").exists()
 
     (tmp_path / "go").touch()

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.analysis import comparison
+from leamvd.analysis import comparison, statistics
 from leamvd.experiments import studies
 from leamvd.experiments.studies import Study
 
@@ -188,7 +188,7 @@ def test_format_table_rounds_for_reading():
     assert shown["n"].tolist() == ["1", "2", "3,000"]
     assert table["x"][0] == 1234.567
     texts = {1_002_500.0: "1,000,000", 0.0: "0", 50.0: "50", 1e-7: "1e-07", -2.0: "-2"}
-    assert {x: comparison.number(x) for x in texts} == texts
+    assert {x: statistics.number(x) for x in texts} == texts
 
 
 def test_pasted_numbers_have_six_digits():

@@ -75,7 +75,7 @@ def test_what_a_recorded_study_was_made_with(tmp_path: Path, monkeypatch: pytest
         "device": "torch on cuda in float32, Linux x86_64",
         "versions": "leamvd 0.1.0, numpy 2.0.0",
         "commit": "–",
-        "made by": "leamvd reproduce mnist-28x28 --profile paper -p seeds=0,1,2",
+        "made by": "leamvd reproduce mnist-28x28 --profile paper -p seeds=0-2",
         "sample rerun by": "leamvd verify large",
     }
 

@@ -295,5 +295,5 @@ def test_a_book_takes_the_place_of_an_earlier_one(tmp_path: Path, monkeypatch: p
 
 def test_rendering_needs_a_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leamvd, "__file__", str(tmp_path / "leamvd" / "__init__.py"))
-    with pytest.raises(FileNotFoundError, match="needs a clone"):
+    with pytest.raises(FileNotFoundError, match="needs the pages of a clone"):
         render.render(output=tmp_path / "book")

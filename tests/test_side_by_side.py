@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 from prose import figures
 from quick_runs import SMALL, execute, leamvd, view
 
-from leamvd.analysis import intervals
+from leamvd.analysis import intervals, statistics
 from leamvd.analysis.comparison import last
 from leamvd.book import runs, sections
 from leamvd.experiments import records, studies
@@ -21,7 +21,7 @@ from leamvd.experiments import records, studies
 def reproduce(output: Path, *arguments: str) -> Path:
     result = leamvd("reproduce", *arguments, "--jobs", "1", "--output", str(output))
     assert result.exit_code == 0, result.output
-    return Path(result.stdout.splitlines()[-1].partition(" s: ")[2])
+    return view(output, sections.choose(sections.load(), arguments[:1])[0].stem)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_the_page_says_what_differs_and_shows_errors_and_figures(output: Path) -
     errors, ratios = [intervals.errors(table) for table in tables], intervals.ratios(*tables)
     cells = [row for row in rows if row[0] in ("own", "shared")]
     assert len(cells) == len(ratios) == 2 * 2 * 2 * 3
-    names, texts = ratios[["inputs", "layer", "method"]].astype(str), map(intervals.texts, errors)
+    names, texts = ratios[["inputs", "layer", "method"]].astype(str), map(statistics.texts, errors)
     wanted = zip(names.to_numpy().tolist(), *texts, ratios["ratio"], strict=True)
     for row, (name, *both, ratio) in zip(cells, wanted, strict=True):
         assert row[:5] == [*name, *both]

@@ -12,7 +12,7 @@ from pathlib import Path
 import grimp
 import pytest
 from importlinter.cli import lint_imports
-from prose import NOTEBOOKS, PAGES, ROOT, code_cells, figures, markdown
+from prose import NOTEBOOKS, PAGES, README, ROOT, code_cells, figures, markdown
 
 from leamvd.book import sections
 
@@ -94,18 +94,28 @@ def fresh(program: str) -> str:
 
 def test_import_is_quick() -> None:
     # processor time, so that a busy machine does not matter
-    program = "import time; start = time.process_time(); import leamvd; print(time.process_time() - start)"
+    program = "import time; start = time.process_time(); from leamvd import LEAMVD; print(time.process_time() - start)"
     assert any(float(fresh(program)) < 1 for _ in range(3))  # the first time, unless it is slow by chance
 
 
 @pytest.mark.compiled
 def test_the_first_generation_is_quick_once_compiled() -> None:
     program = (
-        "import time, leamvd, numpy as np; start = time.process_time(); opt = leamvd.LEAMVD(np.ones(1000), seed=1);"
+        "import time, numpy as np; from leamvd import LEAMVD; start = time.process_time();"
+        "opt = LEAMVD(np.ones(1000), seed=1);"
         "opt.tell(opt.ask(), np.arange(24.0)); opt.ask(); print(time.process_time() - start)"
     )
     fresh(program)  # compiles, where nothing has been compiled yet
     assert any(float(fresh(program)) < 1 for _ in range(3))  # the first time, unless it is slow by chance
+
+
+def test_the_readme_has_the_program_called_in_one_way() -> None:
+    """By its name, once the installation is activated."""
+    (activated,) = re.findall(r"^\$ .*\.venv/.*$", README, re.MULTILINE)
+    assert activated.startswith("$ . .venv/bin/activate")
+    before = README.partition(activated)[0]
+    assert "$ leamvd" not in before
+    assert "$ pip" not in before
 
 
 def test_no_path_of_some_machine_in_a_file() -> None:

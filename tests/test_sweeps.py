@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
-from quick_runs import SMALL, execute, leamvd
+from quick_runs import SMALL, leamvd
 
-from leamvd.analysis import intervals
-from leamvd.book import reproduction, runs, sections, side_by_side
+from leamvd.analysis import intervals, statistics
+from leamvd.book import reproduction, sections, side_by_side, summary
 from leamvd.campaign.tables import read_table
+from leamvd.experiments import records, studies
 from leamvd.figures import comparison as draw
 from leamvd.figures.style import COLORS, plotted
 
@@ -45,70 +46,72 @@ def test_a_path_with_a_comma_is_a_path(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "_execute", execute)
+    monkeypatch.setattr(sections, "run", lambda *_: pytest.fail("a notebook ran"))
     command = ("reproduce", *SMALL, "-p", "seeds=0-1", "-p", "population_size=8,9", "-p", "x0_epochs=1,2")
     command = (*command, "--jobs", "1", "--output", str(tmp_path))
-    ran = []
+    compute, ran = reproduction.compute, []
 
-    def stopped(*given: object) -> None:
+    def stopped(*given: Any) -> int:
         ran.append(given)
         if len(ran) > 2:
             raise KeyboardInterrupt
-        execute(*given)  # type: ignore[arg-type]
+        return compute(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sections, "_execute", stopped)
+        patch.setattr(reproduction, "compute", stopped)
         assert leamvd(*command).exit_code == 130
-    assert not list(tmp_path.glob("03_mnist_7x7/sweep-*"))
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("store/*/records.csv")}
+    assert not list(tmp_path.glob("03_mnist_7x7/*"))
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("store/*/rows.csv")}
+    assert before
     result = leamvd(*command)
     assert result.exit_code == 0, result.output
     assert all(path.stat().st_mtime_ns == time for path, time in before.items()), "what is stored is not computed again"
-
     assert "contrastive divergence, population_size=9, x0_epochs=2\n" in result.stdout
 
-    (folder,) = tmp_path.glob("03_mnist_7x7/sweep-*")
-    lines = result.stdout.splitlines()
-    assert lines[-1] == str(folder)
-    assert "population_size=8, x0_epochs=1" in result.stdout
-    assert sorted(path.name for path in folder.rglob("*.*")) == ["errors.csv", "sweep.json", "sweep.png"]
-    table = read_table(folder / "errors.csv")
-    assert list(table.columns[:3]) == ["run", "population_size", "x0_epochs"]
+    (folder,) = tmp_path.glob("03_mnist_7x7/*")
+    assert folder.name.startswith("sweep-digits-quick-n_images=40-layers=6,5-methods=cd,lea-mvd")
+    assert result.stdout.endswith(f"{folder}\n  summary.csv\n  figures/sweep.png\n")
+    table = read_table(folder / "summary.csv")
+    assert list(table.columns[:3]) == ["population_size", "x0_epochs", "measure"]
     assert len(table) == 4 * 2 * 2 * 2 * 3
-    for (n, epochs, name), own in table.groupby(["population_size", "x0_epochs", "run"], sort=False):
-        run = runs.read(tmp_path / "03_mnist_7x7" / str(name))
-        given = run.about["parameters"]
-        assert (given["population_size"], given["x0_epochs"]) == (n, epochs)
-        wanted = intervals.errors(run.table())
+    about = json.loads((folder / "run.json").read_text())
+    assert {name: about["parameters"][name] for name in ("population_size", "x0_epochs")} == {
+        "population_size": [8, 9], "x0_epochs": [1, 2],
+    }  # fmt: skip
+    for (n, epochs), own in table.groupby(["population_size", "x0_epochs"], sort=False):
+        given = {"layers": (6, 5), "methods": ("cd", "lea-mvd", "lea-mvd:x0-excluded"), "n_images": 40, "n_gen": 2}
+        given |= {"n_elite": 2, "seeds": (0, 1), "population_size": n, "x0_epochs": epochs}
+        wanted = intervals.errors(records.stored(studies.study("mnist-7x7", "quick", **given), tmp_path))
         pd.testing.assert_frame_equal(own[wanted.columns].reset_index(drop=True), wanted, check_exact=True)
     one = table.query("population_size == 8 and x0_epochs == 2 and measure == 'mean_field' and layer == 2")
-    row = next(line for line in lines if re.match(r"own +2 +cd", line) or re.match(r" +2 +cd", line))
-    assert intervals.text(*one.iloc[0][["mean", "low", "high"]]) in row
+    row = next(line for line in result.stdout.splitlines() if re.match(r" *own +2 +cd", line))
+    assert statistics.text(*one.iloc[0][["mean", "low", "high"]]) in row
 
     shown = json.loads((folder / "figures" / "sweep.json").read_text())
     assert shown["titles"][0] == "scikit-learn digits (bars: 95 % intervals over seeds)"
     assert {axes["title"].partition("\n")[2] for axes in shown["axes"]} == {"x0_epochs=1", "x0_epochs=2"}
     assert [axes["ticks"][0] for axes in shown["axes"][-2:]] == [["8", "9"]] * 2
 
+    monkeypatch.setattr(reproduction, "compute", lambda *_: pytest.fail("computed"))
+    again = leamvd(*command)
+    assert "finished before" in again.stdout
+    assert row in again.stdout
+    assert not (tmp_path / "03_mnist_7x7" / "latest").exists(), "that is a run"
+
 
 def test_each_section_is_compared_by_its_own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(section: sections.Section, values: Mapping[str, object], *_: object) -> Path:
-        return tmp_path / section.stem / str(values["n_gen"])
-
     compared = []
 
-    def compare(values: Sequence[Mapping[str, object]], places: Sequence[Path]) -> tuple[Path, pd.DataFrame]:
-        compared.append(
-            [(place.parent.name, place.name, value["n_gen"]) for value, place in zip(values, places, strict=True)]
-        )
+    def sweep(section: sections.Section, sets: Any, data: Any, *_: object) -> tuple[Path, pd.DataFrame]:
+        compared.append((section.stem, [one["n_gen"] for one in sets], len(data)))
         return tmp_path, pd.DataFrame()
 
-    monkeypatch.setattr(sections, "run", run)
-    monkeypatch.setattr(side_by_side, "sweep", compare)
-    monkeypatch.setattr(reproduction, "compute", lambda *_: None)
+    monkeypatch.setattr(side_by_side, "sweep", sweep)
+    monkeypatch.setattr(summary, "printed", lambda _: "")
+    monkeypatch.setattr(reproduction, "compute", lambda *_: 0)
     result = leamvd("reproduce", "mnist-7x7", "mnist-28x28", "-p", "n_gen=2,3", "--output", str(tmp_path))
     assert result.exit_code == 0, result.output
-    assert compared == [[(stem, "2", 2), (stem, "3", 3)] for stem in ("03_mnist_7x7", "04_mnist_28x28")]
+    assert compared == [(stem, [2, 3], 2) for stem in ("03_mnist_7x7", "04_mnist_28x28")]
 
 
 def test_a_sweep_plots_every_mean_and_its_interval() -> None:

@@ -9,12 +9,13 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from leamvd._support.compile import Array
+if TYPE_CHECKING:  # what checks arguments starts without Numba
+    from leamvd._support.compile import Array
 
 
 def shown(value: object) -> str:
@@ -107,7 +108,7 @@ def file(name: str, value: str | os.PathLike[str]) -> Path:
 
 def numbers(
     name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike, rounded: bool = False
-) -> Array:
+) -> "Array":
     """Return `value` as a C-contiguous array of real numbers of this dtype and shape (None: any length); NaN is one.
 
     What it cannot hold is refused: masks, imaginary parts, fractions where it holds integers, and, unless they may be
@@ -136,7 +137,7 @@ def numbers(
     return np.ascontiguousarray(given) if shape else given
 
 
-def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> Array:
+def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> "Array":
     """Return `value` as `numbers` does, if all of them are finite; a ValueError otherwise."""
     result = numbers(name, value, shape=shape, dtype=dtype)
     finite = np.isfinite(result)
@@ -146,7 +147,7 @@ def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: 
     return result
 
 
-def objective_values(name: str, value: ArrayLike, count: int) -> Array:
+def objective_values(name: str, value: ArrayLike, count: int) -> "Array":
     """Return `value` as `numbers` does, with `count` values; a ValueError for -inf, below which nothing can rank."""
     result = numbers(name, value, shape=(count,), dtype=np.float64, rounded=True)
     if np.any(result == -np.inf):
@@ -154,7 +155,7 @@ def objective_values(name: str, value: ArrayLike, count: int) -> Array:
     return result
 
 
-def _check_kind(name: str, given: Array, dtype: np.dtype[Any], rounded: bool) -> None:
+def _check_kind(name: str, given: "Array", dtype: np.dtype[Any], rounded: bool) -> None:
     """Raise where a conversion to `dtype` would lose what the numbers say."""
     whole = dtype.kind == "i"
     if given.dtype.kind in ("bcf" if whole else "c"):

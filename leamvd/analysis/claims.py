@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from leamvd.analysis import rules
-from leamvd.analysis.comparison import number, quote
+from leamvd.analysis.comparison import quote
 from leamvd.analysis.costs import COSTS, LARGE
 from leamvd.analysis.rules import REGISTERED, VIEWS, Margins
-from leamvd.analysis.statistics import Effect, holm
+from leamvd.analysis.statistics import Effect, holm, number
 from leamvd.campaign import archive
 from leamvd.experiments import records, studies
 from leamvd.experiments.studies import Classification, Study

@@ -2,9 +2,9 @@
 
 import re
 
-import numpy as np
 import pandas as pd
 
+from leamvd.analysis.statistics import number
 from leamvd.campaign import archive
 from leamvd.experiments import memory, studies
 from leamvd.networks.torch_backend import Computation
@@ -220,8 +220,3 @@ def format_table(table: pd.DataFrame) -> pd.DataFrame:
 def six_digits(value: float) -> float:
     """Return a number rounded to six significant digits: what processors agree on, so what a page may paste."""
     return float(f"{value:.6g}")
-
-
-def number(value: float) -> str:
-    """Return three significant digits, with separators between thousands; a dash for NaN."""
-    return f"{float(f'{value:.3g}'):,.12g}" if np.isfinite(value) else "–"

@@ -1,12 +1,12 @@
 """Errors with 95 % intervals: over a run, at its end, of two runs, and by each backend."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from leamvd.analysis.comparison import GROUP, MEASURES, last, number, quote, scaled, six_digits
-from leamvd.analysis.statistics import compared, paired, summarize, unpaired
+from leamvd.analysis.comparison import GROUP, MEASURES, last, quote, scaled, six_digits
+from leamvd.analysis.statistics import compared, paired, summarize, texts, unpaired
 
 MARGIN = 0.02
 """Searches are equivalent whose errors are shown to differ by no more than this part."""
@@ -49,17 +49,6 @@ def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
                 found = (paired if shared >= min(2, len(x), len(y)) else unpaired)(y, x)
                 rows.append((measure, *cell, shared, found.low, found.effect, found.high))
     return pd.DataFrame(rows, columns=["measure", *GROUP, "paired", "low", "ratio", "high"])
-
-
-def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
-    """Return a mean with its interval for reading; the mean alone where there is no interval."""
-    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
-
-
-def texts(table: pd.DataFrame, show: Callable[[float], str] = number) -> pd.Series:
-    """Return the `text` of each row with mean, low and high."""
-    rows = zip(table["mean"], table["low"], table["high"], strict=True)
-    return pd.Series([text(*row, show) for row in rows], table.index, dtype=str)
 
 
 def side_by_side(tables: Mapping[str, pd.DataFrame], measure: str) -> pd.DataFrame:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from leamvd.analysis.comparison import last, quote
-from leamvd.analysis.intervals import texts
-from leamvd.analysis.statistics import compared, summarize
+from leamvd.analysis.statistics import compared, summarize, texts
 from leamvd.experiments.records import Measured
 from leamvd.experiments.stacks import STEPS
 from leamvd.experiments.studies import RANDOM, START

@@ -10,7 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -56,6 +56,22 @@ def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: 
     ends = ends.apply(np.exp) if geometric else ends
     ends.insert(0, "runs", groups.count())
     return ends.reset_index()
+
+
+def number(value: float) -> str:
+    """Return three significant digits, with separators between thousands; a dash for NaN."""
+    return f"{float(f'{value:.3g}'):,.12g}" if np.isfinite(value) else "–"
+
+
+def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
+    """Return a mean with its interval for reading; the mean alone where there is no interval."""
+    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
+
+
+def texts(table: pd.DataFrame, show: Callable[[float], str] = number) -> pd.Series:
+    """Return the `text` of each row with mean, low and high."""
+    rows = zip(table["mean"], table["low"], table["high"], strict=True)
+    return pd.Series([text(*row, show) for row in rows], table.index, dtype=str)
 
 
 def paired(

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import itertools
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ _SCALARS: dict[str, Callable[[str], object]] = {
     "bool": lambda text: {"true": True, "false": False}[text.lower()],
     "str": str,
 }
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
 _TYPES = (*_SCALARS, *(f"list[{name}]" for name in _SCALARS))
 
 RANGES = "seeds"
@@ -64,9 +66,16 @@ class Parameter:
                 items = [number for item in items for number in _numbers(item)]
             return [self._value(kind[len("list[") : -1], item) for item in items]
         except (KeyError, OSError, ValueError):
-            rule = " | ".join(self.words) + ", where PATH must exist" * ("PATH" in self.words)
-            rule = f"numbers or ranges as 0-29, of up to {LONGEST:,}" if self.name == RANGES else rule
-            raise ParameterError(f"{self.name} must be {self.type}{f' ({rule})' * bool(rule)}, got {text!r}") from None
+            raise ParameterError(f"{self.name} must be {self._rule()}, got {text!r}") from None
+
+    def _rule(self) -> str:
+        """Return what values may be, in words."""
+        kind = self.type.removesuffix(" | None")
+        item = kind.removeprefix("list[").removesuffix("]")
+        choices = [word.replace("PATH", "the path of something that exists") for word in self.words] or [_KINDS[item]]
+        choices += [f"a range such as 0-29 of up to {LONGEST:,}"] * (self.name == RANGES)
+        choices += ["several with commas"] * (item != kind) + ["left out"] * (kind != self.type)
+        return " or ".join(filter(None, [", ".join(choices[:-1]), choices[-1]]))
 
     def _value(self, kind: str, text: str) -> object:
         value = _SCALARS[kind](text)
@@ -83,6 +92,16 @@ class Parameter:
         if len(set(map(repr, found))) < len(found):
             raise ParameterError(f"{self.name} must be given values that are all different, got {text!r}")
         return found
+
+    def written(self, value: object) -> str:
+        """Return a value as `parse` takes it, seeds that follow each other as a range: "0-2,7"."""
+        if not isinstance(value, list | tuple):
+            return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
+        if self.name != RANGES:
+            return ",".join(map(self.written, value))
+        runs = [list(run) for _, run in itertools.groupby(enumerate(value), lambda pair: pair[1] - pair[0])]
+        ends = [(run[0][1], run[-1][1]) for run in runs]
+        return ",".join(f"{low}-{high}" if high > low else str(low) for low, high in ends)
 
 
 def _numbers(item: str) -> Iterable[str]:

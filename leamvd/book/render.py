@@ -31,12 +31,13 @@ def render(results: Path | None = None, output: Path = Path("_build/book")) -> P
     The pages are staged and built fresh, in a hidden folder beside `output`, so neither hidden folders of the clone nor
     an earlier build's pages can matter. An earlier book is replaced when the new one is whole, by renaming.
     """
-    checks.needs("rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc")
     sources = Path(leamvd.__file__).resolve().parent.parent
     if not (sources / "_config.yml").is_file():
         raise FileNotFoundError(
-            f"rendering the book needs a clone of the repository: there is no _config.yml in {sources}"
+            "`leamvd book` needs the pages of a clone, from which leamvd is installed by `pip install -e '.[book]'`: "
+            f"there is no _config.yml in {sources}"
         )
+    checks.needs("rendering the book", "book", "jupyter_book", "nbformat", "sphinx", "sphinx_external_toc")
     if output.exists() and any(output.iterdir()) and not (output / ".buildinfo").is_file():
         raise FileExistsError(
             f"output must be a new or empty folder, or hold an earlier book; {output} holds other files"

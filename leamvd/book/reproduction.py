@@ -1,5 +1,7 @@
-"""What `leamvd reproduce` does with a section before its notebook: check it, say what there is to do, compute it."""
+"""What `leamvd reproduce` does with a section before its notebook: check it, plan it, compute it, sum it up."""
 
+import dataclasses
+import textwrap
 import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -10,19 +12,53 @@ import pandas as pd
 
 from leamvd._support.memory import available
 from leamvd._support.threads import thread_count
+from leamvd.analysis import comparison, intervals
 from leamvd.analysis.rules import Margins
 from leamvd.book.parameters import ParameterError
+from leamvd.book.runs import NO_DATA, Data
 from leamvd.book.sections import Section, swept
+from leamvd.campaign import archive
 from leamvd.campaign.jobs import with_needs
 from leamvd.campaign.store import FOLDER, Store
-from leamvd.experiments import alternatives, costs, records, search_directions, studies
+from leamvd.experiments import alternatives, costs, functions, records, search_directions, selection_pressure, studies
 from leamvd.experiments.studies import STUDIES, Classification, Study
 from leamvd.networks.rbm import n_parameters
+from leamvd.networks.torch_backend import Computation
 from leamvd.optimizers.cma_es import check_memory
 
 
-def check(section: Section, parameters: Mapping[str, Any]) -> str:
-    """Refuse what the section's experiments would refuse once they are reached; return a checksum of its data."""
+def defaults(section: Section) -> pd.DataFrame:
+    """Return a row for each parameter of a section: its value in each profile, what is allowed, and what it is."""
+    profiles = [word for word in section.parameters["profile"].words if word != "recorded"]
+    known = {profile: _resolved(section.name, profile) for profile in profiles}
+    usual, rows = section.complete({}), {}
+    for name, one in section.parameters.items():
+        if name in usual and name != "profile":
+            values = (known[profile].get(name) if usual[name] is None else usual[name] for profile in profiles)
+            shown = ("–" if value is None else textwrap.shorten(one.written(value), 40) for value in values)
+            rows[name] = [*shown, *one.description.partition(": ")[::2]]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=[*profiles, "allowed", "what it is"])
+
+
+def _resolved(section: str, profile: str) -> Mapping[str, Any]:
+    """Return what a profile has for the parameters that are left out."""
+    match section:
+        case "esd":
+            return {"n_tournaments": selection_pressure.TOURNAMENTS[profile]}
+        case "directions":
+            return vars(search_directions.PLANS[profile])
+        case _ if (section, profile) in STUDIES:
+            study = STUDIES[section, profile]
+            training = vars(study.training) | study.training.computation._asdict()
+            return functions.plan(profile) | vars(study.reading) | training | vars(study)
+    return {}
+
+
+def check(section: Section, parameters: Mapping[str, Any], *, blank: bool = False) -> Data:
+    """Refuse what the section's experiments would refuse once they are reached; return what images it rests on.
+
+    With `blank` ones nothing is downloaded, see `leamvd.data.images.load`.
+    """
     try:
         match section.name:
             case "directions":
@@ -31,10 +67,10 @@ def check(section: Section, parameters: Mapping[str, Any]) -> str:
             case "verdicts":
                 Margins.of(parameters)
             case _ if own := study(section, parameters):
-                return _checked_study(own)
+                return Data(own.dataset, _checked_study(own, blank))
     except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
         raise ParameterError(f"{section.name}: {str(error).replace('n_train', 'n_images')}") from None
-    return ""
+    return NO_DATA
 
 
 def check_sweep(section: Section, sets: Sequence[Mapping[str, object]]) -> None:
@@ -55,12 +91,12 @@ def study(section: Section, parameters: Mapping[str, Any]) -> Study | None:
     return None if own.archived else own
 
 
-def _checked_study(study: Study) -> str:
+def _checked_study(study: Study, blank: bool) -> str:
     if any(method.partition(":")[0] == "cma-es" for method in study.methods):
         check_memory(max(n_parameters(*units) for units in pairwise([study.side**2, *study.layers])))
     if study.section == "readings" and not alternatives.pairs(study.methods):
         raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")
-    return studies.images(study).checksum
+    return studies.images(study, blank=blank).checksum
 
 
 def dry_run_table(study: Study | None, output: Path, n_jobs: int | None) -> str:
@@ -70,7 +106,7 @@ def dry_run_table(study: Study | None, output: Path, n_jobs: int | None) -> str:
     """
     if study is None:
         return "the notebook alone\n"
-    data, store = studies.images(study), Store(output / FOLDER)
+    data, store = studies.images(study, blank=True), Store(output / FOLDER)
     rows = []
     for job in with_needs(records.jobs(study, data)):
         stored, cost = job in store, costs.cost(job, data)
@@ -88,10 +124,38 @@ def dry_run_table(study: Study | None, output: Path, n_jobs: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def compute(study: Study | None, output: Path, jobs: int | None, scheduler: str | None, deadline: float) -> str | None:
-    """Compute what a section's study, where it has one, has not stored; return what is left if time is over."""
-    if study is not None:
-        seconds = deadline - time.monotonic()
-        if left := records.compute(study, output, n_jobs=jobs, scheduler=scheduler, seconds=seconds):
-            return f"{len(left)} jobs are left, and the notebook"
-    return "the notebook is left" if time.monotonic() >= deadline else None
+def compute(study: Study | None, output: Path, jobs: int | None, scheduler: str | None, deadline: float) -> int:
+    """Compute what a section's study, where it has one, has not stored; return how many jobs are then left."""
+    if study is None:
+        return 0
+    seconds = deadline - time.monotonic()
+    return len(records.compute(study, output, n_jobs=jobs, scheduler=scheduler, seconds=seconds))
+
+
+def summary(study: Study | None, output: Path) -> pd.DataFrame | None:
+    """Return the final errors of a study that is computed, with their intervals; None where it has none.
+
+    Where the same is recorded, with whatever seeds, there are also the ratios of the errors to those that are recorded,
+    and on how many seeds in common they rest.
+    """
+    if study is None or isinstance(study, Classification):
+        return None
+    table = records.stored(study, output)
+    found = intervals.errors(table)
+    if (name := _recorded(study)) is None:
+        return found
+    ratios = intervals.ratios(archive.read(name), table).rename(
+        columns={end: f"ratio_{end}" for end in ("low", "high")}
+    )
+    return found.merge(ratios, how="left", on=["measure", *comparison.GROUP])
+
+
+def _recorded(study: Study) -> str | None:
+    """Return the name of what is recorded with the settings of a study, on whatever backend; None where nothing is."""
+    for known in studies.recorded(study.section).values():
+        computed = {field: getattr(known.training, field) for field in Computation._fields}
+        free = {field: getattr(known, field) for field in ("archived", "methods", "inputs", "seeds")}
+        training = dataclasses.replace(study.training, **computed)
+        if dataclasses.replace(study, training=training, **free) == known:
+            return known.archived
+    return None

@@ -1,14 +1,16 @@
 """The folder of the results: what runs of sections have made, what each says of itself, and what all have computed.
 
 ``OUTPUT/SECTION/RUN`` holds the notebook, figures and tables of one run, ``OUTPUT/SECTION/latest`` names the last run,
-``OUTPUT/SECTION/sweep-*`` put runs side by side, ``OUTPUT/store`` holds what was computed, and ``OUTPUT/.partial`` what
-is being run or was stopped. Any of these folders can be deleted when no command is at work there.
+``OUTPUT/SECTION/sweep-*`` put several values side by side, ``OUTPUT/store`` holds what was computed, and
+``OUTPUT/.partial`` what is being run or was stopped. Any of these folders can be deleted when no command is at work
+there.
 """
 
 import contextlib
 import itertools
 import json
 import platform
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 
 ABOUT, LATEST, PARTIAL = "run.json", "latest", ".partial"
 
+SUMMARY = "summary.csv"
+"""Of a run, or of a sweep: the final errors that it ends with."""
+
+LONGEST = 80
+"""Characters of a folder's name."""
+
 _PACKAGES = ("leamvd", "cma", "matplotlib", "numba", "numpy", "pandas", "scikit-learn", "scipy", "torch")
 
 _MEMBERS = {"section": str, "notebook": str, "command": str, "parameters": dict, "made_with": dict}
@@ -34,6 +42,16 @@ _MEMBERS = {"section": str, "notebook": str, "command": str, "parameters": dict,
 
 class NoRunError(ValueError):
     """What is no run of a section; the message says why."""
+
+
+class Data(NamedTuple):
+    """The images that a run rests on; empty where it rests on none."""
+
+    name: str = ""  # digits, mnist, or the path of a folder
+    checksum: str = ""
+
+
+NO_DATA = Data()
 
 
 class Run(NamedTuple):
@@ -75,14 +93,31 @@ def _code(package: Path) -> str:
     return digest(b"".join(sources))[:16]
 
 
-def name(about: Mapping[str, Any]) -> str:
-    """Return the name of a run's folder, given its ``run.json``: its profile, and a digest of all that decides on it.
+def name(about: Mapping[str, Any], label: str) -> str:
+    """Return the name of a run's folder, given its ``run.json``: a label, cut if need be, and a digest.
 
-    That is the notebook, its parameters, data, code, versions and machine: runs of one name have the same results.
+    The digest is of all that decides on the run, the notebook, its parameters, data, code, versions and machine: runs
+    of one name have the same results.
     """
+    end = f"-{digest(_decisive(about).encode())[:8]}"
+    return (re.sub(r"[^\w.,=+-]+", "-", label)[: LONGEST - len(end)] + end).removeprefix("-")
+
+
+def _decisive(about: Mapping[str, Any]) -> str:
     made = {**about["made_with"], "commit": None}
-    text = json.dumps([about["notebook"], about["parameters"], made], sort_keys=True)
-    return "-".join([*filter(None, [about["parameters"].get("profile")]), digest(text.encode())[:8]])
+    return json.dumps([about["notebook"], about["parameters"], made], sort_keys=True)
+
+
+def alike(output: Path, section: str, about: Mapping[str, Any]) -> list[Run]:
+    """Return what has been made of the same, whatever the data, given the ``run.json`` that it would have."""
+    found = []
+    for path in sorted((output / section).glob(f"*/{ABOUT}")):
+        with contextlib.suppress(NoRunError):
+            run = read(path.parent)
+            data = {name: value for name, value in run.about["made_with"].items() if name == "data"}
+            if _decisive({**about, "made_with": about["made_with"] | data}) == _decisive(run.about):
+                found.append(run)
+    return found
 
 
 def latest(output: Path, section: str) -> Path | None:
@@ -134,6 +169,11 @@ def publish(work: Path, output: Path, section: str, run: str) -> Path:
             shutil.rmtree(earlier, ignore_errors=True)
             place.rename(earlier)
         work.rename(place)
-        write_whole(place.parent / LATEST, f"{run}\n")
+        mark(place)
         shutil.rmtree(earlier, ignore_errors=True)  # at last, so that nothing is gone where a step fails
     return place
+
+
+def mark(place: Path) -> None:
+    """Make a run the last one of its section."""
+    write_whole(place.parent / LATEST, f"{place.name}\n")

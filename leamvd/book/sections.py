@@ -7,17 +7,21 @@ import logging
 import os
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+import pandas as pd
+
 from leamvd._support import checks
 from leamvd.book import runs
 from leamvd.book.parameters import Parameter, ParameterError, inline, read_parameters
 from leamvd.campaign.jobs import digest
 from leamvd.campaign.store import FOLDER, STORE
+from leamvd.campaign.tables import write_table
 
 NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
@@ -57,8 +61,25 @@ class Section:
             words += ["--profile", str(profile)]
         for name, value in given.items():
             if value != usual[name]:
-                words += ["-p", f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"]
+                words += ["-p", f"{name}={self.parameters[name].written(value)}"]
         return shlex.join(words)
+
+    def label(self, values: Mapping[str, object], dataset: str) -> str:
+        """Return what a run is called: "digits-quick-exponent=3-seeds=0-2", what was asked for at the end."""
+        usual, given = self.complete({}), self.complete(values)
+        changed = [name for name in given if given[name] != usual[name] and name not in ("profile", "dataset")]
+        settings = [f"{name}={self.parameters[name].written(given[name])}" for name in changed]
+        return "-".join(filter(None, [dataset, str(given.get("profile", "")), *settings]))
+
+    def about(self, values: Mapping[str, object], checksum: str = "") -> dict[str, object]:
+        """Return the ``run.json`` of a run with `values`, given a checksum of its data."""
+        return {
+            "section": self.name,
+            "notebook": self.fingerprint,
+            "command": self.command(values),
+            "parameters": self.complete(values),
+            "made_with": runs.made_with(checksum),
+        }
 
 
 def load(folder: Path | None = None) -> list[Section]:
@@ -105,7 +126,7 @@ def plan(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> li
     names = [name for name, _ in settings]
     for name in names:
         if name == "output":
-            raise ParameterError("output is set by --output")
+            raise ParameterError("output is set by `leamvd reproduce --output DIR`")
         if name not in known:
             raise ParameterError(f"no parameter {name!r}{_suggest(name, known)}")
         if names.count(name) > 1:
@@ -130,30 +151,54 @@ def labels(sets: Sequence[Mapping[str, object]]) -> list[str]:
     return [", ".join(f"{name}={one[name]}" for name in swept(sets)) for one in sets]
 
 
+def together(sets: Sequence[Mapping[str, object]]) -> Values:
+    """Return sets of values as one: those of what is swept over as a list."""
+    names = swept(sets)
+    return {name: [*dict.fromkeys(one[name] for one in sets)] if name in names else sets[0][name] for name in sets[0]}
+
+
+def finished(section: Section, values: Mapping[str, object], output: Path) -> Path | None:
+    """Return the folder of a run, or of a sweep, that has been made of the same; None where there is none.
+
+    Images in a folder of the user's are read, for their checksum. The data sets that have a name do not change.
+    """
+    found = runs.alike(output, section.stem, section.about(values))
+    given = values.get("dataset")
+    paths = [one for one in (given if isinstance(given, list) else [given]) if one not in (None, "digits", "mnist")]
+    if found and paths:
+        from leamvd.data.images import checksum
+
+        checksums = "-".join(checksum(str(path)) for path in paths)
+        found = [run for run in found if run.about["made_with"].get("data") == checksums]
+    return found[0].folder if found else None
+
+
 def _suggest(name: str, known: Iterable[str]) -> str:
     return checks.did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
 
 
-def run(section: Section, values: Mapping[str, object], output: Path, data: str = "") -> Path:
+def run(
+    section: Section,
+    values: Mapping[str, object],
+    output: Path,
+    data: runs.Data = runs.NO_DATA,
+    summary: pd.DataFrame | None = None,
+) -> Path:
     """Execute a section's notebook with values that differ from its own, and publish what it has made; return where.
 
     What studies compute is shared by all runs in `output`; what else an earlier, unfinished run of the same name has
-    made is kept, so that experiments go on from there. `data` is a checksum of what it rests on. When a cell fails or
-    the kernel dies, a `RunError` says so, and the partial notebook stays where it is.
+    made is kept, so that experiments go on from there. Beside it are put the final errors, where there is a `summary`.
+    When a cell fails or the kernel dies, a `RunError` says so, and the partial notebook stays where it is.
     """
     checks.needs("running a notebook", "book", "papermill", "ipykernel", "myst_nb")
-    about = {
-        "section": section.name,
-        "notebook": section.fingerprint,
-        "command": section.command(values),
-        "parameters": section.complete(values),
-        "made_with": runs.made_with(data),
-    }
-    name = runs.name(about)
+    about = section.about(values, data.checksum)
+    name = runs.name(about, section.label(values, Path(data.name).name))
     with runs.working_folder(output, f"{section.stem}-{name}") as work:
         for left in work.glob(".*"):  # by a run that was killed
             shutil.rmtree(left)
         _execute(section, values, work, output / FOLDER)
+        if summary is not None:
+            write_table(work / runs.SUMMARY, summary)
         (work / runs.ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return runs.publish(work, output, section.stem, name)
 
@@ -176,6 +221,7 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
                 kernel_name="python3",
                 language="python",
                 cwd=work,
+                progress_bar=sys.stderr.isatty(),
                 extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes; what a cell says is in the notebook
             )
     except papermill.PapermillExecutionError as error:

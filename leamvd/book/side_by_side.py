@@ -11,37 +11,43 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd.analysis import comparison, intervals
-from leamvd.book import sections
-from leamvd.book.runs import NoRunError, Run, read
+from leamvd.analysis import comparison, intervals, statistics
+from leamvd.book import reproduction, runs, sections
+from leamvd.book.runs import Data, NoRunError, Run, read
+from leamvd.book.sections import Section
 from leamvd.campaign.jobs import digest
 from leamvd.campaign.tables import write_table, write_whole
+from leamvd.experiments import records, results
 from leamvd.figures import comparison as draw
 from leamvd.figures.style import save
 
 
-def sweep(sets: Sequence[Mapping[str, object]], places: Sequence[Path]) -> tuple[Path, pd.DataFrame]:
-    """Put the final errors of a sweep's runs side by side, given the sets of values and the folders of the runs.
+def sweep(
+    section: Section, sets: Sequence[Mapping[str, object]], data: Sequence[Data], output: Path
+) -> tuple[Path, pd.DataFrame]:
+    """Put the final errors of several sets of values side by side; return the folder of the figure, and the table.
 
-    Returned are a folder with all of them, ``errors.csv``, and their figure, and the mean-field errors for reading, a
-    column for each run.
+    What is to be compared is computed, see `leamvd.book.reproduction.compute`; `data` is that of each set.
     """
-    swept, tables, columns, data = sections.swept(sets), [], {}, []
-    for values, label, run in zip(sets, sections.labels(sets), map(read, places), strict=True):
-        if known := run.study():
-            data.append(known["study"]["dataset"])
-        errors = intervals.errors(run.table())
-        tables.append(errors.assign(run=run.folder.name, **{name: str(values[name]) for name in swept}))
-        columns[label] = errors
+    swept, studies = sections.swept(sets), [reproduction.study(section, section.complete(values)) for values in sets]
+    tables = [
+        intervals.errors(records.stored(study, output)).assign(**{name: str(values[name]) for name in swept})
+        for study, values in zip(studies, sets, strict=True)
+        if study
+    ]
     errors = pd.concat(tables, ignore_index=True)
-    errors = errors[["run", *swept, *errors.columns.difference(["run", *swept], sort=False)]]
-    names = sorted(place.name for place in places)
-    folder = places[0].parent / f"sweep-{digest(json.dumps(names).encode())[:8]}"
-    folder.mkdir(exist_ok=True)
-    write_table(folder / "errors.csv", errors)
-    title = f"{', '.join(dict.fromkeys(data))} (bars: 95 % intervals over seeds)"
+    errors = errors[[*swept, *errors.columns.difference(swept, sort=False)]]
+    values = sections.together(sets)
+    about = section.about(values, "-".join(dict.fromkeys(one.checksum for one in data)))
+    names = ",".join(dict.fromkeys(Path(one.name).name for one in data))
+    folder = output / section.stem / runs.name(about, f"sweep-{section.label(values, names)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(folder / runs.SUMMARY, errors)
+    shown = ", ".join(dict.fromkeys(results.dataset(study) for study in studies if study))
+    title = f"{shown} (bars: 95 % intervals over seeds)"
     save(draw.sweep(errors[errors["measure"] == "mean_field"], swept, title), "sweep", folder)
-    return folder, intervals.side_by_side(columns, "mean_field")
+    write_whole(folder / runs.ABOUT, json.dumps(about, indent=2) + "\n")  # at last: now it is finished
+    return folder, errors
 
 
 def compare(a: Path, b: Path) -> Path:
@@ -49,13 +55,13 @@ def compare(a: Path, b: Path) -> Path:
     checks.needs("comparing runs", "book", "jinja2")
     import jinja2
 
-    runs = (read(a), read(b))
-    folders, names = [run.folder for run in runs], [run.about["section"] for run in runs]
+    both = (read(a), read(b))
+    folders, names = [run.folder for run in both], [run.about["section"] for run in both]
     if names[0] != names[1]:
         raise NoRunError(f"RUN_A and RUN_B must be runs of one section, got {' and '.join(names)}")
     if folders[0] == folders[1]:
         raise NoRunError(f"RUN_A and RUN_B must be two runs, got {folders[0]} twice")
-    settings, origins = zip(*map(_described, runs), strict=True)
+    settings, origins = zip(*map(_described, both), strict=True)
     templates = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(loader=templates, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     of_one = folders[0].parts[-2:] == folders[1].parts[-2:]  # made twice
@@ -64,8 +70,8 @@ def compare(a: Path, b: Path) -> Path:
         section=names[0],
         runs=dict(zip("AB", shown, strict=True)),
         differing={"Parameters": _differing(*settings), "Made with": _differing(*origins)},
-        errors=_errors(runs),
-        figures=_figures(runs),
+        errors=_errors(both),
+        figures=_figures(both),
     )
     elsewhere = folders[0].parent != folders[1].parent  # where a run of this name may be another one
     mark = "-" + digest(str(folders[1]).encode())[:8] if elsewhere else ""
@@ -123,7 +129,7 @@ def _rows(errors: Mapping[str, pd.DataFrame], ratios: pd.DataFrame, measure: str
         row["runs"] = [int(count.get(cell, 0)) for count in counts]
         if (measure, *cell) in ratios.index:
             found = ratios.loc[(measure, *cell)]
-            row["ratio"] = intervals.text(found["ratio"], found["low"], found["high"], "{:.4g}".format)
+            row["ratio"] = statistics.text(found["ratio"], found["low"], found["high"], "{:.4g}".format)
             row |= {"paired": int(found["paired"]), "differs": bool(found["low"] > 1 or found["high"] < 1)}
         rows.append(row)
     return rows

@@ -10,14 +10,16 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from leamvd._support.compile import Array
 from leamvd.campaign import versions
 from leamvd.campaign.tables import as_csv, read_table
+
+if TYPE_CHECKING:  # runs are found and read without Numba
+    from leamvd._support.compile import Array
 
 
 class Result(NamedTuple):
@@ -34,7 +36,7 @@ class Step(NamedTuple):
 
     iteration: int
     rows: Sequence[Mapping[str, Any]]  # that it adds to the table
-    arrays: Mapping[str, Array]  # of the result if `done`, otherwise what the job goes on from
+    arrays: "Mapping[str, Array]"  # of the result if `done`, otherwise what the job goes on from
     done: bool
 
 
@@ -67,7 +69,7 @@ class Job(ABC):
         return ()
 
     @abstractmethod
-    def steps(self, data: Any, needs: Sequence[Result], arrays: Mapping[str, Array] | None, /) -> Iterator[Step]:
+    def steps(self, data: Any, needs: Sequence[Result], arrays: "Mapping[str, Array] | None", /) -> Iterator[Step]:
         """Yield the iterations, or those after the one whose `Step.arrays` are given, which are the same to the bit.
 
         All jobs of a campaign are given the same `data`.
@@ -192,14 +194,14 @@ class Table:
         return self.arranged(pd.concat(found, ignore_index=True))
 
 
-def packed(arrays: Mapping[str, Array]) -> bytes:
+def packed(arrays: "Mapping[str, Array]") -> bytes:
     """Return arrays as the content of an .npz file."""
     file = io.BytesIO()
     np.savez(file, **arrays)  # type: ignore[arg-type]
     return file.getvalue()
 
 
-def unpacked(content: bytes) -> dict[str, Array]:
+def unpacked(content: bytes) -> "dict[str, Array]":
     """Return the arrays of an .npz file, given its content."""
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         return dict(file)

@@ -94,8 +94,8 @@ def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) ->
         failures.append(f"  {mirror}: {reason}")
     raise DataError(
         f"{name} of MNIST could not be downloaded to {cache}:\n" + "\n".join(failures) + "\n"
-        "Check the network and try again (what has arrived is kept), download from another address with --from URL, "
-        "or name a folder with the four original files by LEAMVD_DATA_DIR or --from DIR. "
+        "Check the network and try again (what has arrived is kept), download from another address with "
+        "`leamvd data mnist --from URL`, or name a folder with the four original files by LEAMVD_DATA_DIR. "
         "The data set 'digits' needs no network."
     )
 
@@ -111,7 +111,7 @@ def _verified(folder: Path, named_by: str) -> Path:
     if problems:
         raise DataError(
             f"{folder} (named by {named_by}) does not hold MNIST's original files:\n" + "\n".join(problems) + "\n"
-            "Replace these files, or name another folder by LEAMVD_DATA_DIR or --from DIR; "
+            "Replace these files, or name another folder by LEAMVD_DATA_DIR or `leamvd data mnist --from DIR`; "
             "with neither, they are downloaded."
         )
     return folder

@@ -70,6 +70,13 @@ def compute(study: Study, output: str | Path, **where: Any) -> list[Job]:
     return [job for job in every if job not in done]
 
 
+def stored(study: Study, output: str | Path) -> pd.DataFrame:
+    """Return the table of a study that `compute` has computed, see `run`."""
+    data = images(study)
+    planned = {"runs": study.tables(Images.of(data))["runs"]}
+    return campaign.run_tables(planned, Path(output) / FOLDER, data=data, progress=False)["runs"]
+
+
 def jobs(study: Study, data: Dataset) -> list[Job]:
     """Return all jobs of a study whose results are shown, each once; what else they need is not listed."""
     given = Images.of(data)

@@ -520,8 +520,8 @@ def has_study(about: Mapping[str, Any]) -> bool:
     return (about["section"], about["parameters"].get("profile")) in STUDIES
 
 
-def images(study: Study) -> Dataset:
-    """Return what a study is trained on, and the test images at the same size."""
+def images(study: Study, *, blank: bool = False) -> Dataset:
+    """Return what a study is trained on, and the test images at the same size; `blank` as in `leamvd.data.images`."""
     data = load(
         study.dataset,
         side=study.side,
@@ -530,6 +530,7 @@ def images(study: Study) -> Dataset:
         n_train=study.n_images,
         image_set=study.image_set,
         dtype=study.training.dtype,
+        blank=blank,
     )
     if isinstance(study, Classification) and (n_classes := len(np.unique(data.train_labels))) < 3:
         raise ValueError(f"dataset must have three classes or more to be classified, got {n_classes}")
