@@ -42,7 +42,7 @@ LIVE := esd directions mnist-7x7 mnist-28x28
 
 .DEFAULT_GOAL := help
 .PHONY: help book bench test test-library test-torch test-browser test-newest chaos faults quiet quiet-oldest regress \
-	accept playground launch lint coverage lock clean
+	accept playground resolve launch lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,12 +118,16 @@ else
 	@$(BIN)/python tests/regress.py results/regress/recorded results/regress/quick
 endif
 
-# FIGURE, REASON and RESULTS reach it through the environment.
+# FIGURE, REASON and RESULTS reach it through the environment. Other notebooks may quote what is taken.
 accept: $(INSTALLED)  ## Take FIGURE=NAME, or all, of new runs or RESULTS as right: REASON="why it moved"
 	@$(BIN)/python tests/accept.py
+	@$(BIN)/python book/resolve.py
 
 playground: $(INSTALLED)  ## Draw the figure that stands in the playground's place on paper
 	$(BIN)/python book/playground.py
+
+resolve: $(INSTALLED)  ## Write into the notebooks what Jupyter shows for their numbers, links and references
+	$(BIN)/python book/resolve.py
 
 launch: $(INSTALLED)  ## Write into the notebooks what Colab needs, for the repository that _config.yml names
 	$(BIN)/python book/launch.py

@@ -22,6 +22,7 @@ import click
 
 from leamvd.book import render, runs, sections
 from leamvd.book.parameters import ParameterError
+from leamvd.campaign.store import FOLDER
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -147,7 +148,7 @@ def reproduce(
                 start = time.monotonic()
                 study = reproduction.study(section, section.complete(values))
                 if dry_run:
-                    click.echo(reproduction.dry_run_table(study, output, jobs))
+                    click.echo(reproduction.dry_run_table(study, output / FOLDER, jobs))
                     continue
                 if left := reproduction.compute(study, output, jobs, scheduler, deadline):
                     click.echo(f"{section.stem}: time is over; {left}\nThe same command goes on from there.")

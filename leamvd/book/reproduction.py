@@ -14,7 +14,7 @@ from leamvd.analysis.rules import Margins
 from leamvd.book.parameters import ParameterError
 from leamvd.book.sections import Section, swept
 from leamvd.campaign.jobs import with_needs
-from leamvd.campaign.store import FOLDER, Store
+from leamvd.campaign.store import Store
 from leamvd.experiments import alternatives, costs, records, search_directions, studies
 from leamvd.experiments.studies import STUDIES, Classification, Study
 from leamvd.networks.rbm import n_parameters
@@ -63,17 +63,17 @@ def _checked_study(study: Study) -> str:
     return studies.images(study).checksum
 
 
-def dry_run_table(study: Study | None, output: Path, n_jobs: int | None) -> str:
+def dry_run_table(study: Study | None, store: Path, n_jobs: int | None) -> str:
     """Return what a section's study computes, what of it is stored, and what the rest takes, as a table to be printed.
 
     Times are rough, see `leamvd.experiments.costs`; a job that would not fit in memory is named.
     """
     if study is None:
         return "the notebook alone\n"
-    data, store = studies.images(study), Store(output / FOLDER)
+    data, there = studies.images(study), Store(store)
     rows = []
     for job in with_needs(records.jobs(study, data)):
-        stored, cost = job in store, costs.cost(job, data)
+        stored, cost = job in there, costs.cost(job, data)
         minutes = 0.0 if stored else cost.seconds / 60
         rows.append((job.name.rpartition("-seed")[0], stored, minutes, 0 if stored else cost.memory))
     table = pd.DataFrame(rows, columns=["job", "stored", "minutes", "memory"])
