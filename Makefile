@@ -84,9 +84,9 @@ test-torch: $(INSTALLED)  ## Install PyTorch too, and run the tests of the backe
 	$(BIN)/python -m pip install -e ".[torch]"
 	$(BIN)/python -m pytest tests/test_torch_backend.py tests/test_backend_agreement.py
 
-test-browser: $(INSTALLED)  ## Install Playwright too, and walk every page of the book in this system's Chromium
+test-browser: $(INSTALLED)  ## Install a driver and JupyterLab too, and walk the book and a notebook in Chromium
 	$(BIN)/python -m pip install -e ".[browser]"
-	$(BIN)/python -m pytest tests/test_browser.py
+	$(BIN)/python -m pytest tests/test_browser.py tests/test_jupyterlab.py
 
 test-newest:  ## Run all tests from nothing, with the newest versions of everything that pyproject.toml allows
 	rm -rf _build/newest

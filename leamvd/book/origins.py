@@ -45,7 +45,8 @@ def note(section: str, values: Mapping[str, Any]) -> HTML:
     if sections.RUN not in os.environ:
         told, (found,) = _BY_HAND, sections.choose(sections.load(), [section])
         if study := reproduction.study(found, found.complete(values)):
-            plan = f"<pre>{html.escape(reproduction.dry_run_table(study, place(values['output']), None))}</pre>"
+            jobs = reproduction.dry_run_table(study, place(values["output"]), n_jobs=1)
+            plan = f"<p>It computes these jobs, except those that are stored:</p><pre>{html.escape(jobs)}</pre>"
     return HTML(_NOTE.format(told.format(html.escape(made)), plan))  # type: ignore[no-untyped-call]
 
 

@@ -80,7 +80,8 @@ def dry_run_table(study: Study | None, store: Path, n_jobs: int | None) -> str:
     groups = table.groupby("job", sort=False)
     shown = groups.agg(jobs=("stored", "size"), stored=("stored", "sum"), minutes=("minutes", "sum")).round(1)
     processes = thread_count(None) if n_jobs is None else n_jobs
-    lines = [shown.to_string(), f"about {table['minutes'].sum() / processes:.0f} minutes on {processes} processes"]
+    where = f"on {processes} process{'es' * (processes > 1)}"
+    lines = [shown.to_string(), f"about {table['minutes'].sum() / processes:.0f} minutes {where}"]
     memory = processes * table["memory"].max()
     if memory > available():
         largest = table["job"].iloc[int(table["memory"].argmax())]
