@@ -42,7 +42,7 @@ LIVE := esd directions mnist-7x7 mnist-28x28
 
 .DEFAULT_GOAL := help
 .PHONY: help book bench test test-library test-torch test-browser test-newest chaos faults quiet quiet-oldest regress \
-	accept playground launch lint coverage lock clean
+	accept playground resolve launch lint coverage lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,9 +85,9 @@ test-torch: $(INSTALLED)  ## Install PyTorch too, and run the tests of the backe
 	$(BIN)/python -m pip install -e ".[torch]"
 	$(BIN)/python -m pytest tests/test_torch_backend.py tests/test_backend_agreement.py
 
-test-browser: $(INSTALLED)  ## Install Playwright too, and walk every page of the book in this system's Chromium
+test-browser: $(INSTALLED)  ## Install a driver and JupyterLab too, and walk the book and a notebook in Chromium
 	$(BIN)/python -m pip install -e ".[browser]"
-	$(BIN)/python -m pytest tests/test_browser.py
+	$(BIN)/python -m pytest tests/test_browser.py tests/test_jupyterlab.py
 
 test-newest:  ## Run all tests from nothing, with the newest versions of everything that pyproject.toml allows
 	rm -rf _build/newest
@@ -119,12 +119,16 @@ else
 	@$(BIN)/python tests/regress.py results/regress/recorded results/regress/quick
 endif
 
-# FIGURE, REASON and RESULTS reach it through the environment.
+# FIGURE, REASON and RESULTS reach it through the environment. Other notebooks may quote what is taken.
 accept: $(INSTALLED)  ## Take FIGURE=NAME, or all, of new runs or RESULTS as right: REASON="why it moved"
 	@$(BIN)/python tests/accept.py
+	@$(BIN)/python book/resolve.py
 
 playground: $(INSTALLED)  ## Draw the figure that stands in the playground's place on paper
 	$(BIN)/python book/playground.py
+
+resolve: $(INSTALLED)  ## Write into the notebooks what Jupyter shows for their numbers, links and references
+	$(BIN)/python book/resolve.py
 
 launch: $(INSTALLED)  ## Write into the notebooks what Colab needs, for the repository that _config.yml names
 	$(BIN)/python book/launch.py

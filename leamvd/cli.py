@@ -23,6 +23,7 @@ import click
 
 from leamvd.book import render, runs, sections
 from leamvd.book.parameters import ParameterError
+from leamvd.campaign.store import FOLDER
 
 BENCH = "linear-cost"
 """The section that measures costs."""
@@ -201,7 +202,8 @@ def _show_plan(section: sections.Section, sets: Sets, output: Path, jobs: int | 
 
     for values, label in zip(sets, sections.labels(sets), strict=True):
         click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
-        click.echo(reproduction.dry_run_table(reproduction.study(section, section.complete(values)), output, jobs))
+        study = reproduction.study(section, section.complete(values))
+        click.echo(reproduction.dry_run_table(study, output / FOLDER, jobs))
 
 
 def _run(

@@ -12,7 +12,7 @@ from typing import Any
 import accepted
 import click
 
-from leamvd.book import runs, sections
+from leamvd.book import pasted, runs, sections
 
 NOTEBOOKS = accepted.ROOT / "notebooks"
 CHANGELOG = accepted.ROOT / "CHANGELOG.md"
@@ -25,7 +25,8 @@ def read(notebook: Path) -> dict[str, Any]:
 
 
 def program(notebook: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return what a notebook's cells hold and say of their figures, except its parameters, which are the run's."""
+    """Return what a notebook's cells hold and say of their figures, except what is the run's: parameters, numbers."""
+    pasted.restore(notebook)
     cells = [cell for cell in notebook["cells"] if "parameters" not in cell["metadata"].get("tags", [])]
     return [("".join(cell["source"]), cell["metadata"].get("mystnb")) for cell in cells]
 

@@ -1,13 +1,24 @@
-"""What a reader reads: the pages of the book and the notebooks that ship, by the stems of their files."""
+"""What a reader of the book reads: its pages and the notebooks that ship, by the stems of their files."""
 
+import json
 from pathlib import Path
 
 import nbformat
 
+from leamvd.book import pasted
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "book").glob("*.md"))}
-NOTEBOOKS = {path.stem: nbformat.read(path, 4) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+
+
+def _notebook(path: Path) -> nbformat.NotebookNode:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    pasted.restore(content)
+    return nbformat.reads(json.dumps(content), 4)
+
+
+NOTEBOOKS = {path.stem: _notebook(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
 
 
 def markdown(stem: str) -> str:

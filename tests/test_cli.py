@@ -18,6 +18,7 @@ import pandas as pd
 import psutil
 import pytest
 from quick_runs import execute, leamvd, view
+from small_book import glued
 
 from leamvd import cli
 from leamvd.book import render, reproduction, runs, sections
@@ -342,6 +343,24 @@ def test_reproduce_passes_values_and_publishes_what_a_run_has_made(notebooks: Pa
     assert last.outputs[0].text == "True module://matplotlib_inline.backend_inline\n"
     assert parameters.execution_count
     assert last.execution_count
+
+
+def test_the_sentences_of_a_run_quote_its_numbers_and_the_stored_ones_of_other_notebooks(
+    notebooks: Path, tmp_path: Path
+) -> None:
+    seed = "seed: int = 1  # of random numbers"
+    write(notebooks / "01_one.ipynb", "one", "from leamvd.book import pasted; pasted.paste({'r': seed / 4})", cell=seed)
+    write(notebooks / "02_two.ipynb", "two", cell=seed)
+    one, two = (nbformat.read(path, 4) for path in sorted(notebooks.iterdir()))
+    two.cells.append(glued("r", "8.0"))
+    text = '<span data-myst="{glue:text}`r:.2f`">0.25</span>, {glue:text}`02_two.ipynb::r:.0f`, {numref}`fig-a`'
+    one.cells.insert(0, nbformat.v4.new_markdown_cell(text))
+    nbformat.write(one, notebooks / "01_one.ipynb")
+    nbformat.write(two, notebooks / "02_two.ipynb")
+    assert leamvd("reproduce", "one", "-p", "seed=3", "--output", str(tmp_path)).exit_code == 0
+    first, *_ = nbformat.read(view(tmp_path, "01_one") / "01_one.ipynb", 4).cells
+    assert re.sub(r"<[^>]+>", "", first.source) == "0.75, 8, {numref}`fig-a`"
+    assert re.findall('"(.+?)"', first.source) == ["{glue:text}`r:.2f`", "{glue:text}`02_two.ipynb::r:.0f`"]
 
 
 def test_sections_run_once_and_in_the_order_of_the_book() -> None:

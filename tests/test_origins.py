@@ -11,6 +11,7 @@ from prose import code_cells
 from leamvd.book import origins, sections
 from leamvd.book.parameters import ParameterError
 from leamvd.campaign import archive
+from leamvd.experiments import records, studies
 
 SECTIONS = {section.name: section for section in sections.load()}
 
@@ -87,9 +88,33 @@ def test_of_many_methods_a_record_shows_the_number() -> None:
     assert origins.recorded("").data == "", "a study that is not recorded"
 
 
-def test_a_page_says_on_top_that_it_shows_another_run() -> None:
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_page_says_on_top_that_it_shows_another_run(by_hand: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not by_hand:
+        monkeypatch.setenv("LEAMVD_RUN", "1")
     assert origins.note("esd", {"profile": "recorded", "seed": 1}).data == ""
     told = origins.note("esd", {"profile": "recorded", "seed": 7}).data
     assert "Another run" in told
     assert "<code>leamvd reproduce esd --profile recorded -p seed=7</code>" in told
-    assert "<code>leamvd reproduce mnist-7x7</code>" in origins.note("mnist-7x7", {"profile": "quick"}).data
+    assert ("the numbers in them stay as they were" in told) == by_hand
+    assert ("numbers are of this run" in told) != by_hand
+    assert "jobs" not in told, "it has no study"
+
+
+def test_by_hand_a_notebook_says_what_it_will_compute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"profile": "quick", "methods": ["cd"], "layers": [6], "seeds": [0, 1], "output": str(tmp_path)}
+    (told,) = re.findall("<pre>(.*)</pre>", origins.note("mnist-7x7", values).data, re.DOTALL)
+    assert re.search(r"^cd-layer1 +2 +0 +[\d.]+$", told, re.MULTILINE)
+    assert "minutes on 1 process\n" in told
+    assert not any(tmp_path.iterdir()), "nothing has begun"
+    study = sections.choose(sections.load(), ["mnist-7x7"])[0].complete(values)
+    monkeypatch.setenv("LEAMVD_STORE", str(tmp_path / "store"))
+    records.run(studies.study("mnist-7x7", "quick", **studies.parameters(study)), tmp_path, progress=False)
+    assert re.search(r"^cd-layer1 +2 +2 +0.0$", origins.note("mnist-7x7", values).data, re.MULTILINE)
+    monkeypatch.setenv("LEAMVD_RUN", "1")
+    assert "jobs" not in origins.note("mnist-7x7", values).data, "leamvd has computed them"
+
+
+def test_by_hand_a_wrong_value_is_refused_before_work() -> None:
+    with pytest.raises(ValueError, match="methods"):
+        origins.note("mnist-7x7", {"profile": "quick", "methods": ["cdd"], "output": "."})

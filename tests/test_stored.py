@@ -1,8 +1,13 @@
 """What the notebooks that ship hold, where nbval does not look: names, pictures, times."""
 
 import base64
+import json
 import re
+import shutil
 import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import accepted
 import numpy as np
@@ -72,5 +77,29 @@ def test_memory_and_time_of_a_generation_at_28_pixels() -> None:
 def test_run_in_place_a_notebook_leaves_nothing_that_git_sees(section: sections.Section) -> None:
     assert "injected-parameters" not in section.path.read_text(encoding="utf-8"), "which would name another folder"
     output = section.path.parent / str(section.parameters["output"].default)
-    command = ["git", "check-ignore", "--quiet", str(output / "figures")]
-    assert subprocess.run(command, cwd=accepted.ROOT, check=False).returncode == 0
+    left = ["figures/a.png", "store/1a2b", "study-1a.json", "study-1a-runs.csv.gz", "bench-1a/b.json", "optimizers.csv"]
+    command = ["git", "check-ignore", *(str(output / name) for name in (*left, "recorded/new/runs.csv.xz", "12.ipynb"))]
+    found = subprocess.run(command, cwd=accepted.ROOT, check=False, capture_output=True, text=True).stdout.split()
+    assert found == command[2:-2]
+
+
+def test_run_in_place_a_notebook_keeps_its_sentences_and_outputs(tmp_path: Path) -> None:
+    """All that git sees of it is when it ran, and on what."""
+    shutil.copy(accepted.ROOT / ".gitignore", tmp_path)
+    path = tmp_path / "notebooks" / "01_esd.ipynb"
+    path.parent.mkdir()
+    shutil.copy(accepted.ROOT / "notebooks" / path.name, path)
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
+    before = json.loads(path.read_text(encoding="utf-8"))
+    subprocess.run([sys.executable, "-m", "jupyter", "execute", "--inplace", path.name], cwd=path.parent, check=True)
+    seen = subprocess.run(["git", "status", "--short"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert [line[1:] for line in seen.splitlines() if line[1] != " "] == ["M notebooks/01_esd.ipynb"]
+    after = json.loads(path.read_text(encoding="utf-8"))
+    assert list(map(kept, after["cells"])) == list(map(kept, before["cells"]))
+
+
+def kept(cell: dict[str, Any]) -> list[Any]:
+    """Return what a kernel leaves as it is where nothing has changed; a picture is compared by its words."""
+    outputs = [{**output, "data": {**output.get("data", {}), "image/png": ""}} for output in cell.get("outputs", [])]
+    return [cell["cell_type"], cell["id"], cell["source"], outputs]

@@ -1,19 +1,26 @@
 """Where what a page shows comes from: the command that makes it again, and what a recorded study was made with."""
 
 import html
+import os
 import shlex
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 from IPython.display import HTML
 
-from leamvd.book import sections
+from leamvd.book import reproduction, sections
 from leamvd.campaign import archive
+from leamvd.campaign.store import place
 
-_NOTE = (
-    '<div class="admonition warning"><p class="admonition-title">Another run</p><p>Figures, tables and numbers are of '
-    "this run, a dash stands for what it lacks. The sentences are about the one that is recorded, and need not hold of "
-    "it. Made by <code>{}</code>.</p></div>"
+_NOTE = '<div class="admonition warning"><p class="admonition-title">Another run</p><p>{}</p>{}</div>'
+_MADE = (
+    "Figures, tables and numbers are of this run, a dash stands for what it lacks. The sentences are about the one "
+    "that is recorded, and need not hold of it. Made by <code>{}</code>."
+)
+_BY_HAND = (
+    "Figures and tables are of this run. The sentences are about the one that is recorded, and the numbers in them "
+    "stay as they were; <code>{}</code> makes a notebook that quotes this run's."
 )
 
 
@@ -27,10 +34,20 @@ def command(section: str, values: Mapping[str, object]) -> str:
     return found.command({name: one.default for name, one in found.parameters.items()} | dict(values))
 
 
-def note(section: str, values: Mapping[str, object]) -> HTML:
-    """Return what stands at the top of a page that shows another run than its text is about; else nothing."""
-    made = command(section, values)
-    return HTML("" if made == command(section, {}) else _NOTE.format(html.escape(made)))  # type: ignore[no-untyped-call]
+def note(section: str, values: Mapping[str, Any]) -> HTML:
+    """Return what stands at the top of a page that shows another run than its text is about; else nothing.
+
+    Where the notebook is run by hand, it says what its study will compute, and about how long that takes.
+    """
+    made, told, plan = command(section, values), _MADE, ""
+    if made == command(section, {}):
+        return HTML("")  # type: ignore[no-untyped-call]
+    if sections.RUN not in os.environ:
+        told, (found,) = _BY_HAND, sections.choose(sections.load(), [section])
+        if study := reproduction.study(found, found.complete(values)):
+            jobs = reproduction.dry_run_table(study, place(values["output"]), n_jobs=1)
+            plan = f"<p>It computes these jobs, except those that are stored:</p><pre>{html.escape(jobs)}</pre>"
+    return HTML(_NOTE.format(told.format(html.escape(made)), plan))  # type: ignore[no-untyped-call]
 
 
 def recorded(name: str) -> HTML:

@@ -84,7 +84,10 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
         refused = re.search(r"\[Errno \d+\] .*", run.stdout)
         told = f" {refused[0]}" if refused else f"\n{strip_colors(run.stdout)}"
         raise RuntimeError(f"the book was not built:{told}")
-    return work / "built" / "_build" / "html"
+    built = work / "built" / "_build" / "html"
+    for path in notebooks:  # which a reader downloads from its page, for Jupyter
+        shutil.copy(path, built / "_sources" / "notebooks")
+    return built
 
 
 def _warned(text: str, others: Sequence[str]) -> str:
@@ -110,12 +113,11 @@ def _stage(notebook: Path, sources: Path, stage: Path, given: Mapping[str, Mappi
     content = _read(notebook)
     (section,) = sections.choose(sections.load(), [content["metadata"]["leamvd"]["section"]])
     command = section.command(content["metadata"].get("papermill", {}).get("parameters", {}))
+    pasted.restore(content)
+    pasted.rewrite(content, lambda text: pasted.dashed(text, given, notebook.stem))
     own = notebook.parent == sources / "notebooks"
     figures = sources / "tests" / "figures" if own else notebook.parent / "figures"
     for cell in content["cells"]:
-        if cell["cell_type"] == "markdown":
-            source = pasted.dashed("".join(cell["source"]), given, notebook.stem)
-            cell["source"] = source.splitlines(keepends=True)
         if not (figure := cell["metadata"].get("mystnb", {}).get("figure")):
             continue
         data = figures / f"{figure['name'].removeprefix('fig-')}.json"

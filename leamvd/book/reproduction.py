@@ -19,7 +19,7 @@ from leamvd.book.runs import NO_DATA, Data
 from leamvd.book.sections import Section, swept
 from leamvd.campaign import archive
 from leamvd.campaign.jobs import with_needs
-from leamvd.campaign.store import FOLDER, Store
+from leamvd.campaign.store import Store
 from leamvd.experiments import alternatives, costs, functions, records, search_directions, selection_pressure, studies
 from leamvd.experiments.studies import STUDIES, Classification, Study
 from leamvd.networks.rbm import n_parameters
@@ -99,24 +99,25 @@ def _checked_study(study: Study, blank: bool) -> str:
     return studies.images(study, blank=blank).checksum
 
 
-def dry_run_table(study: Study | None, output: Path, n_jobs: int | None) -> str:
+def dry_run_table(study: Study | None, store: Path, n_jobs: int | None) -> str:
     """Return what a section's study computes, what of it is stored, and what the rest takes, as a table to be printed.
 
     Times are rough, see `leamvd.experiments.costs`; a job that would not fit in memory is named.
     """
     if study is None:
         return "the notebook alone\n"
-    data, store = studies.images(study, blank=True), Store(output / FOLDER)
+    data, there = studies.images(study, blank=True), Store(store)
     rows = []
     for job in with_needs(records.jobs(study, data)):
-        stored, cost = job in store, costs.cost(job, data)
+        stored, cost = job in there, costs.cost(job, data)
         minutes = 0.0 if stored else cost.seconds / 60
         rows.append((job.name.rpartition("-seed")[0], stored, minutes, 0 if stored else cost.memory))
     table = pd.DataFrame(rows, columns=["job", "stored", "minutes", "memory"])
     groups = table.groupby("job", sort=False)
     shown = groups.agg(jobs=("stored", "size"), stored=("stored", "sum"), minutes=("minutes", "sum")).round(1)
     processes = thread_count(None) if n_jobs is None else n_jobs
-    lines = [shown.to_string(), f"about {table['minutes'].sum() / processes:.0f} minutes on {processes} processes"]
+    where = f"on {processes} process{'es' * (processes > 1)}"
+    lines = [shown.to_string(), f"about {table['minutes'].sum() / processes:.0f} minutes {where}"]
     memory = processes * table["memory"].max()
     if memory > available():
         largest = table["job"].iloc[int(table["memory"].argmax())]

@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd.book import runs
+from leamvd.book import pasted, runs
 from leamvd.book.parameters import Parameter, ParameterError, inline, read_parameters
 from leamvd.campaign.jobs import digest
 from leamvd.campaign.store import FOLDER, STORE
@@ -27,6 +27,10 @@ NOTEBOOKS = Path(str(files("leamvd.notebooks")))
 
 PROFILE = "quick"
 """What the command line runs, unless it is told otherwise."""
+
+
+RUN = "LEAMVD_RUN"
+"""Environment variable that tells a notebook that `leamvd` runs it, and writes its numbers into its sentences."""
 
 
 class RunError(RuntimeError):
@@ -229,7 +233,7 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
         raise RunError(f"{place}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
     except RuntimeError:  # nbclient's DeadKernelError, or that of a kernel that dies while it starts
         raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
-    _finish(notebook, given)
+    _finish(notebook, given, section.path.parent)
 
 
 @contextlib.contextmanager
@@ -241,6 +245,7 @@ def _environment(store: Path) -> Iterator[None]:
         os.environ |= dict.fromkeys(jupyter, folder) | {
             "JUPYTER_PATH": "",
             "JUPYTER_PREFER_ENV_PATH": "1",  # the kernel that this environment brings comes first
+            RUN: "1",
             STORE: str(store),
             "TQDM_DISABLE": "1",  # the jobs are computed by now, and a notebook keeps no bar
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # whatever the caller's shell asks for
@@ -255,9 +260,15 @@ def _environment(store: Path) -> Iterator[None]:
             os.environ |= before
 
 
-def _finish(notebook: Path, values: Mapping[str, object]) -> None:
-    """Write a notebook's parameters into their cell, and name the notebook by its file alone."""
+def _finish(notebook: Path, values: Mapping[str, object], others: Path) -> None:
+    """Write a run's values into its notebook, and name the notebook by its file alone.
+
+    Those are the parameters, in their cell, and in the sentences the numbers that it pastes, from itself or from the
+    notebooks in the folder `others`.
+    """
     content = json.loads(notebook.read_text(encoding="utf-8"))
     content["metadata"]["papermill"] |= {"input_path": notebook.name, "output_path": notebook.name}
     inline(content, values)
+    there = {path.stem: pasted.read(json.loads(path.read_text(encoding="utf-8"))) for path in others.glob("*.ipynb")}
+    pasted.resolve_numbers(content, there | {notebook.stem: pasted.read(content)}, notebook.stem)
     notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
