@@ -231,6 +231,31 @@ def test_the_fall_that_is_needed() -> None:
     assert found["low"] <= 75 <= found["high"]
 
 
+def test_falls_of_ever_larger_layers_are_those_of_the_best_setting() -> None:
+    pairs = pd.DataFrame({"n_hidden": [5, 5, 9, 9], "seed": [0, 1, 0, 1], "n_var": [50, 50, 90, 90], "value": 100.0})
+    ends = {(5, "a"): (90, 80), (5, "b"): (95, 95), (9, "a"): (100, 100), (9, "b"): (70, -10)}
+    searches = pd.DataFrame(
+        [(n, method, seed, end) for (n, method), own in ends.items() for seed, end in enumerate(own)],
+        columns=["n_hidden", "method", "seed", "best"],
+    )
+    steps = pairs.assign(best=[50.0, 40, 30, 20])
+    found = explanation.scaling(pairs, searches, searches.rename(columns={"best": "mean_field"}), steps)
+    for kind in ("measured", "predicted"):
+        assert found[kind]["mean"].to_dict() == pytest.approx({50: 15, 90: 65}), (
+            "100 where a surrogate falls below zero"
+        )
+        assert found[kind]["method"].to_dict() == {50: "a", 90: "b"}
+    assert found["one gradient step"]["mean"].to_dict() == pytest.approx({50: 55, 90: 75})
+    assert (found["measured"]["runs"] == 2).all()
+
+
+def test_predictions_of_larger_layers_were_recorded_before_their_searches() -> None:
+    first = archive.read("scaling_predictions", "pairs").set_index(["n_hidden", "seed"])["value"]
+    steps = archive.read("scaling", "gradient_steps").set_index(["n_hidden", "seed"])
+    assert steps["first"].to_dict() == pytest.approx(first.to_dict(), rel=1e-5), "from the same start solutions"
+    assert set(archive.read("scaling")["n_hidden"]) == set(first.index.get_level_values("n_hidden"))
+
+
 def test_what_prose_quotes() -> None:
     methods = [f"lea-mvd:sigma0={sigma0}" for sigma0 in (0.003, 0.01, 0.1)]
     falls = {0.003: 20, 0.01: 30, 0.1: 0}

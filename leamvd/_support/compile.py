@@ -14,7 +14,7 @@ from numba import config, threading_layer  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
 from leamvd._support.numba_cache import compiled
-from leamvd._support.threads import numba_threads
+from leamvd._support.numba_threads import numba_threads
 
 _F = TypeVar("_F", bound=Callable[..., object])
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from leamvd._support import checks
+from leamvd._support.numba_threads import numba_threads
 
 _T = TypeVar("_T")
 
@@ -128,23 +129,6 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
         work(first)
     finally:
         other.result()  # also where the first half fails: nobody writes after the call
-
-
-def numba_threads() -> int:
-    """Return how many of numba's threads this one may use; they are started where they are not.
-
-    Idle ones sleep, unless the environment says otherwise. By default OpenMP's spin: where other processes want the
-    processors too, that made a generation take forty times as long. OpenMP reads the variable when it is loaded: now.
-    """
-    import numba
-
-    given = os.environ.get("OMP_WAIT_POLICY")
-    os.environ["OMP_WAIT_POLICY"] = given or "PASSIVE"
-    try:
-        return int(numba.get_num_threads())
-    finally:
-        if given is None:
-            del os.environ["OMP_WAIT_POLICY"]
 
 
 @contextmanager

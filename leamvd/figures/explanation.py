@@ -116,7 +116,7 @@ def falls(rows: pd.DataFrame, title: str) -> Figure:
     return figure
 
 
-SCALING = {"measured": (BLUE, "-"), "predicted": (BLUE, ":"), "one gradient step": (VERMILION, "-")}
+SCALING = {"measured": (BLUE, "-"), "predicted": (GREEN, ":"), "one gradient step": (VERMILION, "-")}
 """Color and line style of what is compared for layers of ever more hidden units."""
 
 
