@@ -30,8 +30,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # The tests of leamvd._support, leamvd.optimizers and leamvd.networks, which `pip install leamvd` is for.
 LIBRARY_TESTS := $(patsubst %,tests/test_%.py,checks children compile interrupts threads base baselines checkpoints \
-	directions evaluation lea_mvd memory messages minimize private_names properties random_streams reading sampling \
-	selection contrastive_divergence dbn likelihood rbm torch_backend)
+	directions evaluation examples lea_mvd memory messages minimize private_names properties random_streams reading \
+	sampling scipys_habits selection contrastive_divergence dbn estimators likelihood rbm torch_backend)
 
 # The tests that run the kernels themselves; uncompiled, the others would take hours and cover nothing more.
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,compile random_streams selection directions sampling lea_mvd rbm \

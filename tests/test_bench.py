@@ -18,7 +18,7 @@ from leamvd import bench, cli
 from leamvd.bench import baselines, machine, memory, networks, optimizers, timing
 from leamvd.bench.cases import Case, measure, tabulate
 from leamvd.bench.timing import alternate, clocked, quartiles
-from leamvd.book import sections
+from leamvd.book import runs, sections
 
 MEGABYTE = 1 << 20
 
@@ -321,15 +321,17 @@ def test_the_command_runs_the_section_and_prints_time_and_memory(
 ) -> None:
     ran: dict[str, object] = {}
 
-    def run(section: sections.Section, values: dict[str, object], output: Path, data: str) -> Path:
-        ran.update(values, section=section.name, to=output, data=data)
+    def run(section: sections.Section, values: dict[str, object], output: Path, data: runs.Data, found: None) -> Path:
+        ran.update(values, section=section.name, to=output, data=data, found=found)
         return output / "here"
 
     monkeypatch.setattr(sections, "run", run)
     monkeypatch.setattr(bench, "read", lambda folder: RECORDED)
     result = CliRunner().invoke(cli.main, ["bench", "--profile", "quick", "--output", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert ran == {"profile": "quick", "section": "linear-cost", "to": tmp_path, "data": ""}
+    assert ran == {
+        "profile": "quick", "section": "linear-cost", "to": tmp_path, "data": runs.NO_DATA, "found": None,
+    }  # fmt: skip
     lines = [line.split() for line in result.output.splitlines()]
     del lines[: next(i for i, words in enumerate(lines) if words[:1] == ["method"])]
     assert lines[0][:5] == ["method", "dtype", "n", "seconds", "MB"]
