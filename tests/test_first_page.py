@@ -136,7 +136,7 @@ def test_a_mark_stands_where_the_registered_rules_answer_otherwise(stem: str) ->
 KEYS = re.sub(r"\s+", " ", re.sub(r"\{glue:\w+\}`[^`]*::([\w.-]+):[^`]*`", r"<\1>", INDEX))
 SAID = [
     "misclassify <28x28-error-lea-mvd> % of the test images of MNIST, against <28x28-error-cd> % with contrastive "
-    "divergence, and the <28x28-error-lea-mvd> % are what one epoch of contrastive divergence leaves",
+    "divergence. The <28x28-error-lea-mvd> % is what one epoch of contrastive divergence leaves",
     "<improved> of <searches> found anything better",
     "of 7×7 pixels, one epoch leaves <7x7-error-cd-n_gen-1> %, LEA-MVD <7x7-error-lea-mvd> % and contrastive "
     "divergence <7x7-error-cd> %",
