@@ -5,6 +5,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -16,13 +17,12 @@ import pytest
 from prose import ROOT
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
-LAB = shutil.which("jupyter-lab")
 MARKDOWN = ".jp-RenderedMarkdown"
 
 pytestmark = [
     pytest.mark.skipif(PROGRAM is None and "CI" not in os.environ, reason="no Chromium"),
     pytest.mark.skipif(find_spec("playwright") is None, reason="no Playwright"),
-    pytest.mark.skipif(LAB is None, reason="no JupyterLab"),
+    pytest.mark.skipif(find_spec("jupyterlab") is None, reason="no JupyterLab"),
 ]
 
 
@@ -36,7 +36,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = [f"--port={port}", "--IdentityProvider.token=", "--no-browser", "--allow-root"]
-    with subprocess.Popen([str(LAB), *options], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT) as lab:
+    command, quiet = [sys.executable, "-m", "jupyterlab", *options], subprocess.DEVNULL
+    with subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet) as lab:
         try:
             wait_for(f"http://127.0.0.1:{port}/api")
             yield f"http://127.0.0.1:{port}/doc/tree/notebooks"
