@@ -268,9 +268,8 @@ def _image_sets(_: Any) -> tuple[list[_Part], Any]:
 
 
 def _scaling(*names: str) -> tuple[list[_Part], Any]:
-    parts = []
+    parts, data = [], images(studies.SCALING[0])  # which all of them have
     for study in studies.SCALING:
-        data = images(study)
         every = study.tables(Images.of(data))
         steps = {label: GradientStep(pairs=pairs) for label, pairs in study.pairs(Images.of(data)).items()}
         every["gradient_steps"] = dataclasses.replace(every["pairs"], jobs=steps)
