@@ -315,12 +315,6 @@ def answers(rows: pd.DataFrame, of: Sequence[Claim] = CLAIMS) -> pd.DataFrame:
     return pd.DataFrame.from_dict(found, orient="index", columns=list(VIEWS)).rename_axis("claim")
 
 
-def answered(names: Sequence[str], tables: Mapping[str, pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the answers to some claims, and the tests that they rest on, see `table`."""
-    rows = evidence(tables)
-    return answers(rows).loc[list(names)], table(rows[rows["claim"].isin(names)])
-
-
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows of `evidence` as pages show them: by claim, view and part, and `met` in words."""
     met = rows["met"].map({True: "yes", False: "no"}).fillna("too few runs")

@@ -1,12 +1,14 @@
 """Tables of a study: its settings, its errors, methods at equal work; and numbers as pages show and paste them."""
 
 import re
+from itertools import pairwise
 
 import pandas as pd
 
 from leamvd.analysis.statistics import number
 from leamvd.campaign import archive
-from leamvd.experiments import memory, studies
+from leamvd.experiments import studies
+from leamvd.networks.rbm import n_parameters
 from leamvd.networks.torch_backend import Computation
 
 MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}
@@ -56,7 +58,7 @@ def setting(study: studies.Study, name: str, table: pd.DataFrame, computation: C
         "pixels": f"{study.side} x {study.side}",
         "binarize": study.binarize,
         "layers": "-".join(map(str, [study.side**2, *study.layers])),
-        "variables": ", ".join(f"{n:,}" for n in memory.variables(study)),
+        "variables": ", ".join(f"{n_parameters(v, h):,}" for v, h in pairwise([study.side**2, *study.layers])),
         "methods": study.methods,
         "n_gen": reading.n_gen,
         "population_size": reading.population_size,

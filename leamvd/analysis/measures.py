@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from leamvd.analysis.comparison import GROUP, at_equal, last, quote, six_digits
+from leamvd.analysis.comparison import GROUP, last, quote, six_digits
 from leamvd.analysis.costs import timed
 from leamvd.analysis.statistics import summarize
 
@@ -52,17 +52,15 @@ def generation_in_epochs(objectives: pd.DataFrame, training: pd.DataFrame) -> fl
 def quoted(table: pd.DataFrame, won: pd.DataFrame) -> dict[str, float | str]:
     """Return what prose quotes: means of RBM 3, "lea-mvd-shared-explained" say, and what the weights that win win.
 
-    "cd-own-passes" is the ratio to the constant image's error at equal passes. Of `collapse`, the largest scale first,
-    "won-error" is the error of the smallest weights, "won-accuracy" and "won-above" their accuracies in percent, and
-    "won-cd" the error of contrastive divergence with the largest.
+    Of `collapse`, the largest scale first, "won-error" is the error of the smallest weights, "won-accuracy" and
+    "won-above" their accuracies in percent, and "won-cd" the error of contrastive divergence with the largest.
     """
     rows = explained(table).set_index(GROUP)
-    rows["passes"] = at_equal(table, "passes").groupby(GROUP)["mean_field_ratio"].mean()
     columns = {"% explained": "explained", "% explained, sampled": "sampled", "input_std": "std"}
     rows = rows.rename(columns=columns).reset_index().query("layer == 3").set_index(["method", "inputs"])
     rows = rows.rename(index={"lea-mvd:x0-excluded": "x0-excluded"})
     smallest, cd = won.iloc[-1], won["cd error"].iloc[0]
     values = {"error": smallest["error"], "cd": cd}
     values |= {"accuracy": 100 * smallest["accuracy"], "above": 100 * smallest["accuracy above"]}
-    shown = rows[["error", "constant", "std", "passes", "explained", "sampled"]]
+    shown = rows[["error", "constant", "std", "explained", "sampled"]]
     return quote("", shown) | {f"won-{name}": six_digits(value) for name, value in values.items()}
