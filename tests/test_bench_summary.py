@@ -1,11 +1,11 @@
 """The summary of tables whose numbers follow from formulas, so that what it must say is known."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from prose import CONTRIBUTING
 
 import leamvd
 from leamvd import bench
@@ -179,8 +179,6 @@ def test_numbers_are_those_of_the_tables():
         "scale-seconds-1e11": 1000 / 512,
     }  # fmt: skip
     assert values == {name: x if isinstance(x, str) else pytest.approx(x, rel=1e-5) for name, x in known.items()}
-    pasted = set(re.findall(r"05_linear_cost\.ipynb::([\w-]+)", PAGE))
-    assert pasted == {name for name in values if name.startswith("scale-")}
 
 
 def test_what_was_not_measured_is_nan_or_no_row():
@@ -215,24 +213,29 @@ def test_the_recorded_run_can_be_read_and_answers_both_claims():
     assert rows["effect"].between(0.97, 1.02).all()
 
 
-# ---- the page on many machines
+# ---- what CONTRIBUTING.md says of speed and of many machines
 
 
-PAGE = (Path(__file__).parent.parent / "book" / "scale.md").read_text(encoding="utf-8")
+def test_what_takes_the_time_is_as_recorded():
+    values, text = summary.numbers(RECORDED), re.sub(r"\s+", " ", CONTRIBUTING)
+    for name, words in (("parts-random", "% of a generation"), ("objective", "% of the rate of the products alone")):
+        assert f" {values[f'{name}-least']:.0f} to {values[f'{name}-most']:.0f} {words}" in text
 
 
-def test_the_page_divides_what_the_summary_divides():
-    rows = re.findall(r"\* - \$10\^(?:\{(\d+)\}|(\d))\$\n  - (\d+)\n  - ([\d.]+) ([GT])B\n  - ([\d.]+) GB\n", PAGE)
-    shards = {f"1e{long or short}": int(k) for long, short, k, *_ in rows}
-    assert shards == summary.SHARDS
-    for (_, _, k, whole, unit, part), n in zip(rows, map(float, shards), strict=True):
-        total = 4 * (24 + 5) * n
+def test_the_table_divides_what_the_summary_divides():
+    line = r"^\| 10\^(\d+) \| (\d+) \| ([\d.]+) ([GT])B \| ([\d.]+) GB \| ([\d.]+) \|$"
+    rows = re.findall(line, CONTRIBUTING, re.MULTILINE)
+    values = summary.numbers(RECORDED)
+    assert {f"1e{power}": int(k) for power, k, *_ in rows} == summary.SHARDS
+    for power, k, whole, unit, part, seconds in rows:
+        total = 4 * (24 + 5) * float(f"1e{power}")
         assert float(whole) * {"G": 1e9, "T": 1e12}[unit] == pytest.approx(total, rel=5e-3)
         assert float(part) * 1e9 == pytest.approx(total / int(k), rel=5e-3)
+        assert seconds == f"{values[f'scale-seconds-1e{power}']:.1f}"
 
 
 def test_inner_products_of_shards_add_up():
-    """What the page wants all-reduced is all that pass one has to say beyond a column."""
+    """What is to be all-reduced is all that pass one has to say beyond a column."""
     rng, n, cut, ir = np.random.default_rng(3), 5000, 2048, np.array([1, 5, 9, 20])
     X, order = rng.normal(size=(24, n)), rng.permutation(24)
     vectors = rng.normal(size=(3, n))  # x_best and C of the generation before, P
@@ -255,7 +258,7 @@ def test_inner_products_of_shards_add_up():
 
 
 def test_eight_vectors_are_a_checkpoint():
-    """The rows that are not elites matter to nothing: the page's checkpoint leaves them out."""
+    """The rows that are not elites matter to nothing: a checkpoint leaves them out."""
     opts = [leamvd.LEAMVD(np.ones(300), seed=5, n_gen=20) for _ in range(2)]
     for _ in range(5):
         X = opts[0].ask()

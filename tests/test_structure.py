@@ -12,7 +12,7 @@ from pathlib import Path
 import grimp
 import pytest
 from importlinter.cli import lint_imports
-from prose import NOTEBOOKS, PAGES, README, ROOT, code_cells, figures, markdown
+from prose import CONTRIBUTING, NOTEBOOKS, PAGES, README, ROOT, code_cells, figures, markdown
 
 from leamvd.book import sections
 
@@ -65,8 +65,8 @@ def test_a_room_has_about_ten_files_and_four_floors(imports: grimp.ImportGraph) 
 
 
 def test_the_map_names_each_room_in_one_line(imports: grimp.ImportGraph) -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    named, way = (re.findall(r"^(\w+)(?:/|\.py) {2,}\S", block, re.MULTILINE) for block in text.split("```text")[1:])
+    blocks = CONTRIBUTING.split("```text")[1:]
+    named, way = (re.findall(r"^(\w+)(?:/|\.py) {2,}\S", block, re.MULTILINE) for block in blocks)
     assert sorted(named) == sorted(name.removeprefix("leamvd.") for name in imports.find_children("leamvd"))
     assert way == [name for name in named if name in way], "each room once, downward"
 

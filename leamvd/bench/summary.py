@@ -14,7 +14,7 @@ RANDOM = ["second pass: random words", "second pass: normal samples from them"]
 """What drawing takes of a generation."""
 
 SHARDS = {"1e9": 8, "1e10": 64, "1e11": 512}
-"""Machines among which so many variables are divided on the book's page about them."""
+"""Machines among which CONTRIBUTING.md divides so many variables."""
 
 
 # ---- the optimizers
@@ -173,7 +173,7 @@ def machine(tables: Tables) -> pd.DataFrame:
 
 
 def tables(found: Tables) -> dict[str, pd.DataFrame]:
-    """Return the tables that the page for developers pastes, by name."""
+    """Return the tables behind the figures, and what takes the time of a generation, by name."""
     return {
         "bench-baselines": baselines(found.optimizers),
         "bench-slopes": slopes(found.optimizers),
@@ -222,7 +222,7 @@ def _others(optimizers: pd.DataFrame) -> dict[str, float | pd.Series]:
 
 
 def _scale(found: Tables) -> dict[str, float]:
-    """Return what the page on many machines takes: costs in float32 on one thread at the largest n, per variable.
+    """Return what one variable costs in float32, on one thread at the largest n.
 
     In nanoseconds and in bytes; seconds per generation of the `SHARDS`; and how many operations for each variable and
     individual take an objective as long as the optimizer.
