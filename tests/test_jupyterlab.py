@@ -70,7 +70,7 @@ def page(address: str) -> Iterator[Any]:
 
 def test_sentences_hold_numbers_references_and_tables(page: Any) -> None:
     page.set_viewport_size({"width": 1280, "height": 20_000})  # JupyterLab draws the cells that are seen
-    page.locator(f"{MARKDOWN} table").wait_for()
+    page.locator(MARKDOWN, has_text="Table 1.1.").locator("table").wait_for()
     text = " ".join(" ".join(page.locator(MARKDOWN).all_inner_texts()).split())
     assert re.findall(r"\{\w+[:}]|`|:::|\]\(|data-myst|<span", text) == []
     for words in (
