@@ -9,7 +9,9 @@ BIN = $(VENV)/bin
 endif
 VENV := .venv
 INSTALLED = $(VENV)/installed
-PACKAGES := --require-hashes -r requirements.lock
+# The lock names every package, so pip resolves nothing: for a requirement with an extra (coverage[toml]), pip 23 would
+# take the newest release, which the lock has no hash of.
+PACKAGES := --no-deps --require-hashes -r requirements.lock
 OLDEST_NUMPY := 2.0
 OLDEST_NUMBA := 0.61
 

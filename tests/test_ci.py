@@ -73,7 +73,7 @@ def test_the_library_tests_are_those_that_import_nothing_above_the_library() -> 
         (["regress", "RESULTS=some where"], 'tests/regress.py "some where"'),
         (["test-newest"], "_build/newest/bin/python -m pip install -e '.[dev]'"),
         (["test-library", "OS=Windows_NT"], ".venv/Scripts/python -m pytest tests/"),
-        (["test-library"], "pip install --require-hashes -r requirements.lock"),
+        (["test-library"], "pip install --no-deps --require-hashes -r requirements.lock"),
     ],
 )
 def test_what_targets_do(arguments: list[str], shown: str) -> None:
