@@ -159,7 +159,7 @@ def test_a_worker_that_starts_after_an_edit_is_refused(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_says_what_is_stored_and_ends_all_processes_quietly(tmp_path: Path) -> None:
-    with program(tmp_path, told="seconds=0.2", options="n_jobs=2, label='counting'") as process:
+    with program(tmp_path, told="seconds=1", options="n_jobs=2, label='counting'") as process:
         wait_for(lambda: stored(tmp_path / "store"))
         children = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it, to all of them
