@@ -29,10 +29,11 @@ from leamvd.campaign.store import Store
 from leamvd.campaign.workers import DEATHS, Go, WorkerError
 
 PROGRAM = """
-import resource, sys
+import resource, signal, sys
 from counting_jobs import *
 from leamvd.campaign.run import run
 {before}
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it in what runs in its background
 told = Told({folder!r} + "/told", {told})
 print("started", flush=True)
 sys.stdin.readline()
@@ -159,7 +160,7 @@ def test_a_worker_that_starts_after_an_edit_is_refused(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_says_what_is_stored_and_ends_all_processes_quietly(tmp_path: Path) -> None:
-    with program(tmp_path, told="seconds=1", options="n_jobs=2, label='counting'") as process:
+    with program(tmp_path, told="seconds=0.2", options="n_jobs=2, label='counting'") as process:
         wait_for(lambda: stored(tmp_path / "store"))
         children = psutil.Process(process.pid).children(recursive=True)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it, to all of them
