@@ -175,7 +175,7 @@ def _show_finished(section: sections.Section, sets: Sets, place: Path) -> None:
 
     click.echo(f"{section.stem}: {section.title}")
     if (errors := summary.read(place)) is not None:
-        click.echo(summary.printed(errors))
+        click.echo(summary.printed(errors, recorded=section.complete(sets[0])["profile"] == "recorded"))
     click.echo(f"{section.stem}: finished before, in\n{summary.files(place)}")
     if len(sets) == 1:
         runs.mark(place)
@@ -229,8 +229,9 @@ def _run(
         place, errors = side_by_side.sweep(section, sets, data, output)
         click.echo(summary.printed(errors))
     else:
-        if (found := reproduction.summary(study, output)) is not None:
-            click.echo(summary.printed(found))
+        values = section.complete(sets[0])
+        if (found := reproduction.summary(reproduction.asked(section, values), output)) is not None:
+            click.echo(summary.printed(found, recorded=values["profile"] == "recorded"))
         if time.monotonic() >= deadline:
             click.echo(f"{section.stem}: time is over; the notebook is left\n{over}")
             return None

@@ -187,7 +187,7 @@ def test_format_table_rounds_for_reading():
     assert shown["x"].tolist() == ["1,230", "0.0123", "–"]
     assert shown["n"].tolist() == ["1", "2", "3,000"]
     assert table["x"][0] == 1234.567
-    texts = {1_002_500.0: "1,000,000", 0.0: "0", 50.0: "50", 1e-7: "1e-07", -2.0: "-2"}
+    texts = {1_002_500.0: "1,000,000", 0.0: "0", 50.0: "50", 1e-7: "1·10⁻⁷", -7.54e-32: "-7.54·10⁻³²", -2.0: "-2"}
     assert {x: statistics.number(x) for x in texts} == texts
 
 

@@ -1,6 +1,7 @@
 """What a run ends with: its final errors, what has changed against what is recorded, its files."""
 
 import dataclasses
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,19 @@ def test_what_is_recorded_of_the_same_settings_is_found() -> None:
     reading = dataclasses.replace(PAPER.reading, n_gen=49)
     changed = [{name: value} for name, value in changes.items()] + [{"training": training}, {"reading": reading}]
     assert {reproduction._recorded(dataclasses.replace(some, **one)) for one in changed} == {None}
+
+
+def test_a_recorded_run_ends_with_its_errors_too_and_compares_them_with_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sections, "_execute", lambda section, values, work, store: shutil.copy(section.path, work))
+    table = intervals.errors(archive.read("mnist_7x7"))
+    shown = summary.printed(table, recorded=True)
+    assert len(shown.splitlines()) == 2 + len(table.drop_duplicates(["inputs", "method"]))
+    command = ("reproduce", "mnist-7x7", "--profile", "recorded", "--output", str(tmp_path))
+    first, again = leamvd(*command).stdout, leamvd(*command).stdout
+    assert f"{shown}\n03_mnist_7x7: executing" in first
+    assert f"{shown}\n03_mnist_7x7: finished before" in again
 
 
 def test_the_same_runs_have_not_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

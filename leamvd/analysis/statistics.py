@@ -22,6 +22,8 @@ from scipy import stats
 LEVEL = 0.05
 """Of significance, for all tests of one table together."""
 
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 class Effect(NamedTuple):
     """An effect with its 95 % interval, the bounds that are asked about, and the p-value of the answer yes."""
@@ -59,8 +61,11 @@ def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: 
 
 
 def number(value: float) -> str:
-    """Return three significant digits, with separators between thousands; a dash for NaN."""
-    return f"{float(f'{value:.3g}'):,.12g}" if np.isfinite(value) else "–"
+    """Return three significant digits, with separators between thousands, or as in 8·10⁻³²; a dash for NaN."""
+    if not np.isfinite(value):
+        return "–"
+    digits, _, power = f"{float(f'{value:.3g}'):,.12g}".partition("e")
+    return f"{digits}·10{str(int(power)).translate(_RAISED)}" if power else digits
 
 
 def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:

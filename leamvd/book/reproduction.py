@@ -85,10 +85,15 @@ def check_sweep(section: Section, sets: Sequence[Mapping[str, object]]) -> None:
 
 def study(section: Section, parameters: Mapping[str, Any]) -> Study | None:
     """Return the study of a section; None where it has none, or it is read."""
+    own = asked(section, parameters)
+    return None if own is None or own.archived else own
+
+
+def asked(section: Section, parameters: Mapping[str, Any]) -> Study | None:
+    """Return the study of a section, one that is read too; None where it has none."""
     if section.name not in {name for name, _ in STUDIES}:
         return None
-    own = studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
-    return None if own.archived else own
+    return studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
 
 
 def _checked_study(study: Study, blank: bool) -> str:
@@ -134,13 +139,15 @@ def compute(study: Study | None, output: Path, jobs: int | None, scheduler: str 
 
 
 def summary(study: Study | None, output: Path) -> pd.DataFrame | None:
-    """Return the final errors of a study that is computed, with their intervals; None where it has none.
+    """Return the final errors of a study, with their intervals; None where it has none.
 
-    Where the same is recorded, with whatever seeds, there are also the ratios of the errors to those that are recorded,
-    and on how many seeds in common they rest.
+    Where it is computed, and the same is recorded, with whatever seeds, there are also the ratios of the errors to
+    those that are recorded, and on how many seeds in common they rest.
     """
     if study is None or isinstance(study, Classification):
         return None
+    if study.archived:
+        return intervals.errors(archive.read(study.archived))
     table = records.stored(study, output)
     found = intervals.errors(table)
     if (name := _recorded(study)) is None:

@@ -18,10 +18,11 @@ def read(folder: Path) -> pd.DataFrame | None:
     return read_table(path) if path.is_file() else None
 
 
-def printed(summary: pd.DataFrame) -> str:
+def printed(summary: pd.DataFrame, *, recorded: bool = False) -> str:
     """Return a summary, as `leamvd.book.reproduction.summary` or a sweep makes it, as lines to be printed.
 
-    A run's errors stand by method and layer, a sweep's, whose values are the columns in front, by cell and value.
+    A run's errors stand by method and layer, a sweep's, whose values are the columns in front, by cell and value. Those
+    of the `recorded` run are compared with nothing.
     """
     errors = summary[summary["measure"] == "mean_field"]
     swept = [str(name) for name in errors.columns[: errors.columns.get_loc("measure")]]
@@ -36,7 +37,7 @@ def printed(summary: pd.DataFrame) -> str:
         pairs = int(changed["paired"].min())
         lines += [f"over those of the recorded run, with 95 % intervals; seeds in common: {pairs}"]
         lines += [_by_layer(changed, "{:.4g}".format)]
-    else:
+    elif not recorded:
         lines += ["no run with these settings is recorded"]
     return "\n".join(lines)
 
