@@ -78,7 +78,7 @@ def test_house_style_of_a_module(module: str) -> None:
     assert "__all__" not in names, "only leamvd/__init__.py says what is public; a leading underscore says the rest"
     aliases = re.findall(r"^\w+(?:: TypeAlias)? = (?:npt\.)?NDArray\[.*", text, re.MULTILINE)
     assert aliases == [] or module == "_support/compile.py", "types of arrays have one home, _support/compile.py"
-    signs = set(filter(lambda sign: not sign.isascii(), text)) - set("×±–")  # what labels and tables show
+    signs = set(filter(lambda sign: not sign.isascii(), text)) - set("×±–·⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # what labels and tables show
     assert signs == set(), "formulas are ASCII in sources: W^T v, sqrt(n), sigma, <="
 
 
