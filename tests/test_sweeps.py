@@ -69,7 +69,7 @@ def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypat
     assert "contrastive divergence, population_size=9, x0_epochs=2\n" in result.stdout
 
     (folder,) = tmp_path.glob("03_mnist_7x7/*")
-    assert folder.name.startswith("sweep-digits-quick-n_images=40-layers=6,5-methods=cd,lea-mvd")
+    assert folder.name.startswith("sweep-digits-quick-x0_epochs=1,2-population_size=8,9-n_images=40")
     assert result.stdout.endswith(f"{folder}\n  summary.csv\n  figures/sweep.png\n")
     table = read_table(folder / "summary.csv")
     assert list(table.columns[:3]) == ["population_size", "x0_epochs", "measure"]

@@ -50,13 +50,18 @@ class Parameter:
         listed = re.search(r"[\w-]+( \| [\w-]+)+", self.description)
         return listed[0].split(" | ") if listed else []
 
+    @property
+    def is_list(self) -> bool:
+        """Whether a value is a list."""
+        return self.type.startswith("list[")
+
     def parse(self, text: str) -> object:
         """Return the value that `text` stands for, paths made absolute; list items are separated by commas."""
         text, kind = text.strip(), self.type.removesuffix(" | None")
         if text == "None" and kind != self.type:
             return None
         try:
-            if not kind.startswith("list["):
+            if not self.is_list:
                 return self._value(kind, text)
             listed = text.removeprefix("[").removesuffix("]")
             items = [item.strip() for item in listed.split(",")] if listed else []
@@ -87,7 +92,7 @@ class Parameter:
 
     def values(self, text: str) -> list[object]:
         """Return what `text` stands for: of a parameter that takes one value, several may be named, with commas."""
-        whole = self.type.startswith("list[") or ("PATH" in self.words and Path(text).exists())
+        whole = self.is_list or ("PATH" in self.words and Path(text).exists())
         found = [self.parse(one) for one in ([text] if whole else text.split(","))]
         if len(set(map(repr, found))) < len(found):
             raise ParameterError(f"{self.name} must be given values that are all different, got {text!r}")

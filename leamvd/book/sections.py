@@ -69,10 +69,12 @@ class Section:
         return shlex.join(words)
 
     def label(self, values: Mapping[str, object], dataset: str) -> str:
-        """Return what a run is called: "digits-quick-exponent=3-seeds=0-2", what was asked for at the end."""
+        """Return what a run is called, "digits-quick-exponent=3-seeds=0-2"; what is swept over is not to be cut off."""
         usual, given = self.complete({}), self.complete(values)
         changed = [name for name in given if given[name] != usual[name] and name not in ("profile", "dataset")]
-        settings = [f"{name}={self.parameters[name].written(given[name])}" for name in changed]
+        swept = [name for name in changed if isinstance(given[name], list) and not self.parameters[name].is_list]
+        names = [*swept, *(name for name in changed if name not in swept)]
+        settings = [f"{name}={self.parameters[name].written(given[name])}" for name in names]
         return "-".join(filter(None, [dataset, str(given.get("profile", "")), *settings]))
 
     def about(self, values: Mapping[str, object], checksum: str = "") -> dict[str, object]:
