@@ -3,8 +3,10 @@
 import math
 import os
 import re
+import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from click.testing import CliRunner
 from test_bench_summary import RECORDED
 
 from leamvd import bench, cli
-from leamvd.bench import baselines, machine, memory, networks, optimizers, timing
+from leamvd._support import children
+from leamvd.bench import baselines, machine, memory, networks, optimizers, timing, waiting
 from leamvd.bench.cases import Case, measure, tabulate
 from leamvd.bench.timing import alternate, clocked, quartiles
 from leamvd.book import runs, sections
@@ -213,6 +216,41 @@ def test_names_of_cases_are_file_names_and_differ() -> None:
     names = [case.name for case in bench.planned("paper")]
     assert len(set(names)) == len(names)
     assert not re.search(r"[^\w.-]", "".join(names))
+
+
+# ---- what people wait for
+
+
+def test_waiting_is_for_the_table_and_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    heading = "mean-field errors per 10,000 images, with 95 % intervals; runs of each method: 3"
+    assert waiting._TABLE in (Path(waiting.__file__).parents[1] / "book" / "summary.py").read_text(encoding="utf-8")
+    slow = f"import time; print('begun', flush=True); time.sleep(0.2); print({heading!r}, flush=True); time.sleep(0.5)"
+    monkeypatch.setattr(children, "command", lambda program: [sys.executable, "-c", slow])
+    found = waiting.wait(["reproduce"], os.environ)
+    assert 0.2 < found["table_seconds"] < found["seconds"] - 0.4
+
+
+def test_a_command_without_a_table_and_one_that_fails() -> None:
+    found = waiting.wait(["--version"], os.environ)
+    assert np.isnan(found["table_seconds"])
+    assert found["seconds"] > 0
+    with pytest.raises(subprocess.CalledProcessError, match=r"leamvd.*nonsense.*status 2"):
+        waiting.wait(["nonsense"], os.environ)
+
+
+def test_nothing_is_stored_or_compiled_when_the_first_command_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def wait(command: Sequence[str], environment: Mapping[str, str]) -> dict[str, float]:
+        folders = [Path(environment["NUMBA_CACHE_DIR"]), *map(Path, command[5:])]
+        seen.append([folder.exists() for folder in folders])
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+        return {"table_seconds": 1.0, "seconds": 2.0}
+
+    monkeypatch.setattr(waiting, "wait", wait)
+    assert len({row["what"] for row in waiting.measure()}) == 4
+    assert seen == [[False, False], [True, False], [True, True], [True]]
 
 
 # ---- a run

@@ -11,7 +11,7 @@ import leamvd
 from leamvd import bench
 from leamvd.analysis import claims
 from leamvd.analysis.costs import growth, slopes
-from leamvd.bench import Tables, networks, summary
+from leamvd.bench import Tables, networks, summary, waiting
 from leamvd.bench import optimizers as run_optimizers
 from leamvd.bench import parts as run_parts
 from leamvd.book.sections import NOTEBOOKS
@@ -63,8 +63,27 @@ def tables():
         objectives=objectives,
         training=RECORDED.training,
         split=pd.DataFrame(split),
+        waiting=RECORDED.waiting,
         machine=RECORDED.machine,
     )
+
+
+# ---- what people wait for
+
+
+def test_what_people_wait_for_has_a_column_for_each_version_of_the_code() -> None:
+    rows = [("old", "a section", 2, "ok", np.nan, 30.0), ("new", "a section", 2, "ok", 4.0, 20.0)]
+    table = pd.DataFrame([*rows, ("new", "the book", 2, "ok", np.nan, 50.0)], columns=waiting.COLUMNS["waiting"])
+    shown = summary.waiting(table)
+    assert shown.to_dict("index") == {
+        "a section": {"first table, new": 4.0, "end, old": 30.0, "end, new": 20.0},
+        "the book": {
+            "first table, new": pytest.approx(np.nan, nan_ok=True),
+            "end, old": pytest.approx(np.nan, nan_ok=True),
+            "end, new": 50.0,
+        },
+    }
+    assert summary.waiting(table.iloc[:0]).empty
 
 
 # ---- how costs grow

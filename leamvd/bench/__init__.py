@@ -29,6 +29,7 @@ class Tables(NamedTuple):
     objectives: pd.DataFrame  # the reconstruction error of a population
     training: pd.DataFrame  # an epoch of contrastive divergence
     split: pd.DataFrame  # a generation of the two experiments: optimizer and objective
+    waiting: pd.DataFrame  # what the command line takes
     machine: dict[str, Any]  # what it was measured on
 
 
@@ -46,7 +47,7 @@ def run(
     after what the numbers depend on: this machine, the code and the versions of all packages. A run that was killed
     continues with the first case that is not there.
     """
-    from leamvd.bench import baselines, networks, optimizers, parts
+    from leamvd.bench import baselines, networks, optimizers, parts, waiting
     from leamvd.bench.cases import measure, tabulate
     from leamvd.bench.machine import fingerprint, machine
     from leamvd.campaign import archive
@@ -62,7 +63,7 @@ def run(
     if not (folder / "machine.json").exists():  # the load that counts is the one before the first case
         write_whole(folder / "machine.json", json.dumps(found, indent=2))
     measured = measure(chosen, folder, progress=progress)
-    for name, columns in (optimizers.COLUMNS | parts.COLUMNS | networks.COLUMNS).items():
+    for name, columns in (optimizers.COLUMNS | parts.COLUMNS | networks.COLUMNS | waiting.COLUMNS).items():
         write_table(output / f"{name}.csv", tabulate(measured, name, columns))
     about = json.loads((folder / "machine.json").read_text(encoding="utf-8")) | {
         "profile": profile,
@@ -79,9 +80,10 @@ def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[
 
     `methods`, of `leamvd.bench.baselines.METHODS`, and `sizes`, numbers of variables, are those of the optimizers.
     """
-    from leamvd.bench import networks, optimizers, parts
+    from leamvd.bench import networks, optimizers, parts, waiting
 
-    return optimizers.cases(profile, methods, sizes) + parts.cases(profile) + networks.cases(profile)
+    own = parts.cases(profile) + networks.cases(profile) + waiting.cases(profile)
+    return optimizers.cases(profile, methods, sizes) + own
 
 
 def read(folder: str | Path) -> Tables:

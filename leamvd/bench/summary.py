@@ -153,6 +153,13 @@ def epochs(training: pd.DataFrame) -> pd.DataFrame:
     return rows[["trainer", "threads", *columns]].rename(columns=columns)
 
 
+def waiting(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the seconds of each command, a column for each version of the code that was measured."""
+    ends = table.rename(columns={"table_seconds": "first table", "seconds": "end"})
+    seconds = ends.pivot_table(index="what", columns="code", values=["first table", "end"], sort=False)
+    return seconds.set_axis(seconds.columns.map(", ".join), axis=1)
+
+
 def machine(tables: Tables) -> pd.DataFrame:
     """Return what the numbers were measured on, a row for each property."""
     found = tables.machine
@@ -181,6 +188,7 @@ def tables(found: Tables) -> dict[str, pd.DataFrame]:
         "bench-parts": parts(found.parts),
         "bench-objectives": rates(found.objectives),
         "bench-training": epochs(found.training),
+        "bench-waiting": waiting(found.waiting),
     }
 
 
