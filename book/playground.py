@@ -19,15 +19,15 @@ from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, new
 from leamvd.optimizers.state import State
 
 STATIC = Path(__file__).parent / "static"
-PRESET = "directions-orthogonality"
-OPENING = {"function": "ellipsoid", "x0": (-3.0, 2.0), "sigma0": 0.1, "seed": 1}
-"""What the page's controls say at first."""
+PRESET = "directions-2d"
+OPENING = {"function": "ellipsoid", "sigma0": 0.1, **json.loads((STATIC / "presets.json").read_text())[PRESET]}
+"""What the page's controls say when it opens."""
 
 
-def states(n_gen: int) -> list[State]:
+def states() -> list[State]:
     """Run the library with the settings of the page."""
-    start: dict[str, Any] = {"sigma0": OPENING["sigma0"], "seed": OPENING["seed"]}
-    opt = leamvd.LEAMVD(OPENING["x0"], n_gen=n_gen, sigma_min=0, **start)
+    x0, given = (OPENING["x1"], OPENING["x2"]), {"sigma0": OPENING["sigma0"], "seed": OPENING["seed"]}
+    opt = leamvd.LEAMVD(x0, n_gen=OPENING["generation"], sigma_min=0, **given)
     found = []
     while not opt.stop():
         X = opt.ask()
@@ -38,9 +38,10 @@ def states(n_gen: int) -> list[State]:
 
 def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
     """Draw the contours, the population, the ellipse and the directions, these at one length (v a half longer)."""
-    grid = np.linspace(-4, 4, 60)
-    values = FUNCTIONS[str(OPENING["function"])](np.stack(np.meshgrid(grid, grid), axis=-1))
-    axes.contourf(grid, grid, values, np.quantile(values, np.linspace(0, 1, 14) ** 1.5), cmap="Greys", alpha=0.5)
+    half = 1.1 * np.linalg.norm(state.population - state.mean, axis=1).max()
+    x, y = (np.linspace(center - half, center + half, 60) for center in state.mean)
+    values = FUNCTIONS[str(OPENING["function"])](np.stack(np.meshgrid(x, y), axis=-1))
+    axes.contourf(x, y, values, np.quantile(values, np.linspace(0, 1, 14) ** 1.5), cmap="Greys", alpha=0.5)
     ranks, X = np.arange(len(state.population)), state.population
     for chosen, marker, size, label in (
         (ranks >= n_elite, "o", 16, "the others"),
@@ -59,17 +60,17 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
         (state.path, GREEN, "-", "P", 1.0),
         (state.descent, BLUE, "--", "$C_{ani}$", 1.0),
     ):
-        end = state.mean + length * vector / np.linalg.norm(vector)
+        end = state.mean + 0.4 * half * length * vector / np.linalg.norm(vector)
         axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8, label=label)
         axes.annotate(label, end, color=color, fontweight="bold")
-    axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=(-4, 4), ylim=(-4, 4), aspect="equal")
+    axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal")
     axes.set_title(f"{OPENING['function']}, generation {state.generation}")
-    axes.legend(fontsize="x-small", loc="lower left")
+    axes.legend(fontsize="x-small", loc="upper right")
 
 
 def figure() -> Figure:
     """Return the figure of the preset: the plane, and error, step sizes and standard deviations."""
-    found = states(json.loads((STATIC / "presets.json").read_text(encoding="utf-8"))[PRESET]["generation"])
+    found = states()
     drawn, axes = new(3, 2, height=4.8, width_ratios=(5, 3))
     for unused in axes[:, 0]:
         unused.remove()
@@ -84,6 +85,8 @@ def figure() -> Figure:
     beta.legend(fontsize="x-small")
     std.plot(generations, [state.std_norm / np.sqrt(2) for state in found], color=BLUE)
     std.set(title="$\\|\\sigma\\| / \\sqrt{n}$", xlabel="generation", yscale="log")
+    for chart in axes[:, 1]:
+        chart.xaxis.get_major_locator().set_params(integer=True)
     return drawn
 
 

@@ -74,6 +74,7 @@ function stand(controls, outputs, presets) {
   for (const name of outputs) root.appendChild(new Element("output", { "data-value": name }));
   root.appendChild(new Element("p", { role: "status" }));
   root.appendChild(form);
+  root.appendChild(new Element("details"));
   document.getElementById = (name) => (name === "playground" ? root : { textContent: JSON.stringify(presets) });
   return root;
 }

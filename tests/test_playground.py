@@ -314,12 +314,11 @@ def test_a_static_figure_stands_in_its_place() -> None:
 def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
     drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
     assert f'const FIRST = "{drawn["PRESET"]}";' in TEXTS["playground.js"]
-    assert set(PRESETS[drawn["PRESET"]]) == {"generation"}  # all else is what the controls say at first
-    opening = drawn["OPENING"]
-    said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0", "seed", "x1", "x2")}
-    assert said | {"x0": (said.pop("x1"), said.pop("x2"))} == opening
+    said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0")} | PRESETS[drawn["PRESET"]]
+    assert drawn["OPENING"] == said
+    assert "shift" not in said, "the library runs its default"
     figure = drawn["figure"]()
-    assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 20"
+    assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 7"
     plt.close(figure)
 
 
@@ -335,7 +334,8 @@ function drawn() {
       node.querySelector(".tick") && !(node.attributes.class ?? "").includes("tick")).map(ticks),
     curves: shapes(name, "path.curve").map(known), marks: shapes(name, ".reset").map(known),
   }]));
-  const arrows = shapes("plot", "g.arrow").map((arrow) => [arrow.attributes.class.split(" ")[1], known(arrow)]);
+  const arrows = shapes("plot", "g.arrow").map((arrow) => [arrow.attributes.class.split(" ")[1],
+    { ...known(arrow), label: arrow.querySelector("text").attributes.transform }]);
   const values = Object.fromEntries(root_.querySelectorAll("[data-value]").map((node) =>
     [node.attributes["data-value"], node.textContent]));
   const status = root_.querySelector("p").textContent;
@@ -439,7 +439,7 @@ def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> 
 @pytest.mark.parametrize(
     ("control", "value"),
     [("function", "sphere"), ("x1", "1.5"), ("x2", "-2.5"), ("seed", "5"), ("sigma0", "0.4"), ("population_size", "30"),
-     ("n_elite", "2"), ("shift", "printed"), ("reset", "off"), ("exponent", "0.5"), ("path", "off"),
+     ("population_size", "5"), ("n_elite", "2"), ("shift", "printed"), ("reset", "off"), ("exponent", "0.5"), ("path", "off"),
      ("descent", "off"), ("generation", "35")],
 )  # fmt: skip
 def test_a_changed_setting_is_shown_at_once(reader: MiniRacer, control: str, value: str) -> None:
@@ -448,6 +448,22 @@ def test_a_changed_setting_is_shown_at_once(reader: MiniRacer, control: str, val
     shown = json.loads(reader.eval(f"changed({json.dumps(control)}, {json.dumps(value)})"))
     assert shown["values"] != before["values"]
     assert_shown(of_controls(reader, shown["settings"]), shown)
+
+
+def test_one_individual_of_any_population_is_drawn_anew(reader: MiniRacer) -> None:
+    reader.eval('changed("population_size", "9")')
+    assert reader.eval("Number(controls_.n_elite.max)") == 8
+    reader.eval('opened("#play-2d")')
+    assert reader.eval("Number(controls_.n_elite.max)") == float(CONTROLS["n_elite"]["max"]) == 23
+
+
+def test_labels_of_arrows_keep_their_distance(reader: MiniRacer) -> None:
+    for name in PRESETS:
+        shown = json.loads(reader.eval(f"opened({json.dumps(name.replace('directions-', '#play-'))})"))
+        places = [re.findall(r"translate\((\S+),(\S+)\)", arrow["label"])[0] for arrow in shown["arrows"].values()]
+        spots = np.array(places, dtype=float)
+        gaps = [np.linalg.norm(a - b) for a, b in itertools.combinations(spots, 2)]
+        assert min(gaps, default=15) >= 14.9, name
 
 
 def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
@@ -467,7 +483,7 @@ def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
     assert len(steps) == len(figure["axes"][0]["arrays"][0]), "as many generations as the figure shows"
     assert max(state["beta1"] for state in steps) == 3
     assert np.mean([state["beta2"] for state in steps]) > 0.9
-    assert len(preset("orthogonality")) == 20, "the alternative text of the static figure counts twenty"
+    assert len(preset("2d")) == 7, "the alternative text of the static figure counts seven"
     trap = preset("resets")
     assert [k for k in range(len(trap)) if is_reset(trap, k)] == [len(trap) - 1] == [10], "the first ten have failed"
     assert trap[-1]["std"] == [1, 1]

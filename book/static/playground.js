@@ -10,10 +10,12 @@ const root = document.getElementById("playground");
 const form = root.querySelector("form");
 const control = form.elements;
 const status = root.querySelector("[role=status]");
+const more = root.querySelector("details"); // settings of which presets change some
 const defaults = [...new FormData(form)];
+const usual = Object.fromEntries(defaults);
 const presets = JSON.parse(document.getElementById("playground-presets").textContent);
 
-const FIRST = "directions-orthogonality"; // of the presets
+const FIRST = "directions-2d"; // of the presets
 const HALF_WIDTH = 4; // of the whole view
 const GRID = 90; // cells of the contours a side
 const LEVELS = d3.range(1, 13).map((k) => (k / 13) ** 1.5); // shares of the plot's area below each contour
@@ -32,7 +34,14 @@ function load(fragment) {
     const named = control.namedItem(name);
     if (named) named.value = value;
   }
+  limitElites();
   if (!form.checkValidity()) load("");
+  if ([...more.querySelectorAll("select")].some(({ name, value }) => value !== usual[name])) more.open = true;
+}
+
+/** At least one individual of a population is drawn anew. */
+function limitElites() {
+  control.n_elite.max = control.population_size.value - 1;
 }
 
 /** Show what the page's address says: a preset, a view, or nothing, which shows the preset of the static figure. */
@@ -132,6 +141,7 @@ function drawPopulation(area, { population, descent_rows, mean }, n_elite, place
 /** P and C_ani from the mean at one length, and v, which can lie on either, longer; their own are in the legend. */
 function drawDirections(area, { path, descent, v }, [x, y], unit, size) {
   const arrows = [["shift", "v", v, 1.5 * unit], ["path", "P", path, unit], ["descent", "C", descent, unit]];
+  const taken = [];
   for (const [name, label, vector, radius] of arrows) {
     if (length(vector) === 0) continue;
     const angle = (Math.atan2(-vector[1], vector[0]) * 180) / Math.PI;
@@ -141,6 +151,9 @@ function drawDirections(area, { path, descent, v }, [x, y], unit, size) {
     const scale = (radius + 13) / length(vector);
     const inside = (place) => Math.min(Math.max(place, 9), size - 9); // where the frame would cut the letter off
     const at = [inside(x + scale * vector[0]) - x, inside(y - scale * vector[1]) - y];
+    const away = y + at[1] > size / 2 ? -1 : 1; // from the nearer edge
+    while (taken.some((other) => length([other[0] - at[0], other[1] - at[1]]) < 15)) at[1] += away;
+    taken.push(at);
     arrow.append("text").attr("transform", `rotate(${-angle}) translate(${at})`).attr("dy", "0.35em").text(label);
   }
 }
@@ -246,6 +259,7 @@ form.oninput = ({ target }) => {
   else if (target === control.speed) play(timer !== null);
   else {
     if (target !== control.generation) control.preset.value = "";
+    limitElites();
     show();
   }
 };
