@@ -5,7 +5,6 @@ The library runs the preset that the page opens with; its draws are its own, so 
 
 import json
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np

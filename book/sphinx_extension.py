@@ -6,6 +6,7 @@ from textwrap import shorten
 from typing import Any
 from urllib.parse import urljoin
 
+from bs4 import BeautifulSoup
 from docutils import nodes
 from myst_nb.ext.glue.utils import PendingGlueReference
 from sphinx.application import Sphinx
@@ -26,6 +27,9 @@ VERDICTS = {
 """Sign and color of every verdict; sphinx-design has classes for the colors, and book.css for neutral."""
 
 _VERDICT = re.compile(r"c\d+-(as-printed|conclusion)(-corrected)?")
+
+_NUMBER = re.compile(r"[-−<]?\s?\d.*|–|")
+"""A cell of a column of numbers: it begins with one, has a dash in its place, or is empty."""
 
 
 # ---- verdicts, and pictures of other pages
@@ -90,6 +94,35 @@ class ShowOthers(SphinxPostTransform):
             place.replace_self(next(figure.findall(nodes.image)).deepcopy())
 
 
+# ---- tables
+
+
+def aligned(html: str) -> str:
+    """Return a table of pandas' with the class "number" for the cells of each column of numbers, and for its name."""
+    page = BeautifulSoup(html, "html.parser")
+    for table in page("table", class_="dataframe"):
+        columns = list(zip(*(row("td") for row in table.select("tbody tr")), strict=True))
+        numbers = [all(_NUMBER.fullmatch(cell.text.strip()) for cell in column) for column in columns]
+        names = [row("th")[-len(columns) :] for row in table.select("thead tr") if columns]
+        for cells in (*names, *zip(*columns, strict=True)):
+            for cell, number in zip(cells, numbers, strict=False):
+                if number:
+                    cell["class"] = "number"
+    return str(page)
+
+
+class AlignNumbers(SphinxPostTransform):
+    """Align the numbers in tables, also in those that are pasted, which by then are in their places."""
+
+    default_priority = 900
+
+    def run(self, **_: Any) -> None:
+        """Rewrite each table."""
+        for raw in self.document.findall(nodes.raw):
+            if 'class="dataframe"' in (html := raw.astext()):
+                raw.children = [nodes.Text(aligned(html))]
+
+
 # ---- what a page's head says
 
 
@@ -137,6 +170,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("picture-of", PictureOf)
     app.add_post_transform(MarkVerdicts)
     app.add_post_transform(ShowOthers)
+    app.add_post_transform(AlignNumbers)
     app.connect("html-page-context", _described)
     app.connect("html-page-context", _without_thebe)
     app.connect("autodoc-skip-member", _without_aliases)

@@ -439,8 +439,8 @@ def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> 
 @pytest.mark.parametrize(
     ("control", "value"),
     [("function", "sphere"), ("x1", "1.5"), ("x2", "-2.5"), ("seed", "5"), ("sigma0", "0.4"), ("population_size", "30"),
-     ("population_size", "5"), ("n_elite", "2"), ("shift", "printed"), ("reset", "off"), ("exponent", "0.5"), ("path", "off"),
-     ("descent", "off"), ("generation", "35")],
+     ("population_size", "5"), ("n_elite", "2"), ("shift", "printed"), ("reset", "off"), ("exponent", "0.5"),
+     ("path", "off"), ("descent", "off"), ("generation", "35")],
 )  # fmt: skip
 def test_a_changed_setting_is_shown_at_once(reader: MiniRacer, control: str, value: str) -> None:
     before = json.loads(reader.eval('opened("#play-orthogonality")'))

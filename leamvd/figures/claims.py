@@ -66,8 +66,8 @@ def effects(rows: pd.DataFrame) -> Figure:
     if rows.empty:
         return _nothing()
     panels = list(groups(rows[rows["effect"].notna()], ["claim", "unit"]))
-    heights = [len(panel) + 2.5 for _, panel in panels]
-    figure, axes = new(len(panels), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
+    heights = [1.6 * len(panel) + 2.5 for _, panel in panels]
+    figure, axes = new(len(panels), 1, width=4.6, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), panel) in zip(axes[:, 0], panels, strict=True):
         _panel(ax, panel.sort_values("view", kind="stable"), *_limits(panel, unit))
         ax.set_title(f"{claim}, {unit}")
@@ -106,7 +106,9 @@ def _panel(ax: Any, panel: pd.DataFrame, left: float, right: float) -> None:
         ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=9, color="black")
         ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
         ax.errorbar(row["effect"], y, xerr=ends, color=color, marker=marker, markersize=5, linewidth=1.5, mew=1.5)
+    for y, label in zip(height, labels, strict=True):  # above, or a phone's screen would be filled with names alone
+        ax.text(0, y + 0.22, plain(label), transform=ax.get_yaxis_transform(), va="bottom")
     ax.set_xlim(left, right)
-    ax.set_ylim(-0.7, len(panel) - 0.3)
-    ax.set_yticks(height, [plain(label) for label in labels])
+    ax.set_ylim(-0.5, len(panel) - 0.3)
+    ax.set_yticks([])
     ax.grid(axis="y", visible=False)
