@@ -14,7 +14,14 @@ from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import stacks
 from leamvd.experiments.layers import TrainLayer
-from leamvd.experiments.stacks import GLOROT, AnnealedImportanceSampling, FineTune, Probe, RandomWeights
+from leamvd.experiments.stacks import (
+    GLOROT,
+    AnnealedImportanceSampling,
+    FineTune,
+    Mistakes,
+    Probe,
+    RandomWeights,
+)
 from leamvd.networks import likelihood
 from leamvd.networks.dbn import Training, layer_input, layer_seed, train
 from leamvd.networks.rbm import RBMParameters
@@ -197,3 +204,17 @@ def test_a_trained_stack_is_measured_as_random_weights_are(job: stacks.StackJob,
 def test_two_classes_are_refused() -> None:
     with pytest.raises(ValueError, match="n_classes must be an integer >= 3, got 2"):
         stacks.on_top(RANDOM.stack(seed=0), 2)
+
+
+def test_mistakes_are_the_test_images_that_the_last_epoch_gets_wrong(digits: Dataset) -> None:
+    tuned = FineTune(**GIVEN, epochs=2, learning_rate=0.2)
+    found = tuned.advance(digits, [])
+    table = read_table(io.BytesIO(Mistakes(tuned=tuned).advance(digits, [found]).rows))
+    *_, (classifier, _) = stacks.fine_tune(
+        stacks.on_top(RANDOM.stack(seed=4), 10), digits.train, digits.train_labels, epochs=2, learning_rate=0.2, seed=4
+    )
+    named = classifier.predict(digits.test)
+    wrong = named != digits.test_labels
+    assert table["image"].tolist() == np.flatnonzero(wrong).tolist()
+    assert table["named"].tolist() == named[wrong].tolist()
+    assert len(table) / len(digits.test) == read_table(io.BytesIO(found.rows))["test_error"].iloc[-1]

@@ -59,6 +59,18 @@ the population, and so nothing could differ: that is left out. The last study is
 below 1 %, as it was run there.
 """
 
+ABOVE = (
+    dataclasses.replace(
+        _SMALL,
+        layers=(30, 30, 120),
+        methods=("lea-mvd:x0-excluded",),
+        inputs=("shared",),
+        seeds=tuple(range(20)),
+    ),
+    dataclasses.replace(_LARGE, layers=(500, 500, 2000), inputs=("shared",)),
+)
+"""The layers above the first, on the features of contrastive divergence, which are the same for all searches."""
+
 
 def by_search(study: Study, device: str | None = None) -> dict[str, Study]:
     """Return the study as each of `SEARCHES` runs it, with the same seeds and so the same random numbers, in float32.
@@ -73,12 +85,16 @@ def by_search(study: Study, device: str | None = None) -> dict[str, Study]:
 
 
 def searches(study: Study, data: Dataset, *, device: str | None = None) -> Table:
-    """Return the runs of the study by each of `SEARCHES`: the last row of each, the column "search" in front."""
+    """Return the runs of the study by each of `SEARCHES`: the last row of each, the column "search" in front.
+
+    Of a study of several layers they are those above the first, where shared inputs differ from the images.
+    """
     labels = ("search", *LABELS)
     jobs = {
         (search, *label): job
         for search, own in by_search(study, device).items()
         for label, job in own.jobs(Images.of(data)).items()
+        if job.layer > 1 or len(study.layers) == 1
     }
 
     def arranged(rows: pd.DataFrame) -> pd.DataFrame:

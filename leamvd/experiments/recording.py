@@ -6,7 +6,7 @@ import json
 import lzma
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ from leamvd.experiments import (
     trained_minima,
 )
 from leamvd.experiments.local_models import GradientStep
+from leamvd.experiments.stacks import FineTune, Mistakes
 from leamvd.experiments.studies import Classification, Study, images
 from leamvd.networks.torch_backend import Computation
 
@@ -241,9 +242,9 @@ def _judged(_: Any) -> tuple[list[_Part], Any]:
     return _with_makers(parts)
 
 
-def _agreement(_: Any) -> tuple[list[_Part], Any]:
+def _agreement(compared: Sequence[Study]) -> tuple[list[_Part], Any]:
     parts, known = [], []
-    for study in backend_agreement.STUDIES:
+    for study in compared:
         data = images(study)
         parts.append(_Part(study.section, data, {"runs": backend_agreement.searches(study, data)}))
         own = backend_agreement.by_search(study).items()
@@ -286,6 +287,14 @@ def _predictions(profile: str) -> tuple[list[_Part], Any]:
     return _with_makers([_Part("", data, tables)], study=records.provenance(study, data)["study"])
 
 
+def _mistakes(study: Classification) -> tuple[list[_Part], Any]:
+    data = images(study)
+    runs = study.tables(Images.of(data))["runs"]
+    jobs = {label: Mistakes(tuned=job) for label, job in runs.jobs.items() if isinstance(job, FineTune)}
+    table = Table(("method", "seed"), jobs, "image")
+    return _with_makers([_Part("", data, {"runs": table})], study=records.provenance(study, data)["study"])
+
+
 def _minima(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
     plan = _plan(known, escapes.PLANS["paper"])
     trained = _plan(known.get("rbms", {}), trained_minima.PLANS["paper"])
@@ -306,7 +315,9 @@ SEARCHES: dict[str, _Planned] = {
     "longer_searches": _longer,
     "preset_development": _development,
     "preset_judged": _judged,
-    "backend_agreement": _agreement,
+    "backend_agreement": lambda _: _agreement(backend_agreement.STUDIES),
+    "backend_agreement_above": lambda _: _agreement(backend_agreement.ABOVE),
+    "mistakes": lambda _: _mistakes(studies.MISTAKES),
     "image_sets": _image_sets,
     "preset_networks": _judged_network,
     "local_minima": _minima,

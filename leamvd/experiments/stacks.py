@@ -173,7 +173,10 @@ class StackJob(Job):
     def measured(
         self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
-        """Yield the row of each iteration after those ``before["done"]``, and the arrays that the next goes on from."""
+        """Yield the row of each iteration after those ``before["done"]``, and the arrays that the next goes on from.
+
+        Those of the last iteration are what jobs that need this one are given.
+        """
 
     def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
         """Yield the iterations."""
@@ -187,14 +190,15 @@ class StackJob(Job):
         for row, known in self.measured(data, stack, before):
             done += 1
             seconds = before["seconds"].item() + time.perf_counter() - start
-            known |= {"done": np.array(done), "seconds": np.array(seconds)}
             rows = [{"iteration": done, **row, "seconds": seconds}]
-            yield Step(done, rows, {} if done == self.iterations else known, done == self.iterations)
+            if done < self.iterations:
+                known |= {"done": np.array(done), "seconds": np.array(seconds)}
+            yield Step(done, rows, known, done == self.iterations)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FineTune(StackJob):
-    """The test error of the fine-tuned network: an iteration is an epoch."""
+    """The test error of the fine-tuned network: an iteration is an epoch. What it names the test images is kept."""
 
     epochs: int
     learning_rate: float
@@ -215,11 +219,42 @@ class FineTune(StackJob):
             network, data.train, data.train_labels, epochs=self.epochs, learning_rate=self.learning_rate,
             seed=self.seed, done=done,
         ):  # fmt: skip
+            done += 1
             with one_blas_thread():
-                error = float(np.mean(classifier.predict(data.test) != data.test_labels))
+                named = classifier.predict(data.test)
             kinds = zip(Network._fields, (classifier.coefs_, classifier.intercepts_), strict=True)
             known = {f"{kind}{i}": array for kind, found in kinds for i, array in enumerate(found)}
-            yield {"test_error": error, "loss": loss}, known
+            row = {"test_error": float(np.mean(named != data.test_labels)), "loss": loss}
+            yield row, known if done < self.epochs else {"named": named}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mistakes(Job):
+    """The test images that a fine-tuned network gets wrong: a row for each, with the class that it names."""
+
+    tuned: FineTune
+
+    @property
+    def name(self) -> str:
+        """For a reader."""
+        return self.tuned.name.replace(FineTune.__name__, Mistakes.__name__)
+
+    @property
+    def iterations(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def needs(self) -> tuple[Job, ...]:
+        """The fine-tuned network."""
+        return (self.tuned,)
+
+    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+        """Yield all of them; there is nothing to go on from."""
+        del arrays
+        named = unpacked(needs[0].arrays)["named"]
+        wrong = np.flatnonzero(named != data.test_labels)
+        yield Step(1, [{"image": image, "named": named[image]} for image in wrong], {}, True)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
