@@ -9,7 +9,8 @@ from scipy import stats
 from test_claims import BETTER, LARGE, READINGS, SMALL, classification, records
 
 from leamvd.analysis import claims, corrections
-from leamvd.analysis.corrections import EQUAL, NAMES, SMALLEST, Corrections
+from leamvd.analysis.corrections import EQUAL, NAMES, SMALLEST, TEST_IMAGES, Corrections
+from leamvd.analysis.pretraining import over_test_images, widest_over_test_images
 from leamvd.analysis.statistics import Effect, paired, power, unpaired
 
 NOTHING = Corrections(**dict.fromkeys(NAMES, False))
@@ -195,6 +196,23 @@ def test_intervals_belong_to_the_tests() -> None:
     assert tested.any()
     assert ranked.loc[tested, "low"].tolist() == usual.loc[tested, "rank_low"].tolist()
     pd.testing.assert_series_equal(ranked["p"], usual["p"])
+
+
+def test_the_interval_of_test_errors_covers_other_test_images() -> None:
+    rng = np.random.default_rng(3)
+    wrong = [("mnist-7x7", name, seed, image) for name, errs in (("cd", 220), ("lea-mvd", 90)) for seed in range(12)
+             for image in rng.choice(300, errs, replace=False)]  # fmt: skip
+    mistakes = pd.DataFrame(wrong, columns=["study", "method", "seed", "image"])
+    usual, wider = (corrections.evidence(tables() | {"mistakes": mistakes}, one) for one in (NOTHING, only("images")))
+    own = usual["claim"] == "C15"
+    pd.testing.assert_frame_equal(usual[~own], wider[~own])
+    ratio, error = usual.loc[own, "effect"], usual.loc[own, "error"]
+    halves = [
+        over_test_images(mistakes, "lea-mvd", "cd", TEST_IMAGES),
+        widest_over_test_images((0.02 * 1.0, 0.01), error.iloc[1], TEST_IMAGES),
+    ]
+    assert np.log(wider.loc[own, "high"] / ratio).tolist() == pytest.approx(halves, rel=2e-3)
+    assert np.log(ratio / wider.loc[own, "low"]).tolist() == pytest.approx(halves, rel=2e-3)
 
 
 def converging(scatter: float, drift: float = 0.0) -> dict[str, pd.DataFrame]:

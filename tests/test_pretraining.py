@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from leamvd.analysis import pretraining
 from leamvd.experiments.records import Measured
@@ -57,3 +58,33 @@ def test_quoted_numbers_are_those_of_each_study(whole: Measured) -> None:
     assert {key: seven[key] for key in expected} == pytest.approx(expected, rel=1e-5)
     assert found["28x28-error-cd"] == pytest.approx(5.5)
     assert found["28x28-difference"] == pytest.approx(10)
+
+
+def test_an_interval_over_test_images_is_widest_where_no_image_is_missed_by_both() -> None:
+    """Each network errs on the same images with every seed: 10 with one method, 20 others with its baseline."""
+    n_images, wrong = 10_000, {"lea-mvd": range(10), "cd": range(10, 30)}
+    rows = [(method, seed, image) for method, images in wrong.items() for seed in range(5) for image in images]
+    mistakes = pd.DataFrame(rows, columns=["method", "seed", "image"])
+    apart = pretraining.over_test_images(mistakes, "lea-mvd", "cd", n_images)
+    assert apart == pytest.approx(pretraining.widest_over_test_images((0.001, 0.002), 0.0, n_images), rel=1e-3)
+    assert apart == pytest.approx(1.96 * np.sqrt((1000 + 500) / n_images), rel=1e-3)
+    assert pretraining.over_test_images(mistakes, "cd", "lea-mvd", n_images) == pytest.approx(apart)
+    common = mistakes.assign(image=mistakes["image"].where(mistakes["method"] == "lea-mvd", mistakes["image"] - 5))
+    assert pretraining.over_test_images(common, "lea-mvd", "cd", n_images) < 0.9 * apart, "five images are in common"
+
+
+def test_an_interval_over_test_images_covers_as_often_as_it_says() -> None:
+    rng, n_images, covered = np.random.default_rng(2), 400, []
+    for _ in range(300):
+        hard = rng.beta(0.3, 1.2, n_images)  # images are easy or hard for both methods
+        rows = [
+            (method, seed, image)
+            for method, factor in (("lea-mvd", 1.0), ("cd", 0.8))
+            for seed in range(6)
+            for image in np.flatnonzero(rng.random(n_images) < np.clip(hard * factor * rng.lognormal(0, 0.05), 0, 1))
+        ]
+        mistakes = pd.DataFrame(rows, columns=["method", "seed", "image"])
+        half = pretraining.over_test_images(mistakes, "lea-mvd", "cd", n_images)
+        counts = mistakes["method"].value_counts()
+        covered.append(abs(np.log(counts["lea-mvd"] / counts["cd"]) - np.log(1 / 0.8)) <= half)
+    assert stats.binomtest(sum(covered), len(covered), 0.95).pvalue > 1e-4

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
 from leamvd.analysis.comparison import last, quote
-from leamvd.analysis.statistics import compared, summarize, texts
+from leamvd.analysis.statistics import compared, components, summarize, texts
 from leamvd.experiments.records import Measured
 from leamvd.experiments.stacks import STEPS
 from leamvd.experiments.studies import RANDOM, START
@@ -22,6 +24,30 @@ def against_cd(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return by how much methods exceed contrastive divergence of the same seed: mean differences, 95 % intervals."""
     pairs = [(method, "cd") for method in table["method"].unique() if method != "cd"]
     return compared(table, column, pairs, by=["study"], unit="difference").drop(columns=["equal", "p"])
+
+
+def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
+    """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
+
+    Both are random and crossed, see `components`. Of so many images those that a network of a seed gets wrong are
+    listed. The ratio of mean errors is linearized: each image counts with its share of either.
+    """
+    shares = []
+    for name in (method, baseline):
+        listed = mistakes[mistakes["method"] == name].assign(wrong=1.0)
+        wrong = listed.pivot(index="image", columns="seed", values="wrong").reindex(range(n_images)).fillna(0.0)
+        shares.append(wrong / wrong.to_numpy().mean())
+    cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
+    found = components(cells, "share", "image", "seed")
+    return float(found["high"] - found["mean"])
+
+
+def widest_over_test_images(errors: Sequence[float], error: float, n_images: int) -> float:
+    """Return the same where mistakes are not listed: the most that it can be, which no image in common gives.
+
+    `errors` are the two test errors, and `error` is the standard error of their log ratio over seeds.
+    """
+    return float(stats.norm.ppf(0.975) * np.sqrt(error**2 + sum(1 / one for one in errors) / n_images))
 
 
 def scores(found: Measured) -> dict[str, pd.DataFrame]:

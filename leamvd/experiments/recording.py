@@ -290,8 +290,8 @@ def _predictions(profile: str) -> tuple[list[_Part], Any]:
 def _mistakes(study: Classification) -> tuple[list[_Part], Any]:
     data = images(study)
     runs = study.tables(Images.of(data))["runs"]
-    jobs = {label: Mistakes(tuned=job) for label, job in runs.jobs.items() if isinstance(job, FineTune)}
-    table = Table(("method", "seed"), jobs, "image")
+    jobs = {(study.size, *label): Mistakes(tuned=job) for label, job in runs.jobs.items() if isinstance(job, FineTune)}
+    table = Table(("study", *runs.labels), jobs, "image")
     return _with_makers([_Part("", data, {"runs": table})], study=records.provenance(study, data)["study"])
 
 
