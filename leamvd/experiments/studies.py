@@ -286,14 +286,20 @@ class Explanation(Study):
             "retrodictions": Table(labels, retrodictions, "iteration"),
         }
 
-    def pairs(self, images: Images) -> dict[tuple[Any, ...], MeasurePairs]:
-        """Return the pairs around the start solutions of a stack of them, by study, layer and seed."""
+    def pairs(self, images: Images, inputs: str = "own") -> dict[tuple[Any, ...], MeasurePairs]:
+        """Return the pairs around the start solutions of a stack of them, by study, layer and seed.
+
+        With shared inputs the start solutions are those on the features of contrastive divergence.
+        """
         given: dict[str, Any] = {"features": self.features, "sigmas": self.sigmas, "n_pairs": self.n_pairs}
-        return {
-            (self.size, start.layer, seed): MeasurePairs(start=start, seed=seed, **given)
-            for seed in self.seeds
-            for start in self.stack(START, seed, images)
-        }
+        found = {}
+        for seed in self.seeds:
+            cd = self.stack("cd", seed, images)
+            for start in self.stack(START, seed, images):
+                below = start.below if inputs == "own" else cd[: start.layer - 1]
+                own = dataclasses.replace(start, below=below)
+                found[self.size, start.layer, seed] = MeasurePairs(start=own, seed=seed, **given)
+        return found
 
 
 _STEP_SIZES = tuple(
@@ -419,6 +425,11 @@ IMAGE_SETS = tuple(
 
 MISTAKES = Classification(dataset="mnist", methods=(START, "cd", "lea-mvd"), scales=(), seeds=tuple(range(30)))
 """Whose fine-tuned networks' mistakes are kept, image by image: those that the classification of study A compares."""
+
+SHARED = tuple(
+    dataclasses.replace(_STEPS, side=study.side, layers=study.layers, sigmas=(REFERENCE,)) for study in (_STEPS, _LARGE)
+)
+"""The step sizes of Section 10 at one size of steps, for start solutions on shared inputs."""
 
 SCALING = tuple(
     Explanation(
