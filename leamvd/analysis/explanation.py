@@ -1,9 +1,12 @@
 """What slope and curvature around the start solutions say of the searches, beside what the searches found."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from leamvd.analysis.comparison import quote, six_digits
+from leamvd.analysis.rules import PRINTED, REGISTERED
 from leamvd.analysis.statistics import paired, summarize
 from leamvd.experiments.methods import Method
 from leamvd.networks.dbn import Training
@@ -80,27 +83,64 @@ def reach(pairs: pd.DataFrame, sigma: float) -> pd.DataFrame:
     """Return how far the error of each layer can fall in all generations together, in percent, with 95 % intervals.
 
     A generation gains at most the share of the error that `pairs` says, at one step size, if slope and curvature keep
-    their relation to the error; all together compound.
+    their relation to the error; all together compound. Rows are by study, layer and inputs.
     """
-    table = pairs[np.isclose(pairs["sigma"], sigma)]
+    table, by = pairs[np.isclose(pairs["sigma"], sigma)], [*LAYER, "inputs"]
     found = []
     for name in QUALITIES:
-        ends = summarize(table, f"{name} gain, %", LAYER, geometric=True).set_index(LAYER)[["mean", "low", "high"]]
-        fallen = 100 * (1 - (1 - (ends / 100).clip(upper=1)) ** GENERATIONS)
-        found.append(fallen.add_prefix(f"{name}, "))
+        ends = summarize(table, f"{name} gain, %", by, geometric=True).set_index(by)[["mean", "low", "high"]]
+        found.append(_compound(ends, GENERATIONS).add_prefix(f"{name}, "))
     return pd.concat(found, axis=1)
 
 
-def needed(table: pd.DataFrame, baseline: str, method: str) -> pd.DataFrame:
-    """Return the fall in percent, from a method's start solution, that it would need to end at a baseline's error."""
-    runs = table[table["method"].isin([method, baseline])].sort_values("iteration", kind="stable")
+def needed(study: str, table: pd.DataFrame) -> pd.DataFrame:
+    """Return how far LEA-MVD's error must fall from its start for what the paper claims, in percent, 95 % intervals.
+
+    Rows are by study, layer, inputs, and what it is to end "below": contrastive divergence of the same seed, or on own
+    inputs the upper bound of what counts as the number that the paper prints (claims C7 and C8).
+    """
     rows = []
-    for (study, layer), own in runs.groupby(LAYER):
-        start = own[own["method"] == method].groupby("seed")["mean_field"].first()
-        end = own[own["method"] == baseline].groupby("seed")["mean_field"].last()
-        effect = paired(end, start)
-        rows.append((study, layer, *(100 * (1 - ratio) for ratio in (effect.effect, effect.high, effect.low))))
-    return pd.DataFrame(rows, columns=[*LAYER, "needed", "low", "high"]).set_index(LAYER)
+    table = table[(table["layer"] > 1) | (table["inputs"] == "own")]  # the first layer has the same inputs
+    for (layer, inputs), own in table.sort_values("iteration", kind="stable").groupby(["layer", "inputs"]):
+        runs = {method: run.groupby("seed") for method, run in own.groupby("method")}
+        start, below = runs["lea-mvd"]["mean_field"].first(), {"cd": runs["cd"]["mean_field"].last()}
+        if (number := PRINTED.get(("lea-mvd", layer))) and study == "mnist-28x28" and inputs == "own":
+            below[f"{number:,.0f}"] = REGISTERED.factor * number * runs["lea-mvd"]["n_images"].last() / 1e4
+        for name, end in below.items():
+            ratio = paired(end, start)
+            rows.append((study, layer, inputs, name, *(100 * (1 - ratio[i]) for i in (0, 2, 1))))
+    return pd.DataFrame(rows, columns=[*LAYER, "inputs", "below", "needed", "low", "high"])
+
+
+def judged(needed: pd.DataFrame, reach: pd.DataFrame, largest: float) -> pd.DataFrame:
+    """Return what is `needed` beside what all generations can `reach`, and the answer.
+
+    "furthest" is the upper end of the bound for the best weights, if the error falls faster than it by the largest
+    `misfit` of all layers; what is needed is "out of reach" beyond it alone.
+    """
+    rows = needed.join(reach, on=[*LAYER, "inputs"])
+    rows["furthest"] = _compound(rows["best, high"], largest)
+    answers = {"below at the start": rows["high"] <= 0, "out of reach": rows["furthest"] < rows["low"]}
+    return rows.assign(answer=np.select([*answers.values()], [*answers], "not reached"))
+
+
+def misfit(reach: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
+    """Return the largest fall that was measured in each layer, by `beside`, and how it compares with the bound.
+
+    "misfit" is how many times faster, generation by generation, the error fell than the paper's weights allow.
+    """
+    best = both.loc[both.groupby(LAYER)["measured"].idxmax()].set_index(LAYER)[["sigma0", "measured"]]
+    bound = reach.xs("own", level="inputs")["paper, mean"]
+    return best.join(bound).assign(misfit=lambda rows: _rate(rows["measured"]) / _rate(rows["paper, mean"]))
+
+
+def _compound(fall: Any, times: float) -> Any:
+    """Return what a fall in percent comes to when it happens so many times; no error falls below zero."""
+    return 100 * (1 - (1 - (fall / 100).clip(upper=1)) ** times)
+
+
+def _rate(fall: pd.Series) -> pd.Series:
+    return -np.log1p(-fall / 100)
 
 
 def scaling(

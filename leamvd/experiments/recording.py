@@ -287,14 +287,14 @@ def _predictions(profile: str) -> tuple[list[_Part], Any]:
     return _with_makers([_Part("", data, tables)], study=records.provenance(study, data)["study"])
 
 
-def _shared(_: Any) -> tuple[list[_Part], Any]:
+def _starts(_: Any) -> tuple[list[_Part], Any]:
     parts = []
-    for study in studies.SHARED:
+    for study in studies.STARTS:
         data = images(study)
-        given = Images.of(data)
-        pairs = dataclasses.replace(study.tables(given)["pairs"], jobs=study.pairs(given, "shared"))
-        parts.append(_Part("", data, {"pairs": pairs}))
-    return _with_makers(parts, study=records.provenance(studies.SHARED[0], data)["study"])
+        pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in studies.INPUTS}
+        jobs = {(inputs, *label): job for inputs, own in pairs.items() for label, job in own.items()}
+        parts.append(_Part("", data, {"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}))
+    return _with_makers(parts, study=records.provenance(studies.STARTS[0], data)["study"])
 
 
 def _mistakes(study: Classification) -> tuple[list[_Part], Any]:
@@ -335,7 +335,7 @@ SEARCHES: dict[str, _Planned] = {
     "predictions": lambda _: _predictions("paper"),
     "scaling_predictions": lambda _: _scaling("pairs", "surrogates"),
     "scaling": lambda _: _scaling("runs", "gradient_steps"),
-    "predictions_shared": _shared,
+    "starts": _starts,
     "predictions_28x28": lambda _: _predictions("paper-28x28"),
 }
 """What is recorded of searches that belong to no section's study: what plans them and makes their provenance, by what

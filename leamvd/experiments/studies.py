@@ -426,10 +426,11 @@ IMAGE_SETS = tuple(
 MISTAKES = Classification(dataset="mnist", methods=(START, "cd", "lea-mvd"), scales=(), seeds=tuple(range(30)))
 """Whose fine-tuned networks' mistakes are kept, image by image: those that the classification of study A compares."""
 
-SHARED = tuple(
-    dataclasses.replace(_STEPS, side=study.side, layers=study.layers, sigmas=(REFERENCE,)) for study in (_STEPS, _LARGE)
+STARTS = (
+    Explanation(dataset="mnist", sigmas=(REFERENCE,), seeds=tuple(range(5))),
+    Explanation(dataset="mnist", side=_LARGE.side, layers=_LARGE.layers, sigmas=(REFERENCE,), seeds=(0, 1, 2)),
 )
-"""The step sizes of Section 10 at one size of steps, for start solutions on shared inputs."""
+"""The start solutions of studies A and D, around which pairs tell how far their searches could get."""
 
 SCALING = tuple(
     Explanation(
