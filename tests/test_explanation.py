@@ -201,10 +201,18 @@ def test_the_papers_weights_are_those_of_equation_1() -> None:
 
 def test_generations_compound() -> None:
     rows = [
-        {"study": "a", "layer": 1, "seed": s, "sigma": 0.01, "paper gain, %": 2.0, "best gain, %": 200.0}
+        {
+            "study": "a",
+            "layer": 1,
+            "inputs": "own",
+            "seed": s,
+            "sigma": 0.01,
+            "paper gain, %": 2.0,
+            "best gain, %": 200.0,
+        }
         for s in (0, 1)
     ]
-    found = explanation.reach(pd.DataFrame(rows), 0.01).loc["a", 1]
+    found = explanation.reach(pd.DataFrame(rows), 0.01).loc["a", 1, "own"]
     assert found["paper, mean"] == pytest.approx(100 * (1 - 0.98**GENERATIONS))
     assert found["best, mean"] == 100, "an error cannot fall below zero"
 
@@ -225,10 +233,38 @@ def test_predicted_beside_measured() -> None:
 
 
 def test_the_fall_that_is_needed() -> None:
-    table = made({("a", 1, "cd"): [(9, 2), (9, 3)], ("a", 1, "lea-mvd"): [(8, 7), (12, 11)]}, "mean_field")
-    found = explanation.needed(table, "cd", "lea-mvd").loc["a", 1]
-    assert found["needed"] == pytest.approx(75)
-    assert found["low"] <= 75 <= found["high"]
+    ends = {"cd": [(9e4, 2e4), (9e4, 3e4)], "lea-mvd": [(8e4, 7e4), (12e4, 10.5e4)]}
+    table = made({("a", 2, method): runs for method, runs in ends.items()}, "mean_field").assign(n_images=20_000)
+    both = pd.concat([table.assign(inputs=inputs, layer=layer) for inputs in ("own", "shared") for layer in (1, 2)])
+    for study, below in (("mnist-7x7", ["cd"]), ("mnist-28x28", ["cd", "5,000"])):
+        found = explanation.needed(study, both).set_index(["layer", "inputs", "below"])
+        assert sorted(found.index) == sorted([(1, "own", "cd"), (2, "shared", "cd"), *((2, "own", b) for b in below)])
+        assert found["fell"].tolist() == pytest.approx([12.5] * len(found))
+        against_cd = found.xs("cd", level="below")
+        assert against_cd["needed"].tolist() == pytest.approx([75] * 3)
+        assert (against_cd["low"] <= 75).all()
+        assert (against_cd["high"] >= 75).all()
+    printed = found.loc[2, "own", "5,000"]
+    assert printed["needed"] == pytest.approx(100 * (1 - 20_000 / np.sqrt(8e4 * 12e4))), "twice 5,000 of 10,000 images"
+
+
+def test_what_is_needed_is_out_of_reach_beyond_the_largest_misfit_alone() -> None:
+    needed = pd.DataFrame(
+        [("a", 1, "own", "x", 60.0, 55.0, 50.0, 60.0), ("a", 1, "own", "y", 0.0, 90.0, 85.0, 95.0),
+         ("a", 1, "own", "z", 0.0, 80.0, 70.0, 90.0), ("a", 2, "shared", "z", 0.0, 80.0, 70.0, 90.0)],
+        columns=["study", "layer", "inputs", "below", "fell", "needed", "low", "high"],
+    )  # fmt: skip
+    reach = pd.DataFrame(
+        {"best, high": [50.0], "paper, mean": [20.0]},
+        pd.MultiIndex.from_tuples([("a", 1, "own")], names=["study", "layer", "inputs"]),
+    )
+    found = explanation.judged(needed, reach, 2.0)
+    assert found["furthest"].tolist()[:3] == pytest.approx([75.0] * 3), "the half of a half is left"
+    assert found["answer"].tolist() == ["reached", "out of reach", "not reached", "not reached"]
+    both = pd.DataFrame({"study": "a", "layer": 1, "sigma0": [0.1, 0.2], "measured": [36.0, 5.0]})
+    row = explanation.misfit(reach, both).loc["a", 1]
+    assert row["misfit"] == pytest.approx(2), "36 % is 20 % twice"
+    assert (row["sigma0"], row["measured"]) == (0.1, 36)
 
 
 def test_falls_of_ever_larger_layers_are_those_of_the_best_setting() -> None:
