@@ -107,7 +107,7 @@ def test_a_surrogate_search_sees_slope_and_curvature_alone(planned, results, dat
     table = pd.read_csv(io.BytesIO(pairs.rows))
     for changes, moved in (({"slope": 0.0}, False), ({"curvature": 0.0}, True)):
         rows = table.assign(**changes).to_csv(index=False).encode()
-        steps = list(job.steps(data, [pairs._replace(rows=rows)], None))
+        steps = list(job.steps(data, [pairs._replace(rows=rows)], 0, {}))
         best = [row["best"] for step in steps for row in step.rows]
         assert len(best) == SMALL.reading.n_gen + 1
         assert (best[-1] < best[0]) == moved

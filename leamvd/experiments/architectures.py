@@ -3,7 +3,7 @@
 import dataclasses
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pandas as pd
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Result, Step, Table
+from leamvd.campaign.jobs import Job, Step, Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
 from leamvd.data.images import Dataset, Images, load
@@ -152,14 +152,8 @@ class _Learn(Job):
     def train(self, objective: CrossEntropy) -> tuple[Array, float]:
         """Return the weights at the end, and the number of evaluations."""
 
-    @property
-    def iterations(self) -> int:
-        """The whole training."""
-        return 1
-
-    def steps(self, data: Dataset, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Dataset, *_: Any) -> Iterator[Step]:
         """Yield the start and the end."""
-        del arrays  # seconds: nothing to go on from
         hidden = NETWORKS[self.network]
         train = CrossEntropy(data.train, data.train_labels, hidden, self.width)
         test = CrossEntropy(data.test, data.test_labels, hidden, self.width)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,15 +126,14 @@ class Escape(Job):
         """Those of CMA-ES."""
         return ("cma",) * self.method.endswith("cma-es")
 
-    def steps(self, data: Any, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, _data: Any, _needs: Sequence[Result], done: int, _arrays: Any) -> Iterator[Step]:
         """Yield the searches."""
-        del data
         here = valley(self.function, self.n_var, self.seed)
-        for done in range(int(arrays["done"]) if arrays else 0, len(self.sigmas)):
-            row = dict.fromkeys(COLUMNS[len(LABELS) :], math.nan) | {LINE: self.sigmas[done]}
+        for number, sigma0 in enumerate(self.sigmas[done:], start=done + 1):
+            row = dict.fromkeys(COLUMNS[len(LABELS) :], math.nan) | {LINE: sigma0}
             if here is not None:
-                row |= self.search(here, self.sigmas[done])
-            yield Step(done + 1, [row], {"done": np.array(done + 1)}, done + 1 == len(self.sigmas))
+                row |= self.search(here, sigma0)
+            yield Step(number, [row], {}, number == len(self.sigmas))
 
     def search(self, here: Valley, sigma0: float) -> dict[str, float]:
         """Return what a search from a local minimum ends with."""

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -10,9 +10,8 @@ from typing import Any, cast
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd._support.compile import Array
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Result, Step, Table
+from leamvd.campaign.jobs import Job, Step, Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
 from leamvd.data.functions import FUNCTIONS, USUAL
@@ -121,14 +120,8 @@ class Follow(Job):
         """For a reader."""
         return f"follow-{self.search.name}"
 
-    @property
-    def iterations(self) -> int:
-        """The whole run."""
-        return 1
-
-    def steps(self, data: Any, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Any, *_: Any) -> Iterator[Step]:
         """Yield the run."""
-        del arrays  # a run is followed in one go
         opt, objective = self.search.start(data)
         run = generations(cast(LEAMVD, opt), objective, getattr(self.search, "budget", math.inf))
         own = followed({self.search.seed: run})

@@ -64,7 +64,7 @@ class _Search(Job):
             n_gen=self.budget, seed=self.seed, **own,
         )  # fmt: skip
 
-    def steps(self, data: Any, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Any, _: Sequence[Result], done: int, arrays: Mapping[str, Array]) -> Iterator[Step]:
         """Yield the generations.
 
         A search that goes on draws its candidates again, which is quick, and is told the values that it was told
@@ -72,7 +72,7 @@ class _Search(Job):
         """
         opt, objective = self.start(data)
         told: list[Array] = []
-        if arrays is not None:
+        if done:
             told = np.split(arrays["F"], np.cumsum(arrays["counts"])[:-1])
             for F in told:
                 opt.tell(opt.ask(), F)

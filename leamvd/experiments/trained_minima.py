@@ -1,7 +1,7 @@
 """Can LEA-MVD escape from where a trained RBM has ended (C13)? Its searches after contrastive divergence and L-BFGS."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from scipy import optimize
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Result, Step, Table
+from leamvd.campaign.jobs import Job, Step, Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
 from leamvd.data.images import Dataset, Images, load
@@ -87,14 +87,8 @@ class EscapeFromTraining(Job):
         """For a reader."""
         return f"escape-{self.method.replace(':', '-')}-layer1-seed{self.seed}"
 
-    @property
-    def iterations(self) -> int:
-        """Both starts."""
-        return 1
-
-    def steps(self, data: Dataset, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Dataset, *_: Any) -> Iterator[Step]:
         """Yield both searches."""
-        del arrays  # seconds: nothing to go on from
         V = data.train.astype(np.float64)
         method, objective = Method.parse(self.method), ReconstructionObjective(V, self.n_hidden)
         training, reading = method.training(Training(dtype="float64")), method.reading(EXPERIMENT)
