@@ -184,15 +184,27 @@ class Table:
     jobs: Mapping[tuple[Any, ...], Job]  # by what rows have in these columns
     line: str  # column that says which of the job's rows it is
     arranged: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows
+    ends: bool = False  # whether each job has its last row alone
 
     def of(self, results: Mapping[Job, Result]) -> pd.DataFrame:
         """Return the table; where a result is missing, there are no rows."""
         found = [
-            read_table(io.BytesIO(results[job].rows)).assign(**dict(zip(self.labels, label, strict=True)))
+            self._rows(results[job]).assign(**dict(zip(self.labels, label, strict=True)))
             for label, job in self.jobs.items()
             if job in results
         ]
         return self.arranged(pd.concat(found, ignore_index=True))
+
+    def _rows(self, result: Result) -> pd.DataFrame:
+        rows = read_table(io.BytesIO(result.rows))
+        return rows.tail(1) if self.ends else rows
+
+
+class Planned(NamedTuple):
+    """Tables by their names, and the data that their jobs are given."""
+
+    tables: Mapping[str, Table]
+    data: Any = None
 
 
 def packed(arrays: "Mapping[str, Array]") -> bytes:

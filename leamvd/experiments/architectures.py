@@ -14,8 +14,8 @@ import pandas as pd
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Step, Table
-from leamvd.campaign.run import run_tables
+from leamvd.campaign.jobs import Job, Planned, Step, Table
+from leamvd.campaign.run import run_planned
 from leamvd.campaign.store import place
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import longer_searches
@@ -242,9 +242,14 @@ def searches(
     return Table(LABELS, jobs, LINE, lambda rows: rows[COLUMNS])
 
 
+def planned(**plan: Any) -> list[Planned]:
+    """Return the trainings of a plan, see `PLANS`, "runs", on scikit-learn's digits."""
+    data = images()
+    return [Planned({"runs": searches(data, **plan)}, data)]
+
+
 def on_page(profile: str, output: str | Path) -> pd.DataFrame:
     """Return the trainings of a profile, with `COLUMNS`; with "recorded" they are read."""
     if profile == "recorded":
         return archive.read("architectures")
-    data = images()
-    return run_tables({"": searches(data, **PLANS[profile])}, place(output), data=data, label="architectures")[""]
+    return run_planned(planned(**PLANS[profile]), place(output), label="architectures")["runs"]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from leamvd._support import checks
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Step, Table
+from leamvd.campaign.jobs import Job, Planned, Step, Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
 from leamvd.data.functions import FUNCTIONS, USUAL
@@ -148,6 +148,13 @@ def followed_runs(study: Study, data: Dataset, **plan: Any) -> Table:
             for (name, n, _, seed), job in alone.items()
         }
     return Table(FOLLOWED[:2], jobs, "generations", lambda rows: rows[FOLLOWED])
+
+
+def planned(study: Study, **plan: Any) -> list[Planned]:
+    """Return what is recorded of a plan: "runs", and "directions" with functions of the first size."""
+    data, smallest = images(study), {**plan, "sizes": plan["sizes"][:1]}
+    tables = {"runs": searches(study, **plan), "directions": followed_runs(study, data, **smallest)}
+    return [Planned(tables, data)]
 
 
 def followed_on_page(study: Study, output: str | Path) -> pd.DataFrame:

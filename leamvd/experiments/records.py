@@ -90,11 +90,10 @@ def last(table: pd.DataFrame, labels: Sequence[str] = LABELS) -> pd.DataFrame:
     return ends
 
 
-def kept(section: str, table: pd.DataFrame) -> pd.DataFrame:
+def kept(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a study's table that are recorded, see `EVERY`."""
-    if section not in EVERY:
-        return table
-    return table[(table["iteration"] % EVERY[section] == 0) | table.index.isin(last(table).index)]
+    every = EVERY.get(table["section"].iloc[0], 1) if "section" in table else 1
+    return table if every == 1 else table[(table["iteration"] % every == 0) | table.index.isin(last(table).index)]
 
 
 # ---- what a table must be read with
