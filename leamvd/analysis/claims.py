@@ -22,7 +22,7 @@ from leamvd.analysis.rules import REGISTERED, VIEWS, Margins
 from leamvd.analysis.statistics import Effect, holm, number
 from leamvd.campaign import archive
 from leamvd.experiments import records, studies
-from leamvd.experiments.studies import Classification, Study
+from leamvd.experiments.study import Classification, Study
 
 RECORDED = {"linear_cost": "optimizers"}
 RECORDED |= dict.fromkeys(("mnist_7x7", "mnist_28x28", "readings", "classification"), "runs")

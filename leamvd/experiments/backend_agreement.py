@@ -7,7 +7,7 @@ import pandas as pd
 
 from leamvd.campaign.jobs import Table
 from leamvd.data.images import Dataset, Images
-from leamvd.experiments.studies import COLUMNS, LABELS, Study, reading
+from leamvd.experiments.study import COLUMNS, LABELS, Study, reading
 from leamvd.optimizers.reading import Reading
 
 SEARCHES: dict[str, dict[str, Any]] = {

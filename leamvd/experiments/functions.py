@@ -20,7 +20,7 @@ from leamvd.experiments.layers import TrainLayer
 from leamvd.experiments.methods import Method
 from leamvd.experiments.search_directions import followed
 from leamvd.experiments.searches import FunctionSearch, generations
-from leamvd.experiments.studies import Study, fixed, images
+from leamvd.experiments.study import Study, images
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
 
@@ -85,7 +85,7 @@ def on_functions(
 ) -> pd.DataFrame:
     """Return the `searches` that the `plan` says, with `COLUMNS`; of a study that is recorded, what is recorded."""
     if study.archived:
-        fixed(sizes=sizes, budget=budget)
+        archive.fixed(sizes=sizes, budget=budget)
         return archive.read(RECORDED)
     planned = plan(profile, sizes, budget)
     if not planned["sizes"] or not applicable(study.methods):

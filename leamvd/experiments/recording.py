@@ -35,7 +35,7 @@ from leamvd.experiments import (
     studies,
 )
 from leamvd.experiments.local_models import GradientStep
-from leamvd.experiments.studies import Classification, Study, images
+from leamvd.experiments.study import Classification, Study, images
 from leamvd.networks.torch_backend import Computation
 
 LIMIT = 20_000_000
