@@ -26,7 +26,7 @@ from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 from leamvd.campaign import versions
 from leamvd.data import images
 from leamvd.data.images import load
-from leamvd.experiments import recording, studies
+from leamvd.experiments import recording
 
 CELL = """\
 profile: str = "quick"  # quick | paper: the scale

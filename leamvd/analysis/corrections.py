@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from leamvd.analysis import claims, rules
-from leamvd.analysis.claims import CLAIMS, Claim, Part
 from leamvd.analysis.comparison import quote
+from leamvd.analysis.rules import CLAIMS, Claim, Part
 from leamvd.analysis.statistics import Effect, power
 from leamvd.campaign import archive
 from leamvd.experiments import architectures, minima
