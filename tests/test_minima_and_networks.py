@@ -319,3 +319,4 @@ def test_a_baseline_trains_with_its_own_population_size() -> None:
     jobs = architectures.searches(data, **given, networks=("signs",)).jobs
     ends = [job.advance(data, []).rows.decode().splitlines()[-1] for job in jobs.values()]
     assert ends[0] != ends[1]
+    assert {job.packages for job in jobs.values()} == {("cma",)}, "whatever its settings"

@@ -21,6 +21,7 @@ from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import longer_searches
 from leamvd.experiments.methods import Method
 from leamvd.networks.dbn import Training
+from leamvd.optimizers.methods import packages
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
@@ -179,8 +180,8 @@ class LearnBySearch(_Learn):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those of CMA-ES."""
-        return ("cma",) * self.method.endswith("cma-es")
+        """Those of the optimizer."""
+        return packages(Method.parse(self.method).trainer)
 
     def train(self, objective: CrossEntropy) -> tuple[Array, float]:
         """Return the best weights that were found, and the evaluations."""

@@ -13,6 +13,7 @@ from leamvd.networks.dbn import Training, layer_input, layer_seed, train
 from leamvd.networks.objective import Errors, ReconstructionObjective, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.methods import packages
 from leamvd.optimizers.reading import Reading
 
 COLUMNS = (
@@ -60,8 +61,8 @@ class TrainLayer(Job):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those of CMA-ES, and PyTorch where it computes the objective."""
-        return ("cma",) * self.trainer.endswith("cma-es") + ("torch",) * (self.training.backend == "torch")
+        """Those of the optimizer, and PyTorch where it computes the objective."""
+        return packages(self.trainer) + ("torch",) * (self.training.backend == "torch")
 
     def steps(self, data: Dataset, needs: Sequence[Result], _done: int, arrays: Mapping[str, Array]) -> Iterator[Step]:
         """Yield the iterations, and before the first one the start solution as iteration 0."""

@@ -25,7 +25,7 @@ from leamvd.experiments.searches import generations
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers.base import Optimizer
-from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.methods import optimizer, packages
 from leamvd.optimizers.reading import Reading
 
 PLANS: dict[str, dict[str, Any]] = {
@@ -131,8 +131,8 @@ class Escape(Job):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those of CMA-ES."""
-        return ("cma",) * self.method.endswith("cma-es")
+        """Those of the optimizer."""
+        return packages(Method.parse(self.method).trainer)
 
     def steps(self, _data: Any, _needs: Sequence[Result], done: int, _arrays: Any) -> Iterator[Step]:
         """Yield the searches."""
