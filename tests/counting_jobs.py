@@ -33,17 +33,14 @@ class Count(Job):
     def needs(self) -> tuple[Job, ...]:
         return self.below
 
-    def steps(self, data: "Told", needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
-        reached, value = 0, self.number + sum(unpacked(need.arrays)["value"].item() for need in needs)
-        if arrays is not None:
-            reached, value = arrays["reached"].item(), arrays["value"].item()
-        for iteration in range(reached + 1, self.length + 1):
+    def steps(self, data: "Told", needs: Sequence[Result], done: int, arrays: Mapping[str, Array]) -> Iterator[Step]:
+        below = self.number + sum(unpacked(need.arrays)["value"].item() for need in needs)
+        value = arrays["value"].item() if done else below
+        for iteration in range(done + 1, self.length + 1):
             data.iteration(self)
             value = (31 * value + 7) % 10007
             row = {"iteration": iteration, "third": value / 3}
-            yield Step(
-                iteration, [row], {"reached": np.array(iteration), "value": np.array(value)}, iteration == self.length
-            )
+            yield Step(iteration, [row], {"value": np.array(value)}, iteration == self.length)
 
 
 @dataclasses.dataclass(frozen=True)

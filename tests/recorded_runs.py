@@ -14,7 +14,7 @@ from leamvd.campaign import archive
 from leamvd.campaign.store import STORE
 from leamvd.experiments import records, studies
 from leamvd.experiments.recording import record
-from leamvd.experiments.studies import Classification, Study
+from leamvd.experiments.study import Classification, Study
 
 GIVEN = {
     "mnist-7x7": {

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from leamvd.experiments.studies import Classification, Study
+from leamvd.experiments.study import Classification, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 

@@ -7,9 +7,9 @@ from small_studies import SMALL
 from leamvd.analysis.intervals import agreement
 from leamvd.campaign import archive
 from leamvd.campaign.run import run_tables
-from leamvd.experiments import backend_agreement, pictures, records, studies
+from leamvd.experiments import backend_agreement, pictures, records
 from leamvd.experiments.backend_agreement import SEARCHES
-from leamvd.experiments.studies import COLUMNS
+from leamvd.experiments.study import COLUMNS, images
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
 
@@ -18,11 +18,11 @@ TINY = dataclasses.replace(SMALL, layers=(6,), methods=("lea-mvd", "random"), in
 
 def test_the_same_runs_by_every_search(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    data = studies.images(dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, dtype="float32")))
+    data = images(dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, dtype="float32")))
     table = backend_agreement.searches(TINY, data, device="cpu")
     result = run_tables({"runs": table}, tmp_path / "store", data=data)["runs"]
     searches = backend_agreement.by_search(TINY, "cpu")
-    provenance = {search: records.provenance(own, studies.images(own)) for search, own in searches.items()}
+    provenance = {search: records.provenance(own, images(own)) for search, own in searches.items()}
     assert tuple(result.columns) == ("search", *COLUMNS)
     assert result.groupby(["search", "method"], sort=False).size().tolist() == [2] * 6
     assert set(result["iteration"]) == {2}

@@ -11,8 +11,7 @@ import pytest
 from test_bench_summary import powers
 
 from leamvd.analysis import claims, rules
-from leamvd.analysis.claims import ABLATED
-from leamvd.analysis.rules import REGISTERED, VIEWS, Margins
+from leamvd.analysis.rules import ABLATED, REGISTERED, VIEWS, Margins
 from leamvd.analysis.statistics import Effect, holm
 from leamvd.experiments import studies
 
@@ -60,7 +59,7 @@ LARGE = {
 }  # fmt: skip
 
 
-SETTINGS = [*ABLATED.values(), *(setting for part in claims.TUNED.values() for setting in part)]
+SETTINGS = [*ABLATED.values(), *(setting for part in rules.TUNED.values() for setting in part)]
 READINGS = {
     ("shared", layer, method): (500, 400, end)
     for layer in (1, 2, 3)
@@ -303,7 +302,7 @@ def test_p_is_corrected_by_holm_over_the_family(whole):
         twice = rows["part"].str.fullmatch(r"RBM [23], lea-mvd / cd") & (rows["study"] == "mnist_7x7")
         assert rows[twice]["p"].tolist()[:4] == rows[twice]["p"].tolist()[4:], "of C4 and of C5"
         rows = rows.drop_duplicates(["study", "view", "part", "test"])
-        parts = {part: None for claim in claims.CLAIMS for part in claim.parts if claim.claim not in ("C1", "C2")}
+        parts = {part: None for claim in rules.CLAIMS for part in claim.parts if claim.claim not in ("C1", "C2")}
         indexed = {name: rules.by_cell(table) for name, table in tables.items()}
         there = [part for part in parts if set(part.studies) <= set(tables)]
         raw = [effect.p for part in there for _, effect in part.tests(indexed, REGISTERED)]
@@ -388,7 +387,7 @@ def test_close_are_the_parts_whose_interval_holds_a_bound():
 
 def test_the_page_of_rules_says_what_the_rules_compute():
     entries = dict(re.findall(r"\* - (C\d+)\n(.*?)(?=\n\* - |\n:::)", PAGE, re.DOTALL))
-    assert list(entries) == [claim.claim for claim in claims.CLAIMS if claim.parts]
+    assert list(entries) == [claim.claim for claim in rules.CLAIMS if claim.parts]
     for claim, margin in {"C3": 1, "C6": 10, "C8": 10, "C10": 1}.items():
         assert f"±{margin} %" in entries[claim]
     assert (REGISTERED.unchanged, REGISTERED.little, REGISTERED.behind, REGISTERED.factor) == (1, 10, 10, 2)

@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 
 from leamvd.analysis import comparison, statistics
-from leamvd.experiments import studies
-from leamvd.experiments.studies import Study
+from leamvd.experiments.study import ONE_EPOCH, Study
 
 
 def frame(errors, *, inputs=("own",), layers=(1,), n_images=100, constant=50.0):
@@ -130,7 +129,7 @@ def test_the_start_is_where_searches_begin_until_one_has_made_other_features(mon
     moved = stays.assign(mean_field=leaves)
     known = {("own", 1): 10.0, ("own", 2): 11.0}
     assert starts(moved) == shared | known
-    controls = frame({studies.START: [[99.0, 5.0]] * 2, "cma-es:n_gen=42": [STAYS] * 2}, layers=(1, 2, 3))
+    controls = frame({ONE_EPOCH: [[99.0, 5.0]] * 2, "cma-es:n_gen=42": [STAYS] * 2}, layers=(1, 2, 3))
     monkeypatch.setattr(comparison.archive, "exists", lambda name: name == "small_controls")
     monkeypatch.setattr(comparison.archive, "read", lambda name: controls)
     assert starts(moved, "small") == shared | known | {("own", 3): 5.0}

@@ -14,30 +14,30 @@ from leamvd.campaign import run as campaign
 from leamvd.campaign.jobs import unpacked, with_needs
 from leamvd.campaign.tables import read_table
 from leamvd.data.images import Images
-from leamvd.experiments import local_models, studies
+from leamvd.experiments import local_models
 from leamvd.experiments.layers import rbm
 from leamvd.experiments.local_models import REFERENCE, GradientStep, MeasurePairs, SearchSurrogate
-from leamvd.experiments.studies import START
+from leamvd.experiments.study import ONE_EPOCH, Explanation, Study, images
 from leamvd.networks.dbn import layer_input, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers import local_model
 from leamvd.optimizers.reading import Reading
 
-SMALL = studies.Explanation(
+SMALL = Explanation(
     n_images=60,
     layers=(6, 5),
     methods=("lea-mvd:sigma0=0.003", "lea-mvd:sigma0=0.3"),
     seeds=(0, 1),
     sigmas=(0.001, REFERENCE),
     n_pairs=8,
-    training=dataclasses.replace(studies.Study().training, dtype="float64"),
+    training=dataclasses.replace(Study().training, dtype="float64"),
     reading=Reading(n_gen=14),
 )
 
 
 @pytest.fixture(scope="module")
 def data():
-    return studies.images(SMALL)
+    return images(SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_a_surrogate_search_sees_slope_and_curvature_alone(planned, results, dat
     table = pd.read_csv(io.BytesIO(pairs.rows))
     for changes, moved in (({"slope": 0.0}, False), ({"curvature": 0.0}, True)):
         rows = table.assign(**changes).to_csv(index=False).encode()
-        steps = list(job.steps(data, [pairs._replace(rows=rows)], None))
+        steps = list(job.steps(data, [pairs._replace(rows=rows)], 0, {}))
         best = [row["best"] for step in steps for row in step.rows]
         assert len(best) == SMALL.reading.n_gen + 1
         assert (best[-1] < best[0]) == moved
@@ -145,7 +145,7 @@ def test_what_is_no_search_of_lea_mvd_is_refused() -> None:
 def test_start_is_the_start_solution_of_searches(planned) -> None:
     job: MeasurePairs = planned["pairs"].jobs["mnist-7x7", 1, 0]
     assert (job.start.trainer, job.start.reading.n_gen) == ("cd", 1)
-    assert SMALL.settings_of(START)[0].trainer == "cd"
+    assert SMALL.settings_of(ONE_EPOCH)[0].trainer == "cd"
     assert isinstance(planned["surrogates"].jobs["mnist-7x7", "lea-mvd:sigma0=0.3", 2, 1], SearchSurrogate)
 
 

@@ -14,7 +14,7 @@ from prose import NOTEBOOKS, PAGES, markdown
 from small_book import ROOT, clone, drawn, glued, notebook
 from sphinx.errors import ExtensionError
 
-from leamvd.analysis import claims
+from leamvd.analysis import claims, rules
 from leamvd.book import pasted, render
 
 INDEX = PAGES["index"]
@@ -118,7 +118,7 @@ def claim_rows() -> dict[str, list[str]]:
 
 
 def test_every_claim_has_a_row_about_itself() -> None:
-    assert [*claim_rows()] == [claim.claim for claim in claims.CLAIMS]
+    assert [*claim_rows()] == [claim.claim for claim in rules.CLAIMS]
     for claim, (_, *cells) in claim_rows().items():
         keys = [
             f"{claim.lower()}-{key}"

@@ -9,7 +9,8 @@ import pytest
 
 from leamvd.analysis import forensics
 from leamvd.experiments import records
-from leamvd.experiments.studies import STUDIES, Study
+from leamvd.experiments.studies import STUDIES
+from leamvd.experiments.study import Study
 from leamvd.networks.dbn import Training
 
 PAPER = STUDIES["error-measures", "paper"]

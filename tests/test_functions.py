@@ -12,7 +12,7 @@ from leamvd.campaign.run import run_tables
 from leamvd.data import functions as data
 from leamvd.experiments import functions
 from leamvd.experiments.alternatives import ALTERNATIVES
-from leamvd.experiments.studies import Study
+from leamvd.experiments.study import Study
 
 SMALL = Study(
     methods=("cd", "lea-mvd", "lea-mvd:shift=printed", "lea-mvd:x0=none", "lea-mvd:x0_epochs=5"), seeds=(4, 7)

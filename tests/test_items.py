@@ -9,7 +9,7 @@ from prose import NOTEBOOKS, PAGES, figures, markdown
 
 from leamvd.experiments import studies
 from leamvd.experiments.layers import COLUMNS
-from leamvd.experiments.studies import Study
+from leamvd.experiments.study import Study, images
 
 ITEMS = [f"R{n}" for n in range(1, 20)] + [f"E{n}" for n in range(1, 12)]
 
@@ -55,4 +55,4 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
             assert ast.literal_eval(value) != known[option]
             other = studies.study("mnist-7x7", "quick", **{option: ast.literal_eval(value)})
             if option != "n_images":  # of which the digits have fewer
-                studies.images(other)
+                images(other)

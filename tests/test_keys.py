@@ -145,7 +145,7 @@ def test_keys_outlive_edits_of_other_modules_docstrings_and_comments(copied: Pat
         ("optimizers/cma_es.py", "warnings.simplefilter", "warnings.filterwarnings", "layers stacks searches"),
         ("_support/compile.py", "inline: bool = False", "inline: bool = True", "layers stacks searches"),
         ("data/images.py", "subset_rng, bits_rng = rng", "bits_rng, subset_rng = rng", "layers stacks searches"),
-        ("campaign/jobs.py", "iteration > done_before", "iteration >= done_before", "layers stacks searches"),
+        ("campaign/jobs.py", "iteration > done and", "iteration >= done and", "layers stacks searches"),
         ("experiments/layers.py", "seed=seed", "seed=0", "layers"),
         ("networks/likelihood.py", "import numpy as np", "import numpy as np\nx = 1", "stacks"),
         ("data/functions.py", "import numpy as np", "import numpy as np\nx = 1", "searches"),

@@ -14,7 +14,7 @@ from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset
 from leamvd.experiments.layers import COLUMNS, Images, TrainLayer, rbm
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
-from leamvd.experiments.studies import images
+from leamvd.experiments.study import images
 from leamvd.networks.dbn import METHODS, Training, layer_input, layer_seed, pretrain, train
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading

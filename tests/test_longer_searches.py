@@ -12,7 +12,7 @@ from leamvd.campaign.tables import read_table
 from leamvd.data.images import Images
 from leamvd.experiments import longer_searches
 from leamvd.experiments.searches import FunctionSearch
-from leamvd.experiments.studies import images
+from leamvd.experiments.study import images
 from leamvd.networks.rbm import n_parameters
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from small_studies import SMALL
 
-from leamvd.experiments import pictures, records, studies
+from leamvd.experiments import pictures, records
+from leamvd.experiments.study import images
 
 STUDY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), seeds=(3, 4, 8, 5))
 
@@ -20,7 +21,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_reconstructions_are_of_test_images_by_one_layer_and_by_all(output: Path) -> None:
-    data = studies.images(STUDY)
+    data = images(STUDY)
     rows = pictures.reconstructions(STUDY, output, data)
     names = ["original", *(f"{m}, {d}" for m in ("cd", "lea-mvd", "cma-es") for d in ("RBM 1", "all 2"))]
     assert list(rows) == names
@@ -41,13 +42,13 @@ def test_reconstructions_are_of_test_images_by_one_layer_and_by_all(output: Path
 def test_without_own_inputs_only_the_first_layer_reconstructs(tmp_path: Path) -> None:
     shared = dataclasses.replace(STUDY, inputs=("shared",), methods=("lea-mvd",), seeds=(3,))
     records.run(shared, tmp_path)
-    rows = pictures.reconstructions(shared, tmp_path, studies.images(shared))
+    rows = pictures.reconstructions(shared, tmp_path, images(shared))
     assert list(rows) == ["original", "lea-mvd, RBM 1"]
     assert rows["lea-mvd, RBM 1"].shape == (1, 10, 7, 7)
 
 
 def test_filters_are_columns_of_the_weights(output: Path) -> None:
-    data = studies.images(STUDY)
+    data = images(STUDY)
     rows = pictures.filters(STUDY, output, data)
     W = pictures.stack(STUDY, output, data, "cd", 3, 1)[0].W
     assert list(rows) == ["cd", "lea-mvd", "cma-es"]
@@ -57,12 +58,12 @@ def test_filters_are_columns_of_the_weights(output: Path) -> None:
 
 
 def test_pictures_are_gray_levels(output: Path) -> None:
-    data = studies.images(STUDY)
+    data = images(STUDY)
     found = pictures.pictures(STUDY, output, data)
     filters, rows = (f(STUDY, output, data) for f in (pictures.filters, pictures.reconstructions))
     assert list(found) == [f"reconstructions/{name}" for name in rows] + [f"filters/{name}" for name in filters]
-    assert {images.dtype for images in found.values()} == {np.dtype(np.uint8)}
-    for name, images in filters.items():
-        assert np.abs(found[f"filters/{name}"] / 127.5 - 1 - images).max() <= 0.5 / 127.5 + 1e-12
-    for name, images in rows.items():
-        assert np.abs(found[f"reconstructions/{name}"] / 255 - images).max() <= 0.5 / 255 + 1e-6
+    assert {V.dtype for V in found.values()} == {np.dtype(np.uint8)}
+    for name, V in filters.items():
+        assert np.abs(found[f"filters/{name}"] / 127.5 - 1 - V).max() <= 0.5 / 127.5 + 1e-12
+    for name, V in rows.items():
+        assert np.abs(found[f"reconstructions/{name}"] / 255 - V).max() <= 0.5 / 255 + 1e-6

@@ -16,6 +16,7 @@ from leamvd.campaign.jobs import key
 from leamvd.campaign.store import DamageError
 from leamvd.data.images import Images
 from leamvd.experiments import pictures, recording, records, studies
+from leamvd.experiments.study import images
 
 NAMES = {"mnist-7x7": "mnist_7x7", "classification": "classification"}
 
@@ -68,7 +69,7 @@ def test_what_is_recorded_is_the_study_and_what_it_takes_to_read_it(
 def test_pictures_ship_in_the_place_of_weights(recorded: Path, run: Run) -> None:
     with np.load(recorded / "mnist_7x7" / "pictures.npz", allow_pickle=False) as file:
         shipped = dict(file)
-    made = pictures.pictures(run.study, run.output, studies.images(run.study))
+    made = pictures.pictures(run.study, run.output, images(run.study))
     assert list(shipped) == list(made)
     assert all(np.array_equal(shipped[name], made[name]) for name in made)
 
@@ -195,7 +196,7 @@ def test_what_is_incomplete_damaged_or_cannot_ship_is_refused(
         shutil.copytree(run.output, output)
 
     shutil.copytree(run.output, output)
-    (layer, _) = run.study.stack("lea-mvd", 0, Images.of(studies.images(run.study)))
+    (layer, _) = run.study.stack("lea-mvd", 0, Images.of(images(run.study)))
     job = output / "store" / key(layer)
     (job / "arrays.npz").write_bytes(b"")
     refused(r"arrays\.npz is not what was stored")

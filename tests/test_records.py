@@ -19,7 +19,7 @@ from leamvd.campaign.store import STORE, DamageError
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import pictures, records
 from leamvd.experiments.records import Measured, measure, run
-from leamvd.experiments.studies import COLUMNS, Classification, Study, images
+from leamvd.experiments.study import COLUMNS, Classification, Study, images
 from leamvd.networks.dbn import Training, pretrain
 from leamvd.optimizers.reading import Reading
 

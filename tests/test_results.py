@@ -14,9 +14,10 @@ from leamvd.analysis import claims, comparison
 from leamvd.book import sections
 from leamvd.campaign import archive
 from leamvd.experiments import functions, pictures, records, results, studies
+from leamvd.experiments.study import Study
 
 
-def study() -> studies.Study:
+def study() -> Study:
     settings = {"methods": ("cd", "lea-mvd", "lea-mvd:x0-excluded"), "n_images": 40, "n_gen": 2, "n_elite": 2}
     return studies.study("mnist-7x7", "quick", layers=(6, 5), seeds=(0, 1), **settings)
 
@@ -32,7 +33,7 @@ def computed(tmp_path_factory: pytest.TempPathFactory) -> tuple[results.Results,
 
 
 @pytest.fixture
-def recorded(computed: tuple[results.Results, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> studies.Study:
+def recorded(computed: tuple[results.Results, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """Record that run in an archive of its own."""
     monkeypatch.setattr(archive, "folder", lambda name: tmp_path / name)
     done = leamvd("record", str(computed[1] / "03_mnist_7x7"), "--name", "small")
@@ -41,9 +42,9 @@ def recorded(computed: tuple[results.Results, Path], tmp_path: Path, monkeypatch
 
 
 def test_what_is_read_is_what_was_computed(
-    computed: tuple[results.Results, Path], recorded: studies.Study, monkeypatch: pytest.MonkeyPatch
+    computed: tuple[results.Results, Path], recorded: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(studies, "load", None)
+    monkeypatch.setattr("leamvd.experiments.study.load", None)
     read, own = results.run(recorded, "nowhere"), computed[0]
     assert (read.study, read.images, read.computation) == (recorded, own.images, own.computation)
     assert read.images == results.dataset(recorded) == "scikit-learn digits"
@@ -52,13 +53,13 @@ def test_what_is_read_is_what_was_computed(
     assert all((read.pictures[name] == own.pictures[name]).all() for name in own.pictures)
 
 
-def test_of_a_larger_record_the_rows_of_the_studys_inputs_are_read(recorded: studies.Study) -> None:
+def test_of_a_larger_record_the_rows_of_the_studys_inputs_are_read(recorded: Study) -> None:
     table = results.run(dataclasses.replace(recorded, inputs=("shared",)), "nowhere").table
     assert table["inputs"].unique().tolist() == ["shared"]
 
 
 def test_what_torch_has_computed_is_read_without_it(
-    recorded: studies.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recorded: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "small" / "provenance.json"
     known = json.loads(path.read_text())

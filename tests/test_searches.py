@@ -13,7 +13,7 @@ from leamvd.data import functions
 from leamvd.data.images import Images
 from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
-from leamvd.experiments.studies import images
+from leamvd.experiments.study import images
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective

@@ -13,7 +13,8 @@ from leamvd.campaign.jobs import with_needs
 from leamvd.data.images import Images
 from leamvd.experiments import records, studies
 from leamvd.experiments.stacks import FineTune
-from leamvd.experiments.studies import STUDIES, Classification, Study
+from leamvd.experiments.studies import STUDIES
+from leamvd.experiments.study import INPUTS, Classification, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 
@@ -94,7 +95,7 @@ def test_errors_come_before_any_work(section: str, changes: dict[str, Any], mess
 
 
 METHODS = st.lists(st.sampled_from(("cd", "lea-mvd", "cma-es", "lea-mvd:printed")), min_size=1, unique=True)
-INPUTS = st.lists(st.sampled_from(studies.INPUTS), min_size=1, unique=True)
+INPUTS = st.lists(st.sampled_from(INPUTS), min_size=1, unique=True)
 
 
 @settings(deadline=None, max_examples=30)

@@ -17,8 +17,9 @@ from leamvd.analysis import comparison
 from leamvd.campaign import versions
 from leamvd.campaign.store import Store
 from leamvd.data.images import Images
-from leamvd.experiments import records, studies
+from leamvd.experiments import records
 from leamvd.experiments.layers import rbm
+from leamvd.experiments.study import LABELS, images
 from leamvd.networks import torch_backend
 from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.objective import reconstruction_errors
@@ -43,13 +44,13 @@ def test_a_study_searches_by_torch_and_records_by_numpy(
     table = records.run(study, tmp_path)
     last = table.query("iteration == 2 and (inputs == 'own' or layer == 2)")  # a first layer is listed in both inputs
     assert sum(calls) == last["evaluations"].sum()
-    data = studies.images(study)
+    data = images(study)
     store = Store(tmp_path / "store")
     for label, job in study.jobs(Images.of(data)).items():
         V = layer_input(
             [rbm(store.read(below)) for below in job.below], data.train, features=study.features, seed=job.seed
         )
-        same = (table[list(studies.LABELS)] == list(label)).all(axis=1) & (table["iteration"] == 2)
+        same = (table[list(LABELS)] == list(label)).all(axis=1) & (table["iteration"] == 2)
         errors = reconstruction_errors(rbm(store.read(job)), V, seed=layer_seed(job.seed, job.layer))
         assert table.loc[same, list(errors._fields)].to_numpy().tolist() == [list(errors)]
     known = json.loads(next(tmp_path.glob("study-*.json")).read_text())
@@ -70,7 +71,7 @@ def test_what_computed_the_search_is_said_beside_the_results(monkeypatch: pytest
 
 
 def test_provenance_and_jobs_say_what_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = studies.images(TINY)
+    data = images(TINY)
     known = records.provenance(TINY, data)
     assert known["study"]["training"]["device"] == "cpu"
     assert known["study"]["training"]["precision"] == "float32"

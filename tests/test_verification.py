@@ -36,7 +36,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, output = tmp_path_factory.mktemp("recorded"), tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(archive, "folder", lambda name: folder / name)
-        patch.setattr(longer_searches, "images", lambda: None)
         patch.setitem(longer_searches.PLANS, "paper", LONGER)
         Run.of(output, "mnist-7x7").record("mnist_7x7")
         Run.of(output, "classification").record("classification")
@@ -49,7 +48,6 @@ def recorded(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     """Return a copy of it, which takes its place."""
     folder = shutil.copytree(made, tmp_path / "recorded")
     monkeypatch.setattr(archive, "folder", lambda name: folder / name)
-    monkeypatch.setattr(longer_searches, "images", lambda: None)
     return folder
 
 

@@ -1,4 +1,4 @@
-"""The paper's claims C1-C15 with their parts, and the answer to each by rules that were written before the runs.
+"""The answers to the paper's claims C1-C15, by rules that were written before the runs.
 
 A claim has parts, and each part two views: *as printed*, on each method's own inputs by the mean-field error, and
 *conclusion*, whether it supports what the paper concludes, on shared inputs by the ratio to the constant image's error
@@ -8,21 +8,20 @@ is, and not testable where a part has too few runs.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from leamvd.analysis import rules
 from leamvd.analysis.comparison import quote
-from leamvd.analysis.costs import COSTS, LARGE
-from leamvd.analysis.rules import REGISTERED, VIEWS, Margins
+from leamvd.analysis.rules import CLAIMS, REGISTERED, VIEWS, Claim, Margins
 from leamvd.analysis.statistics import Effect, holm, number
 from leamvd.campaign import archive
 from leamvd.experiments import records, studies
-from leamvd.experiments.studies import Classification, Study
+from leamvd.experiments.study import Classification, Study
 
 RECORDED = {"linear_cost": "optimizers"}
 RECORDED |= dict.fromkeys(("mnist_7x7", "mnist_28x28", "readings", "classification"), "runs")
@@ -49,173 +48,6 @@ ERRORS = {"sampled": "the sampled error", "test_mean_field": "the error on test 
 
 ALL_IMAGES = "sums over all images"
 """Another count of errors, see `summed`."""
-
-ABLATED = {"without P": "path=off", "without C_ani": "descent=off", "not made orthogonal": "descent=free"}
-"""Parts of C11, and the setting of LEA-MVD that each compares with the default."""
-
-TUNED = {
-    "exponent 1.5": tuple(f"exponent={value}" for value in (0, 0.5, 1, 2, 3)),
-    "n_elite 4": tuple(f"n_elite={value}" for value in (1, 2, 8, 12)),
-    "no tuning": (
-        *("population_size=12+n_gen=125", "population_size=48+n_gen=23"),  # 1,004 and 1,016 evaluations; default 1,004
-        *("sigma0=0.01", "sigma0=0.03", "sigma0=0.3", "reset=0.1", "reset=initial", "reset=off"),
-    ),
-}
-"""Parts of C12, and the settings of LEA-MVD that each compares with the default."""
-
-
-class Part(NamedTuple):
-    """A part of a claim."""
-
-    view: str  # of `VIEWS`, or "both"
-    studies: tuple[str, ...]  # of `RECORDED`
-    rule: Callable[..., rules.Tests]
-    compared: tuple[Any, ...]  # by the rule
-    margin: str = ""  # a field of `Margins`
-
-    def tests(self, tables: Mapping[str, pd.DataFrame], margins: Margins) -> rules.Tests:
-        """Apply the rule to tables that are indexed by `rules.by_cell`."""
-        margin = [getattr(margins, self.margin)] if self.margin else []
-        return self.rule(*(tables[name] for name in self.studies), *self.compared, *margin)
-
-
-class Claim(NamedTuple):
-    """A claim of the paper, and what decides it."""
-
-    claim: str  # "C3"
-    words: str  # the paper's
-    place: str  # where the paper says it
-    parts: tuple[Part, ...] = ()  # none where nothing measures it
-
-
-A, D = ("mnist_7x7",), ("mnist_28x28",)
-
-
-def _lower(study: tuple[str, ...], layers: Sequence[int], pairs: Sequence[tuple[str, str]]) -> tuple[Part, ...]:
-    """Say that methods end below their baselines, in each view."""
-    return tuple(
-        Part(view, study, rules.ends_lower, (*inputs_and_measure, layer, *pair))
-        for view, inputs_and_measure in VIEWS.items()
-        for layer in layers
-        for pair in pairs
-    )
-
-
-def _superior(layer: int) -> tuple[Part, ...]:
-    """Say that LEA-MVD ends below contrastive divergence and the constant image, which a conclusion rests on."""
-    view, (inputs, measure) = "conclusion", VIEWS["conclusion"]
-    return (
-        Part(view, D, rules.ends_lower, (inputs, measure, layer, "lea-mvd", "cd")),
-        Part(view, D, rules.ends_below_the_constant_image, (inputs, layer, "lea-mvd")),
-    )
-
-
-CLAIMS = (
-    Claim(
-        "C1",
-        "requires O(n) operations and memory",
-        "abstract",
-        tuple(Part("both", ("linear_cost",), rules.grows, ("leamvd", cost, LARGE), "linear") for cost in COSTS),
-    ),
-    Claim(
-        "C2",
-        "the enormous disadvantage of requiring O(n^2) memory and operations",
-        "abstract",
-        # time decides nothing: pycma seldom decomposes its matrix
-        (Part("both", ("linear_cost",), rules.grows, ("pycma full", "memory", 1_000), "quadratic"),),
-    ),
-    Claim(
-        "C3",
-        "this seed solution could not be improved for the first RBM",
-        "first experiment",
-        tuple(Part("both", A, rules.stays, (1, method, 0), "unchanged") for method in ("cma-es", "lea-mvd")),
-    ),
-    Claim(
-        "C4",
-        "the CMA-ES and LEA-MVD achieved significantly smaller reconstruction errors than the widely-used CD",
-        "first experiment",
-        _lower(A, (2, 3), [("cma-es", "cd"), ("lea-mvd", "cd")]),
-    ),
-    Claim(
-        "C5",
-        "with LEA-MVD being the best of the three",
-        "first experiment",
-        _lower(A, (2, 3), [("lea-mvd", "cma-es"), ("lea-mvd", "cd")]),
-    ),
-    Claim(
-        "C6",
-        "neither of the algorithms managed to find a significantly better solution for the first RBM",
-        "second experiment",
-        tuple(Part("both", D, rules.stays, (1, method, 1), "little") for method in ("cd", "lea-mvd")),
-    ),
-    Claim(
-        "C7",
-        "about 50,000; approximately 5,000",
-        "second experiment",
-        (
-            Part("as printed", D, rules.ends_as_printed, (2, "cd"), "factor"),
-            Part("as printed", D, rules.ends_as_printed, (2, "lea-mvd"), "factor"),
-            *_superior(2),
-        ),
-    ),
-    Claim(
-        "C8",
-        "only small improvements; approximately 900",
-        "second experiment",
-        (
-            Part("as printed", D, rules.ends_as_printed, (3, "lea-mvd"), "factor"),
-            Part("as printed", D, rules.stays, (3, "cd", 1), "little"),
-            *_superior(3),
-        ),
-    ),
-    Claim(
-        "C9",
-        "generally larger than that in the first experiment; due to the larger size of the images",
-        "second experiment",
-        tuple(
-            Part(view, A + D, rule, (layer, method), margin)
-            for layer in (1, 2, 3)
-            for method in ("cd", "lea-mvd")
-            for view, rule, margin in (
-                ("as printed", rules.is_larger_per_image, ""),
-                ("conclusion", rules.is_alike_per_unit, "factor"),
-            )
-        ),
-    ),
-    Claim(
-        "C10",
-        "converges within 50 iterations",
-        "experimental setup",
-        tuple(Part("both", A, rules.has_converged, (layer, "cd"), "unchanged") for layer in (1, 2, 3)),
-    ),
-    Claim(
-        "C11",
-        "not desirable nor necessary to perform two translations in the same direction",
-        "second and third components",
-        tuple(
-            Part("both", ("readings",), rules.no_setting_ends_lower, (name, (setting,)))
-            for name, setting in ABLATED.items()
-        ),
-    ),
-    Claim(
-        "C12",
-        "adequately modulates the selection pressure; suggested for any problem; avoid the problem of hyper-parameter "
-        "tuning",
-        "first component; input parameters; conclusions",
-        tuple(Part("both", ("readings",), rules.no_setting_ends_lower, own, "behind") for own in TUNED.items()),
-    ),
-    Claim("C13", "can escape from local minima", "introduction"),
-    Claim("C14", "a complete decoupling from the DNN architecture", "introduction"),
-    Claim(
-        "C15",
-        "significantly superior than CD for the task of pre-training of a DBN",
-        "second experiment",
-        tuple(
-            Part("both", ("classification",), rules.classifies_better, (study, "lea-mvd", "cd"))
-            for study in ("mnist-7x7", "mnist-28x28")
-        ),
-    ),
-)
 
 
 def family(of: Sequence[Claim]) -> int:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from leamvd.analysis.statistics import number
 from leamvd.campaign import archive
-from leamvd.experiments import studies
+from leamvd.experiments.study import Study
 from leamvd.networks.rbm import n_parameters
 from leamvd.networks.torch_backend import Computation
 
@@ -41,13 +41,13 @@ TOLD_APART = 4
 # ---- what was run
 
 
-def label(study: studies.Study, name: str, table: pd.DataFrame) -> str:
+def label(study: Study, name: str, table: pd.DataFrame) -> str:
     """Return the line that stands above every figure: the data set's name, its size, and the number of runs."""
     n, side = len(study.seeds), study.side
     return f"{name}, {table['n_images'].iloc[0]:,} images of {side} x {side}, {n} run{'s'[: n > 1]}"
 
 
-def setting(study: studies.Study, name: str, table: pd.DataFrame, computation: Computation) -> pd.DataFrame:
+def setting(study: Study, name: str, table: pd.DataFrame, computation: Computation) -> pd.DataFrame:
     """Return what the study compares on what, in one column, "value": a row for each setting and for each method."""
     training, reading = study.training, study.reading
     backend, device, precision = computation
@@ -148,7 +148,7 @@ def with_start(table: pd.DataFrame, name: str = "") -> pd.DataFrame:
     left = left_start(search).query("inputs == 'own' and left > 0").index.get_level_values("layer").min()
     begins = search[(search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))]
     if archive.exists(f"{name}_controls"):
-        controls = archive.read(f"{name}_controls").query("method == @studies.START and layer > @left")
+        controls = archive.read(f"{name}_controls").query("method == @ONE_EPOCH and layer > @left")
         begins = pd.concat([begins, last(controls[controls["inputs"].isin(table["inputs"])])])
     both: pd.DataFrame = pd.concat([begins.assign(method=START), table])
     return both.sort_values(["inputs", "layer"], kind="stable", ignore_index=True)

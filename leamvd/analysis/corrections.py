@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from leamvd.analysis import claims, rules
-from leamvd.analysis.claims import CLAIMS, Claim, Part
 from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.pretraining import over_test_images, widest_over_test_images
+from leamvd.analysis.rules import CLAIMS, Claim, Part
 from leamvd.analysis.statistics import Effect, power
 from leamvd.campaign import archive
-from leamvd.experiments import architectures, escapes, trained_minima
+from leamvd.experiments import architectures, minima
 from leamvd.experiments.methods import Method
 
 SMALLEST = 1.05
@@ -36,11 +36,8 @@ _VIEWS = tuple(rules.VIEWS)
 
 _TESTED = {
     "C13": (
-        *(Part("both", ("local_minima",), rules.most_escape, ("lea-mvd", n)) for n in escapes.PLANS["paper"]["sizes"]),
-        *(
-            Part("both", ("trained_minima",), rules.most_escape_after, ("lea-mvd", start))
-            for start in trained_minima.STARTS
-        ),
+        *(Part("both", ("local_minima",), rules.most_escape, ("lea-mvd", n)) for n in minima.PLANS["paper"]["sizes"]),
+        *(Part("both", ("trained_minima",), rules.most_escape_after, ("lea-mvd", start)) for start in minima.STARTS),
     ),
     "C14": tuple(
         Part("both", ("architectures",), rules.learns, ("lea-mvd", network)) for network in architectures.NETWORKS
@@ -89,8 +86,8 @@ def later(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
     """Return the tables by which `LATER` is judged: what is recorded, or the same run with "paper"; else nothing."""
     if profile not in ("recorded", "paper"):
         return {}
-    pages = {"local_minima": escapes, "trained_minima": trained_minima, "architectures": architectures}
-    return {name: page.on_page(profile, output) for name, page in pages.items()}
+    found, networks = minima.on_page(profile, output), architectures.on_page(profile, output)
+    return {"local_minima": found["runs"], "trained_minima": found["rbms"], "architectures": networks}
 
 
 def evidence(

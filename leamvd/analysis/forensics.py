@@ -13,7 +13,7 @@ import pandas as pd
 
 from leamvd.analysis.comparison import last, quote, six_digits
 from leamvd.analysis.rules import PRINTED
-from leamvd.experiments.studies import Study
+from leamvd.experiments.study import Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 

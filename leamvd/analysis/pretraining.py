@@ -10,7 +10,7 @@ from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import compared, components, summarize, texts
 from leamvd.experiments.records import Measured
 from leamvd.experiments.stacks import STEPS
-from leamvd.experiments.studies import RANDOM, START
+from leamvd.experiments.study import ONE_EPOCH, RANDOM
 
 _GROUP = ["study", "method"]
 
@@ -88,7 +88,7 @@ def quoted(found: Measured) -> dict[str, float | str]:
     random = values[values["method"].str.startswith(RANDOM) & values["score"].isin(["error", "probe"])]
     best = random.groupby(["study", "score"])["mean"].min().reset_index().assign(method="random")
     pairs = against_cd(each["error"], "value").query("method == 'lea-mvd'").set_index("study")
-    searched = compared(each["error"], "value", [("lea-mvd", START)], by=["study"], unit="difference").set_index(
+    searched = compared(each["error"], "value", [("lea-mvd", ONE_EPOCH)], by=["study"], unit="difference").set_index(
         "study"
     )
     others = {

@@ -1,4 +1,4 @@
-"""The rules that decide the parts of claims, one for each kind of part, and the margins registered before the runs.
+"""The paper's claims with their parts, the rules that decide these, and the margins registered before the runs.
 
 The book's table of rules says the same in words. All methods of a claim are scored by the same measure, at the last of
 as many iterations. A part whose runs are missing has a test of no runs.
@@ -8,14 +8,14 @@ yields the name of what is compared and its effect.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd.analysis.costs import growth
+from leamvd.analysis.costs import COSTS, LARGE, growth
 from leamvd.analysis.statistics import Effect, hardest, paired, share, unpaired
 
 LAST = 10
@@ -206,3 +206,172 @@ def learns(table: pd.DataFrame, method: str, network: str) -> Tests:
     own = runs[runs["network"] == network]
     first, end = (own[own["mark"] == mark]["test_error"] for mark in (own["mark"].min(), own["mark"].max()))
     yield f"{network}, {method} / start", paired(end, first, upper=0.5)
+
+
+# ---- the claims
+
+ABLATED = {"without P": "path=off", "without C_ani": "descent=off", "not made orthogonal": "descent=free"}
+"""Parts of C11, and the setting of LEA-MVD that each compares with the default."""
+
+TUNED = {
+    "exponent 1.5": tuple(f"exponent={value}" for value in (0, 0.5, 1, 2, 3)),
+    "n_elite 4": tuple(f"n_elite={value}" for value in (1, 2, 8, 12)),
+    "no tuning": (
+        *("population_size=12+n_gen=125", "population_size=48+n_gen=23"),  # 1,004 and 1,016 evaluations; default 1,004
+        *("sigma0=0.01", "sigma0=0.03", "sigma0=0.3", "reset=0.1", "reset=initial", "reset=off"),
+    ),
+}
+"""Parts of C12, and the settings of LEA-MVD that each compares with the default."""
+
+
+class Part(NamedTuple):
+    """A part of a claim."""
+
+    view: str  # of `VIEWS`, or "both"
+    studies: tuple[str, ...]  # of `leamvd.analysis.claims.RECORDED`
+    rule: Callable[..., Tests]
+    compared: tuple[Any, ...]  # by the rule
+    margin: str = ""  # a field of `Margins`
+
+    def tests(self, tables: Mapping[str, pd.DataFrame], margins: Margins) -> Tests:
+        """Apply the rule to tables that are indexed by `by_cell`."""
+        margin = [getattr(margins, self.margin)] if self.margin else []
+        return self.rule(*(tables[name] for name in self.studies), *self.compared, *margin)
+
+
+class Claim(NamedTuple):
+    """A claim of the paper, and what decides it."""
+
+    claim: str  # "C3"
+    words: str  # the paper's
+    place: str  # where the paper says it
+    parts: tuple[Part, ...] = ()  # none where nothing measures it
+
+
+A, D = ("mnist_7x7",), ("mnist_28x28",)
+
+
+def _lower(study: tuple[str, ...], layers: Sequence[int], pairs: Sequence[tuple[str, str]]) -> tuple[Part, ...]:
+    """Say that methods end below their baselines, in each view."""
+    return tuple(
+        Part(view, study, ends_lower, (*inputs_and_measure, layer, *pair))
+        for view, inputs_and_measure in VIEWS.items()
+        for layer in layers
+        for pair in pairs
+    )
+
+
+def _superior(layer: int) -> tuple[Part, ...]:
+    """Say that LEA-MVD ends below contrastive divergence and the constant image, which a conclusion rests on."""
+    view, (inputs, measure) = "conclusion", VIEWS["conclusion"]
+    return (
+        Part(view, D, ends_lower, (inputs, measure, layer, "lea-mvd", "cd")),
+        Part(view, D, ends_below_the_constant_image, (inputs, layer, "lea-mvd")),
+    )
+
+
+CLAIMS = (
+    Claim(
+        "C1",
+        "requires O(n) operations and memory",
+        "abstract",
+        tuple(Part("both", ("linear_cost",), grows, ("leamvd", cost, LARGE), "linear") for cost in COSTS),
+    ),
+    Claim(
+        "C2",
+        "the enormous disadvantage of requiring O(n^2) memory and operations",
+        "abstract",
+        # time decides nothing: pycma seldom decomposes its matrix
+        (Part("both", ("linear_cost",), grows, ("pycma full", "memory", 1_000), "quadratic"),),
+    ),
+    Claim(
+        "C3",
+        "this seed solution could not be improved for the first RBM",
+        "first experiment",
+        tuple(Part("both", A, stays, (1, method, 0), "unchanged") for method in ("cma-es", "lea-mvd")),
+    ),
+    Claim(
+        "C4",
+        "the CMA-ES and LEA-MVD achieved significantly smaller reconstruction errors than the widely-used CD",
+        "first experiment",
+        _lower(A, (2, 3), [("cma-es", "cd"), ("lea-mvd", "cd")]),
+    ),
+    Claim(
+        "C5",
+        "with LEA-MVD being the best of the three",
+        "first experiment",
+        _lower(A, (2, 3), [("lea-mvd", "cma-es"), ("lea-mvd", "cd")]),
+    ),
+    Claim(
+        "C6",
+        "neither of the algorithms managed to find a significantly better solution for the first RBM",
+        "second experiment",
+        tuple(Part("both", D, stays, (1, method, 1), "little") for method in ("cd", "lea-mvd")),
+    ),
+    Claim(
+        "C7",
+        "about 50,000; approximately 5,000",
+        "second experiment",
+        (
+            Part("as printed", D, ends_as_printed, (2, "cd"), "factor"),
+            Part("as printed", D, ends_as_printed, (2, "lea-mvd"), "factor"),
+            *_superior(2),
+        ),
+    ),
+    Claim(
+        "C8",
+        "only small improvements; approximately 900",
+        "second experiment",
+        (
+            Part("as printed", D, ends_as_printed, (3, "lea-mvd"), "factor"),
+            Part("as printed", D, stays, (3, "cd", 1), "little"),
+            *_superior(3),
+        ),
+    ),
+    Claim(
+        "C9",
+        "generally larger than that in the first experiment; due to the larger size of the images",
+        "second experiment",
+        tuple(
+            Part(view, A + D, rule, (layer, method), margin)
+            for layer in (1, 2, 3)
+            for method in ("cd", "lea-mvd")
+            for view, rule, margin in (
+                ("as printed", is_larger_per_image, ""),
+                ("conclusion", is_alike_per_unit, "factor"),
+            )
+        ),
+    ),
+    Claim(
+        "C10",
+        "converges within 50 iterations",
+        "experimental setup",
+        tuple(Part("both", A, has_converged, (layer, "cd"), "unchanged") for layer in (1, 2, 3)),
+    ),
+    Claim(
+        "C11",
+        "not desirable nor necessary to perform two translations in the same direction",
+        "second and third components",
+        tuple(
+            Part("both", ("readings",), no_setting_ends_lower, (name, (setting,))) for name, setting in ABLATED.items()
+        ),
+    ),
+    Claim(
+        "C12",
+        "adequately modulates the selection pressure; suggested for any problem; avoid the problem of hyper-parameter "
+        "tuning",
+        "first component; input parameters; conclusions",
+        tuple(Part("both", ("readings",), no_setting_ends_lower, own, "behind") for own in TUNED.items()),
+    ),
+    Claim("C13", "can escape from local minima", "introduction"),
+    Claim("C14", "a complete decoupling from the DNN architecture", "introduction"),
+    Claim(
+        "C15",
+        "significantly superior than CD for the task of pre-training of a DBN",
+        "second experiment",
+        tuple(
+            Part("both", ("classification",), classifies_better, (study, "lea-mvd", "cd"))
+            for study in ("mnist-7x7", "mnist-28x28")
+        ),
+    ),
+)

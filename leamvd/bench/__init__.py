@@ -52,10 +52,9 @@ def run(
     from leamvd.bench.machine import fingerprint, machine
     from leamvd.campaign import archive
     from leamvd.campaign.tables import write_table, write_whole
-    from leamvd.experiments import studies
 
     if profile == "recorded":
-        studies.fixed(methods=methods, sizes=sizes)
+        archive.fixed(methods=methods, sizes=sizes)
         return read(archive.folder("linear_cost"))
     chosen, found, output = planned(profile, methods, sizes), machine(), Path(output)
     folder = output / f"bench-{fingerprint(profile, found)}"

@@ -21,7 +21,8 @@ from leamvd.campaign import archive
 from leamvd.campaign.jobs import with_needs
 from leamvd.campaign.store import Store
 from leamvd.experiments import alternatives, costs, functions, records, search_directions, selection_pressure, studies
-from leamvd.experiments.studies import STUDIES, Classification, Study
+from leamvd.experiments.studies import STUDIES
+from leamvd.experiments.study import Classification, Study, images
 from leamvd.networks.rbm import n_parameters
 from leamvd.networks.torch_backend import Computation
 from leamvd.optimizers.cma_es import check_memory
@@ -101,7 +102,7 @@ def _checked_study(study: Study, blank: bool) -> str:
         check_memory(max(n_parameters(*units) for units in pairwise([study.side**2, *study.layers])))
     if study.section == "readings" and not alternatives.pairs(study.methods):
         raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")
-    return studies.images(study, blank=blank).checksum
+    return images(study, blank=blank).checksum
 
 
 def dry_run_table(study: Study | None, store: Path, n_jobs: int | None) -> str:
@@ -111,7 +112,7 @@ def dry_run_table(study: Study | None, store: Path, n_jobs: int | None) -> str:
     """
     if study is None:
         return "the notebook alone\n"
-    data, there = studies.images(study, blank=True), Store(store)
+    data, there = images(study, blank=True), Store(store)
     rows = []
     for job in with_needs(records.jobs(study, data)):
         stored, cost = job in there, costs.cost(job, data)

@@ -45,3 +45,10 @@ def folder(name: str) -> Path:
 def exists(name: str) -> bool:
     """Return whether a run of this name ships with the notebooks."""
     return folder(name).is_dir()
+
+
+def fixed(**given: Any) -> None:
+    """Refuse what is given, and not None, of the parameters that are fixed where results are read."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"profile='recorded' has fixed parameters; {name}={value!r} needs profile quick or paper")

@@ -54,9 +54,9 @@ class Job(ABC):
         """For a reader; it also names a file, and need not be unique."""
 
     @property
-    @abstractmethod
     def iterations(self) -> int:
-        """How many there are, for the progress that is shown."""
+        """How many there are; by default the job is computed in one go."""
+        return 1
 
     @property
     def needs(self) -> tuple["Job", ...]:
@@ -69,10 +69,10 @@ class Job(ABC):
         return ()
 
     @abstractmethod
-    def steps(self, data: Any, needs: Sequence[Result], arrays: "Mapping[str, Array] | None", /) -> Iterator[Step]:
-        """Yield the iterations, or those after the one whose `Step.arrays` are given, which are the same to the bit.
+    def steps(self, data: Any, needs: Sequence[Result], done: int, arrays: "Mapping[str, Array]", /) -> Iterator[Step]:
+        """Yield the iterations, or those after the one that is `done`, with its `Step.arrays`: the same to the bit.
 
-        All jobs of a campaign are given the same `data`.
+        All jobs of a campaign are given the same `data`. Before the first iteration nothing is done, without arrays.
         """
 
     def advance(
@@ -91,13 +91,14 @@ class Job(ABC):
         """
         start = now = time.monotonic()
         rows: list[Mapping[str, Any]] = []
-        longest, done_before = 0.0, 0 if checkpoint is None else checkpoint.iteration
-        for step in self.steps(data, needs, None if checkpoint is None else unpacked(checkpoint.arrays)):
+        longest = 0.0
+        done, arrays = (0, {}) if checkpoint is None else (checkpoint.iteration, unpacked(checkpoint.arrays))
+        for step in self.steps(data, needs, done, arrays):
             rows += step.rows
             now, before = time.monotonic(), now
             tick(step.iteration)
             longest = max(longest, now - before)
-            if step.iteration > done_before and now - start + longest > seconds:
+            if step.iteration > done and now - start + longest > seconds:
                 break
         text = as_csv(pd.DataFrame(rows)).encode() if rows else b""
         if checkpoint is not None:
@@ -183,15 +184,27 @@ class Table:
     jobs: Mapping[tuple[Any, ...], Job]  # by what rows have in these columns
     line: str  # column that says which of the job's rows it is
     arranged: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows
+    ends: bool = False  # whether each job has its last row alone
 
     def of(self, results: Mapping[Job, Result]) -> pd.DataFrame:
         """Return the table; where a result is missing, there are no rows."""
         found = [
-            read_table(io.BytesIO(results[job].rows)).assign(**dict(zip(self.labels, label, strict=True)))
+            self._rows(results[job]).assign(**dict(zip(self.labels, label, strict=True)))
             for label, job in self.jobs.items()
             if job in results
         ]
         return self.arranged(pd.concat(found, ignore_index=True))
+
+    def _rows(self, result: Result) -> pd.DataFrame:
+        rows = read_table(io.BytesIO(result.rows))
+        return rows.tail(1) if self.ends else rows
+
+
+class Planned(NamedTuple):
+    """Tables by their names, and the data that their jobs are given."""
+
+    tables: Mapping[str, Table]
+    data: Any = None
 
 
 def packed(arrays: "Mapping[str, Array]") -> bytes:

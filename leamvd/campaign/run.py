@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from tqdm import TqdmWarning
 
-from leamvd.campaign.jobs import Job, Result, Table, key, with_needs
+from leamvd.campaign.jobs import Job, Planned, Result, Table, key, with_needs
 from leamvd.campaign.store import DamageError, Store
 from leamvd.campaign.workers import DEATHS, Go, WorkerError, Workers, start
 
@@ -59,6 +59,12 @@ def run_tables(tables: Mapping[str, Table], store: str | Path, **where: Any) -> 
     """Compute the jobs of some tables, as `run` does, and return the tables by their names."""
     found = run([job for table in tables.values() for job in table.jobs.values()], store, **where)
     return {name: table.of(found) for name, table in tables.items()}
+
+
+def run_planned(planned: Iterable[Planned], store: str | Path, **where: Any) -> dict[str, pd.DataFrame]:
+    """Compute likewise the tables of a plan on each of its data; those of one name are one below the other."""
+    found = [run_tables(tables, store, data=data, **where) for tables, data in planned]
+    return {name: pd.concat([one[name] for one in found], ignore_index=True) for name in found[0]}
 
 
 class _Progress:

@@ -3,7 +3,7 @@
 import dataclasses
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ import pandas as pd
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Result, Step, Table
-from leamvd.campaign.run import run_tables
+from leamvd.campaign.jobs import Job, Planned, Step, Table
+from leamvd.campaign.run import run_planned
 from leamvd.campaign.store import place
 from leamvd.data.images import Dataset, Images, load
 from leamvd.experiments import longer_searches
 from leamvd.experiments.methods import Method
 from leamvd.networks.dbn import Training
+from leamvd.optimizers.methods import packages
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
@@ -152,14 +153,8 @@ class _Learn(Job):
     def train(self, objective: CrossEntropy) -> tuple[Array, float]:
         """Return the weights at the end, and the number of evaluations."""
 
-    @property
-    def iterations(self) -> int:
-        """The whole training."""
-        return 1
-
-    def steps(self, data: Dataset, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Dataset, *_: Any) -> Iterator[Step]:
         """Yield the start and the end."""
-        del arrays  # seconds: nothing to go on from
         hidden = NETWORKS[self.network]
         train = CrossEntropy(data.train, data.train_labels, hidden, self.width)
         test = CrossEntropy(data.test, data.test_labels, hidden, self.width)
@@ -185,8 +180,8 @@ class LearnBySearch(_Learn):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those of CMA-ES."""
-        return ("cma",) * self.method.endswith("cma-es")
+        """Those of the optimizer."""
+        return packages(Method.parse(self.method).trainer)
 
     def train(self, objective: CrossEntropy) -> tuple[Array, float]:
         """Return the best weights that were found, and the evaluations."""
@@ -248,9 +243,14 @@ def searches(
     return Table(LABELS, jobs, LINE, lambda rows: rows[COLUMNS])
 
 
+def planned(**plan: Any) -> list[Planned]:
+    """Return the trainings of a plan, see `PLANS`, "runs", on scikit-learn's digits."""
+    data = images()
+    return [Planned({"runs": searches(data, **plan)}, data)]
+
+
 def on_page(profile: str, output: str | Path) -> pd.DataFrame:
     """Return the trainings of a profile, with `COLUMNS`; with "recorded" they are read."""
     if profile == "recorded":
         return archive.read("architectures")
-    data = images()
-    return run_tables({"": searches(data, **PLANS[profile])}, place(output), data=data, label="architectures")[""]
+    return run_planned(planned(**PLANS[profile]), place(output), label="architectures")["runs"]

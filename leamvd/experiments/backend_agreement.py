@@ -7,7 +7,7 @@ import pandas as pd
 
 from leamvd.campaign.jobs import Table
 from leamvd.data.images import Dataset, Images
-from leamvd.experiments.studies import COLUMNS, LABELS, Study, reading
+from leamvd.experiments.study import COLUMNS, LABELS, Study, reading
 from leamvd.optimizers.reading import Reading
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -98,8 +98,6 @@ def searches(study: Study, data: Dataset, *, device: str | None = None) -> Table
     }
 
     def arranged(rows: pd.DataFrame) -> pd.DataFrame:
-        last = rows[rows["iteration"] == rows.groupby(list(labels))["iteration"].transform("max")]
-        last = last.assign(section=study.section, reading=last["method"].map(reading))
-        return last[["search", *COLUMNS]].reset_index(drop=True)
+        return rows.assign(section=study.section, reading=rows["method"].map(reading))[["search", *COLUMNS]]
 
-    return Table(labels, jobs, "iteration", arranged)
+    return Table(labels, jobs, "iteration", arranged, ends=True)

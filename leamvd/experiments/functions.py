@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, cast
@@ -10,9 +10,8 @@ from typing import Any, cast
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd._support.compile import Array
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Job, Result, Step, Table
+from leamvd.campaign.jobs import Job, Planned, Step, Table
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.store import place
 from leamvd.data.functions import FUNCTIONS, USUAL
@@ -21,7 +20,7 @@ from leamvd.experiments.layers import TrainLayer
 from leamvd.experiments.methods import Method
 from leamvd.experiments.search_directions import followed
 from leamvd.experiments.searches import FunctionSearch, generations
-from leamvd.experiments.studies import Study, fixed, images
+from leamvd.experiments.study import Study, images
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
 
@@ -86,7 +85,7 @@ def on_functions(
 ) -> pd.DataFrame:
     """Return the `searches` that the `plan` says, with `COLUMNS`; of a study that is recorded, what is recorded."""
     if study.archived:
-        fixed(sizes=sizes, budget=budget)
+        archive.fixed(sizes=sizes, budget=budget)
         return archive.read(RECORDED)
     planned = plan(profile, sizes, budget)
     if not planned["sizes"] or not applicable(study.methods):
@@ -121,14 +120,8 @@ class Follow(Job):
         """For a reader."""
         return f"follow-{self.search.name}"
 
-    @property
-    def iterations(self) -> int:
-        """The whole run."""
-        return 1
-
-    def steps(self, data: Any, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Any, *_: Any) -> Iterator[Step]:
         """Yield the run."""
-        del arrays  # a run is followed in one go
         opt, objective = self.search.start(data)
         run = generations(cast(LEAMVD, opt), objective, getattr(self.search, "budget", math.inf))
         own = followed({self.search.seed: run})
@@ -155,6 +148,13 @@ def followed_runs(study: Study, data: Dataset, **plan: Any) -> Table:
             for (name, n, _, seed), job in alone.items()
         }
     return Table(FOLLOWED[:2], jobs, "generations", lambda rows: rows[FOLLOWED])
+
+
+def planned(study: Study, **plan: Any) -> list[Planned]:
+    """Return what is recorded of a plan: "runs", and "directions" with functions of the first size."""
+    data, smallest = images(study), {**plan, "sizes": plan["sizes"][:1]}
+    tables = {"runs": searches(study, **plan), "directions": followed_runs(study, data, **smallest)}
+    return [Planned(tables, data)]
 
 
 def followed_on_page(study: Study, output: str | Path) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from leamvd.networks.dbn import Training, layer_input, layer_seed, train
 from leamvd.networks.objective import Errors, ReconstructionObjective, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.methods import packages
 from leamvd.optimizers.reading import Reading
 
 COLUMNS = (
@@ -60,10 +61,10 @@ class TrainLayer(Job):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those of CMA-ES, and PyTorch where it computes the objective."""
-        return ("cma",) * self.trainer.endswith("cma-es") + ("torch",) * (self.training.backend == "torch")
+        """Those of the optimizer, and PyTorch where it computes the objective."""
+        return packages(self.trainer) + ("torch",) * (self.training.backend == "torch")
 
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Dataset, needs: Sequence[Result], _done: int, arrays: Mapping[str, Array]) -> Iterator[Step]:
         """Yield the iterations, and before the first one the start solution as iteration 0."""
         stack = [rbm(below) for below in needs]
         V = layer_input(stack, data.train, features=self.features, seed=self.seed)
@@ -72,9 +73,8 @@ class TrainLayer(Job):
         input_std, train_mean = float(V.std(axis=0, dtype=np.float64).mean()), V.mean(axis=0, dtype=np.float64)
         sizes = V.shape[1], self.n_hidden, n_parameters(V.shape[1], self.n_hidden), len(V), len(T), input_std
         previous = None
-        for step in train(
-            self.trainer, V, self.n_hidden, training=self.training, reading=self.reading, seed=seed, state=arrays
-        ):
+        own: Any = {"training": self.training, "reading": self.reading, "seed": seed, "state": arrays or None}
+        for step in train(self.trainer, V, self.n_hidden, **own):
             flat = step.rbm.flat()
             if previous is None or not np.array_equal(flat, previous):
                 errors = (

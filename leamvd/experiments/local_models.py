@@ -2,8 +2,8 @@
 
 import dataclasses
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from scipy import optimize
@@ -53,15 +53,14 @@ class MeasurePairs(Job):
         """The start solution, and the layers below."""
         return (self.start, *self.start.needs)
 
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
-        """Yield a row for each step size; the arrays are the start solution, and how many are done."""
+    def steps(self, data: Dataset, needs: Sequence[Result], done: int, _arrays: Any) -> Iterator[Step]:
+        """Yield a row for each step size; the array is the start solution."""
         V, x0, n_hidden = self.layer_given(data, needs)
-        objective = ReconstructionObjective(V, n_hidden)
-        for done in range(int(arrays["done"]) if arrays else 0, len(self.sigmas)):
-            seed = layer_seed(self.seed, self.layer)
-            model = measure(objective, x0, sigma=self.sigmas[done], n_pairs=self.n_pairs, seed=seed)
-            row = {"iteration": done + 1, **model._asdict(), "n_var": len(x0), "n_images": len(V)}
-            yield Step(done + 1, [row], {"done": np.array(done + 1), "x0": x0}, done + 1 == len(self.sigmas))
+        objective, seed = ReconstructionObjective(V, n_hidden), layer_seed(self.seed, self.layer)
+        for number, sigma in enumerate(self.sigmas[done:], start=done + 1):
+            model = measure(objective, x0, sigma=sigma, n_pairs=self.n_pairs, seed=seed)
+            row = {"iteration": number, **model._asdict(), "n_var": len(x0), "n_images": len(V)}
+            yield Step(number, [row], {"x0": x0}, number == len(self.sigmas))
 
     def layer_given(self, data: Dataset, needs: Sequence[Result]) -> tuple[Array, Array, int]:
         """Return what the layer sees, its start solution, and its hidden units."""
@@ -96,9 +95,8 @@ class SearchSurrogate(Job):
         """The pairs."""
         return (self.pairs,)
 
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, _data: Any, needs: Sequence[Result], done: int, _arrays: Any) -> Iterator[Step]:
         """Yield the best value of each generation; a search that goes on begins anew, which is quick."""
-        del data
         model, x0 = reference(needs[0]), unpacked(needs[0].arrays)["x0"]
         direction = np.random.default_rng(self.pairs.seed).standard_normal(len(x0)).astype(x0.dtype)
         direction /= np.linalg.norm(direction)
@@ -110,14 +108,13 @@ class SearchSurrogate(Job):
 
         seed = layer_seed(self.pairs.seed, self.pairs.layer)
         opt = self.training.optimizer("lea-mvd", x0, reading=self.reading, seed=seed)
-        done = int(arrays["done"]) if arrays else 0
         for iteration in range(1, self.iterations + 1):  # the whole budget is spent, whatever `stop` says
             X = opt.ask()
             opt.tell(X, objective(X))
             if iteration > done:
                 rows = [{"iteration": 0, "best": model.value}] if iteration == 1 else []
                 rows.append({"iteration": iteration, "best": opt.best_fun})
-                yield Step(iteration, rows, {"done": np.array(iteration)}, iteration == self.iterations)
+                yield Step(iteration, rows, {}, iteration == self.iterations)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,18 +132,12 @@ class GradientStep(Job):
         return f"gradient-layer{self.pairs.layer}-seed{self.pairs.seed}"
 
     @property
-    def iterations(self) -> int:
-        """One step."""
-        return 1
-
-    @property
     def needs(self) -> tuple[Job, ...]:
         """What the pairs need."""
         return self.pairs.needs
 
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Dataset, needs: Sequence[Result], *_: Any) -> Iterator[Step]:
         """Yield the error before and after the step, and the evaluations that its length took."""
-        del arrays  # one step: nothing to go on from
         V, x0, n_hidden = self.pairs.layer_given(data, needs)
         objective = ReconstructionObjective(V, n_hidden)
         with one_blas_thread():

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from leamvd.campaign import archive
-from leamvd.campaign.jobs import Table
-from leamvd.campaign.run import run_tables
+from leamvd.campaign.jobs import Planned, Table
+from leamvd.campaign.run import run_planned
 from leamvd.campaign.store import place
 from leamvd.data.functions import BBOB, USUAL
 from leamvd.data.images import Dataset, Images, load
@@ -21,9 +21,6 @@ from leamvd.networks.dbn import Training
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers.methods import METHODS
 from leamvd.optimizers.reading import Reading
-
-RECORDED = "longer_searches"
-"""Name of what is recorded."""
 
 COMPARED = (*METHODS, "lea-mvd:reset=off")
 """What is run on each problem; the last, without item R13, was added after searches had been seen to stand still."""
@@ -78,8 +75,9 @@ DEVELOPMENT: dict[str, Any] = {
     | {RBM_1: (1, 10)},
     "methods": CANDIDATES,
     "seeds": (0, 1, 2),
+    "dataset": "digits",
 }
-"""The problems that it was chosen on, see `PLANS`; the RBM sees scikit-learn's digits."""
+"""The problems that it was chosen on, see `PLANS`, and what the RBM sees."""
 
 JUDGED: dict[str, Any] = {
     "problems": {
@@ -101,9 +99,10 @@ COLUMNS = ["problem", "method", "seed", "mark", "evaluations", "best"]
 """Of a table of searches: `mark` is of `MARKS`, `evaluations` what had been made by then, `best` the lowest value."""
 
 
-def images(problem: str = RBM_1) -> Dataset:
-    """Return what one of `RBMS` sees."""
-    return load("mnist", side=28, n_train=1_000) if problem == LARGE_RBM_1 else load("mnist", side=7, n_train=10_000)
+def images(problem: str, dataset: str = "mnist") -> Dataset:
+    """Return what one of `RBMS` sees: of MNIST so many images, of another data set all."""
+    side, n_train = (28, 1_000) if problem == LARGE_RBM_1 else (7, 10_000)
+    return load(dataset, side=side, n_train=n_train if dataset == "mnist" else None)
 
 
 def searches(
@@ -150,9 +149,20 @@ def seconds(text: str, n_var: int) -> float:
     return (time.perf_counter() - began) / opt.nfev
 
 
+def planned(*, problems: Mapping[str, Sequence[float]], dataset: str = "mnist", **plan: Any) -> list[Planned]:
+    """Return the searches of a plan, see `PLANS`, "runs": those on the larger of `RBMS` apart from all others."""
+    large = {name: marks for name, marks in problems.items() if name == LARGE_RBM_1}
+    others = {name: marks for name, marks in problems.items() if name != LARGE_RBM_1}
+    found = []
+    for rbm, own in ((RBM_1, others), (LARGE_RBM_1, large)):
+        data = images(rbm, dataset) if rbm in own else None
+        if own:
+            found.append(Planned({"runs": searches(data, problems=own, **plan)}, data))
+    return found
+
+
 def on_page(profile: str, output: str | Path) -> pd.DataFrame:
     """Return the searches of a profile, with `COLUMNS`; with "recorded" they are read."""
     if profile == "recorded":
-        return archive.read(RECORDED)
-    data = images() if RBM_1 in PLANS[profile]["problems"] else None
-    return run_tables({"": searches(data, **PLANS[profile])}, place(output), data=data, label="longer searches")[""]
+        return archive.read("longer_searches")
+    return run_planned(planned(**PLANS[profile]), place(output), label="longer searches")["runs"]

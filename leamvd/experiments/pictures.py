@@ -11,7 +11,7 @@ from leamvd._support.compile import Array
 from leamvd.campaign.store import Store, place
 from leamvd.data.images import Dataset, Images
 from leamvd.experiments.layers import rbm
-from leamvd.experiments.studies import Study
+from leamvd.experiments.study import Study
 from leamvd.networks import dbn
 from leamvd.networks.rbm import RBMParameters
 

@@ -1,6 +1,7 @@
 """What ships: a finished study in its recorded form, and a sample of what is recorded computed again."""
 
 import dataclasses
+import functools
 import io
 import json
 import lzma
@@ -18,25 +19,24 @@ from leamvd._support import checks
 from leamvd.campaign import archive, versions
 from leamvd.campaign import run as campaign
 from leamvd.campaign.archive import PICTURES, PROVENANCE, RUNS
-from leamvd.campaign.jobs import Table, digest, made_with
+from leamvd.campaign.jobs import Planned, Table, digest, made_with
 from leamvd.campaign.store import place
 from leamvd.campaign.tables import as_csv, read_table
 from leamvd.campaign.verify import compare, sample
-from leamvd.data.images import Dataset, Images, load
+from leamvd.data.images import Images
 from leamvd.experiments import (
     architectures,
     backend_agreement,
-    escapes,
     functions,
     longer_searches,
+    minima,
     pictures,
     records,
     studies,
-    trained_minima,
 )
 from leamvd.experiments.local_models import GradientStep
 from leamvd.experiments.stacks import FineTune, Mistakes
-from leamvd.experiments.studies import Classification, Study, images
+from leamvd.experiments.study import INPUTS, Classification, Study, images
 from leamvd.networks.torch_backend import Computation
 
 LIMIT = 20_000_000
@@ -57,15 +57,7 @@ class Verification(NamedTuple):
     jobs: pd.DataFrame  # see `leamvd.campaign.verify.COLUMNS`
 
 
-class _Part(NamedTuple):
-    """What of a recorded run is computed on one data set."""
-
-    section: str  # empty where rows have none
-    data: Dataset | None
-    tables: Mapping[str, Table]
-
-
-_Planned = Callable[[Any], tuple[list[_Part], Any]]
+_Plan = Callable[[Any], tuple[list[Planned], Any]]
 """Plans what was recorded, given its provenance, and makes the provenance that it would have here."""
 
 
@@ -107,8 +99,7 @@ def record(
     data = images(study)
     if records.fingerprint(records.provenance(study, data)) != records.fingerprint(known):
         raise ValueError(f"{folder} must be run again: other code, versions or data computed it")
-    kept = {table: records.kept(study.section, rows) for table, rows in tables.items()}
-    content = {f"{table}.csv.xz": _compressed(rows) for table, rows in kept.items()}
+    content = {f"{table}.csv.xz": _compressed(records.kept(rows)) for table, rows in tables.items()}
     if not isinstance(study, Classification):
         content[PICTURES] = _packed(pictures.pictures(study, store.parent, data))
     known = {name: about[name] for name in ("section", "parameters")} | known
@@ -195,58 +186,33 @@ def _write(place: Path, content: Mapping[str, bytes], known: Any) -> None:
 # ---- searches that belong to no section's study
 
 
-def _plan(known: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a provenance says of a plan, or the usual one."""
-    return {name: known.get(name, value) for name, value in usual.items()}
+def _searches(
+    planned: Callable[..., list[Planned]], usual: Mapping[str, Any], known: Mapping[str, Any]
+) -> tuple[list[Planned], Any]:
+    """Plan what a provenance says of a plan, or the usual one."""
+    plan = {name: known.get(name, value) for name, value in usual.items()}
+    return _with_makers(planned(**plan), **plan)
 
 
-def _with_makers(parts: list[_Part], **about: Any) -> tuple[list[_Part], Any]:
-    """Return the parts of a plan, and a provenance: what is known of it, and what all its jobs are made with."""
+def _with_makers(parts: list[Planned], **about: Any) -> tuple[list[Planned], Any]:
+    """Return what is planned, and its provenance: what is known of it, its images, and what its jobs are made with."""
     jobs = [job for part in parts for table in part.tables.values() for job in table.jobs.values()]
-    return parts, {**about, **made_with(jobs)}
+    seen = dict.fromkeys(part.data.description for part in parts if part.data is not None)
+    return parts, {**about, "data": "; ".join(seen), **made_with(jobs)}
 
 
-def _functions(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
-    plan = _plan(known, functions.PLANS["paper"])
+def _functions(known: Mapping[str, Any]) -> tuple[list[Planned], Any]:
     study = studies.STUDIES["readings", "paper"]
-    data, smallest = images(study), {**plan, "sizes": plan["sizes"][:1]}
-    runs = functions.searches(study, **plan)
     methods = {method: records.settings(study, method) for method in functions.applicable(study.methods)}
-    found = {"methods": methods, "seeds": study.seeds, **plan, **made_with(runs.jobs.values())}
-    return [_Part("", data, {"runs": runs, "directions": functions.followed_runs(study, data, **smallest)})], found
+    parts, found = _searches(functools.partial(functions.planned, study), functions.PLANS["paper"], known)
+    return parts, {"methods": methods, "seeds": study.seeds, **found}
 
 
-def _longer(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
-    plan = _plan(known, longer_searches.PLANS["paper"])
-    data = longer_searches.images()
-    return _with_makers([_Part("", data, {"runs": longer_searches.searches(data, **plan)})], **plan)
-
-
-def _development(_: Any) -> tuple[list[_Part], Any]:
-    data = load("digits", side=7)
-    return _with_makers([_Part("", data, {"runs": longer_searches.searches(data, **longer_searches.DEVELOPMENT)})])
-
-
-def _judged_network(_: Any) -> tuple[list[_Part], Any]:
-    data = architectures.images()
-    return _with_makers([_Part("", data, {"runs": architectures.searches(data, **architectures.JUDGED)})])
-
-
-def _judged(_: Any) -> tuple[list[_Part], Any]:
-    problems, parts = dict(longer_searches.JUDGED["problems"]), []
-    large = {longer_searches.LARGE_RBM_1: problems.pop(longer_searches.LARGE_RBM_1)}
-    for rbm, own in ((longer_searches.RBM_1, problems), (longer_searches.LARGE_RBM_1, large)):
-        data = longer_searches.images(rbm)
-        runs = longer_searches.searches(data, **longer_searches.JUDGED | {"problems": own})
-        parts.append(_Part("", data, {"runs": runs}))
-    return _with_makers(parts)
-
-
-def _agreement(compared: Sequence[Study]) -> tuple[list[_Part], Any]:
+def _agreement(compared: Sequence[Study]) -> tuple[list[Planned], Any]:
     parts, known = [], []
     for study in compared:
         data = images(study)
-        parts.append(_Part(study.section, data, {"runs": backend_agreement.searches(study, data)}))
+        parts.append(Planned({"runs": backend_agreement.searches(study, data)}, data))
         own = backend_agreement.by_search(study).items()
         known.append({search: records.provenance(one, data) for search, one in own})
     return parts, known
@@ -254,88 +220,72 @@ def _agreement(compared: Sequence[Study]) -> tuple[list[_Part], Any]:
 
 def _ends(name: str, value: int, table: Table) -> Table:
     """Return the table of one of several studies: a label more says which, and of each job the last row is kept."""
-    labels = (name, *table.labels)
     jobs = {(value, *label): job for label, job in table.jobs.items()}
-    return Table(labels, jobs, table.line, lambda rows: records.last(rows, labels))
+    return Table((name, *table.labels), jobs, table.line, ends=True)
 
 
-def _image_sets(_: Any) -> tuple[list[_Part], Any]:
+def _image_sets(_: Any) -> tuple[list[Planned], Any]:
     parts = []
     for study in studies.IMAGE_SETS:
         data = images(study)
         runs = study.tables(Images.of(data))["runs"]
-        parts.append(_Part("", data, {"runs": _ends("image_set", study.image_set, runs)}))
+        parts.append(Planned({"runs": _ends("image_set", study.image_set, runs)}, data))
     return _with_makers(parts, study=records.provenance(studies.IMAGE_SETS[0], data)["study"])
 
 
-def _scaling(*names: str) -> tuple[list[_Part], Any]:
+def _scaling(*names: str) -> tuple[list[Planned], Any]:
     parts, data = [], images(studies.SCALING[0])  # which all of them have
     for study in studies.SCALING:
         every = study.tables(Images.of(data))
         steps = {label: GradientStep(pairs=pairs) for label, pairs in study.pairs(Images.of(data)).items()}
         every["gradient_steps"] = dataclasses.replace(every["pairs"], jobs=steps)
         tables = {name: _ends("n_hidden", study.layers[0], every[name]) for name in names}
-        parts.append(_Part("", data, tables))
+        parts.append(Planned(tables, data))
     return _with_makers(parts, study=records.provenance(studies.SCALING[0], data)["study"])
 
 
-def _predictions(profile: str) -> tuple[list[_Part], Any]:
+def _predictions(profile: str) -> tuple[list[Planned], Any]:
     study = studies.study("explanation", profile)
     data = images(study)
     every = study.tables(Images.of(data))
     tables = {name: every[name] for name in ("pairs", "surrogates")}
-    return _with_makers([_Part("", data, tables)], study=records.provenance(study, data)["study"])
+    return _with_makers([Planned(tables, data)], study=records.provenance(study, data)["study"])
 
 
-def _starts(_: Any) -> tuple[list[_Part], Any]:
+def _starts(_: Any) -> tuple[list[Planned], Any]:
     parts = []
     for study in studies.STARTS:
         data = images(study)
-        pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in studies.INPUTS}
+        pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in INPUTS}
         jobs = {(inputs, *label): job for inputs, own in pairs.items() for label, job in own.items()}
-        parts.append(_Part("", data, {"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}))
+        parts.append(Planned({"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}, data))
     return _with_makers(parts, study=records.provenance(studies.STARTS[0], data)["study"])
 
 
-def _mistakes(study: Classification) -> tuple[list[_Part], Any]:
+def _mistakes(study: Classification) -> tuple[list[Planned], Any]:
     data = images(study)
     runs = study.tables(Images.of(data))["runs"]
     jobs = {(study.size, *label): Mistakes(tuned=job) for label, job in runs.jobs.items() if isinstance(job, FineTune)}
     table = Table(("study", *runs.labels), jobs, "image")
-    return _with_makers([_Part("", data, {"runs": table})], study=records.provenance(study, data)["study"])
+    return _with_makers([Planned({"runs": table}, data)], study=records.provenance(study, data)["study"])
 
 
-def _minima(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
-    plan = _plan(known, escapes.PLANS["paper"])
-    trained = _plan(known.get("rbms", {}), trained_minima.PLANS["paper"])
-    data = trained_minima.images(trained["dataset"])
-    rbms = trained_minima.searches(data, methods=trained["methods"], seeds=trained["seeds"])
-    tables = {"runs": escapes.searches(**plan), "rbms": rbms}
-    return _with_makers([_Part("", data, tables)], **plan, rbms=trained, data=data.description)
-
-
-def _architectures(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
-    plan, data = _plan(known, architectures.PLANS["paper"]), architectures.images()
-    parts = [_Part("", data, {"runs": architectures.searches(data, **plan)})]
-    return _with_makers(parts, **plan, data=data.description)
-
-
-SEARCHES: dict[str, _Planned] = {
+SEARCHES: dict[str, _Plan] = {
     "readings_functions": _functions,
-    "longer_searches": _longer,
-    "preset_development": _development,
-    "preset_judged": _judged,
+    "longer_searches": lambda known: _searches(longer_searches.planned, longer_searches.PLANS["paper"], known),
+    "preset_development": lambda known: _searches(longer_searches.planned, longer_searches.DEVELOPMENT, known),
+    "preset_judged": lambda known: _searches(longer_searches.planned, longer_searches.JUDGED, known),
     "backend_agreement": lambda _: _agreement(backend_agreement.STUDIES),
     "backend_agreement_above": lambda _: _agreement(backend_agreement.ABOVE),
     "mistakes": lambda _: _mistakes(studies.MISTAKES),
+    "starts": _starts,
     "image_sets": _image_sets,
-    "preset_networks": _judged_network,
-    "local_minima": _minima,
-    "architectures": _architectures,
+    "preset_networks": lambda known: _searches(architectures.planned, architectures.JUDGED, known),
+    "local_minima": lambda known: _searches(minima.planned, minima.PLANS["paper"], known),
+    "architectures": lambda known: _searches(architectures.planned, architectures.PLANS["paper"], known),
     "predictions": lambda _: _predictions("paper"),
     "scaling_predictions": lambda _: _scaling("pairs", "surrogates"),
     "scaling": lambda _: _scaling("runs", "gradient_steps"),
-    "starts": _starts,
     "predictions_28x28": lambda _: _predictions("paper-28x28"),
 }
 """What is recorded of searches that belong to no section's study: what plans them and makes their provenance, by what
@@ -348,10 +298,8 @@ def record_searches(name: str, output: str | Path, *, n_jobs: int | None = 1) ->
     The store is in the folder `output`: what was stopped goes on from there. For `n_jobs` see `leamvd.campaign.run`.
     """
     parts, known = SEARCHES[checks.choice("name", name, tuple(SEARCHES))]({})
-    found = [
-        campaign.run_tables(part.tables, place(output), data=part.data, label=name, n_jobs=n_jobs) for part in parts
-    ]
-    content = {f"{table}.csv": as_csv(pd.concat([one[table] for one in found])).encode() for table in found[0]}
+    found = campaign.run_planned(parts, place(output), label=name, n_jobs=n_jobs)
+    content = {f"{table}.csv": as_csv(rows).encode() for table, rows in found.items()}
     _write(archive.folder(name), content, known)
     return archive.folder(name)
 
@@ -376,8 +324,8 @@ def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
     found = []
     try:
         known = archive.provenance(name) if name in SEARCHES else archive.checked(name)
-        planned: _Planned = SEARCHES.get(name, _study)
-        parts, here = planned(known)
+        plan: _Plan = SEARCHES.get(name, _study)
+        parts, here = plan(known)
         changed = _changed(known, here)
         with tempfile.TemporaryDirectory(prefix="leamvd-verify-") as folder:
             for part in parts:
@@ -385,8 +333,8 @@ def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
                 computed = campaign.run_tables(chosen, folder, data=part.data, label=name)
                 for table, whole in part.tables.items():
                     recorded, rows = archive.read(name, table), computed[table]
-                    if part.section and "section" in recorded:
-                        recorded, rows = recorded[recorded["section"] == part.section], records.kept(part.section, rows)
+                    if "section" in rows:
+                        recorded, rows = recorded[recorded["section"].isin(rows["section"])], records.kept(rows)
                     found.append(
                         compare(
                             recorded, rows, labels=whole.labels, line=whole.line, elsewhere=bool(changed),
@@ -398,12 +346,12 @@ def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
     return Verification(changed, pd.concat(found, ignore_index=True))
 
 
-def _study(known: Mapping[str, Any]) -> tuple[list[_Part], Any]:
+def _study(known: Mapping[str, Any]) -> tuple[list[Planned], Any]:
     study = studies.section_study(known)
     data = images(study)
     if data.checksum != known["checksum"]:
         raise ValueError(f"it rests on {known['data']}, and what is here under this name is another")
-    return [_Part(study.section, data, study.tables(Images.of(data)))], records.provenance(study, data)
+    return [Planned(study.tables(Images.of(data)), data)], records.provenance(study, data)
 
 
 def _changed(known: Any, here: Any) -> list[str]:

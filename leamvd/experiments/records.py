@@ -15,7 +15,7 @@ from leamvd.campaign.jobs import Job, digest, made_with
 from leamvd.campaign.store import FOLDER, DamageError, altered, place
 from leamvd.campaign.tables import as_csv, read_table, write_whole
 from leamvd.data.images import Dataset, Images
-from leamvd.experiments.studies import LABELS, Classification, Study, images
+from leamvd.experiments.study import LABELS, Classification, Study, images
 
 EVERY = {"readings": 10}
 """Of studies of a section every so many iterations are recorded, and the last: they are large, and pages show ends."""
@@ -37,7 +37,7 @@ def joined(found: Iterable[Measured]) -> Measured:
 def run(study: Study, output: str | Path, *, progress: bool = True) -> pd.DataFrame:
     """Compute what of a study is not stored, in this process, and return its table, as it is written to a folder.
 
-    A row is an iteration of a layer, with `leamvd.experiments.studies.COLUMNS`; where a layer is the same with own and
+    A row is an iteration of a layer, with `leamvd.experiments.study.COLUMNS`; where a layer is the same with own and
     shared inputs it is listed for both. The store is in the folder too, unless the environment names another.
     """
     return tables(study, images(study), output, progress=progress)["runs"]
@@ -90,11 +90,10 @@ def last(table: pd.DataFrame, labels: Sequence[str] = LABELS) -> pd.DataFrame:
     return ends
 
 
-def kept(section: str, table: pd.DataFrame) -> pd.DataFrame:
+def kept(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a study's table that are recorded, see `EVERY`."""
-    if section not in EVERY:
-        return table
-    return table[(table["iteration"] % EVERY[section] == 0) | table.index.isin(last(table).index)]
+    every = EVERY.get(table["section"].iloc[0], 1) if "section" in table else 1
+    return table if every == 1 else table[(table["iteration"] % every == 0) | table.index.isin(last(table).index)]
 
 
 # ---- what a table must be read with

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from leamvd.campaign import archive
 from leamvd.campaign.archive import PICTURES
 from leamvd.experiments import pictures, records
-from leamvd.experiments.studies import Study, images, section_study
+from leamvd.experiments.studies import section_study
+from leamvd.experiments.study import Study, images
 from leamvd.networks.torch_backend import Computation
 
 
@@ -22,7 +23,7 @@ class Results(NamedTuple):
     study: Study
     images: str  # name of the data set
     computation: Computation  # what its searches saw their errors by
-    tables: Mapping[str, pd.DataFrame]  # by name; of "runs", rows of `leamvd.experiments.studies.COLUMNS`
+    tables: Mapping[str, pd.DataFrame]  # by name; of "runs", rows of `leamvd.experiments.study.COLUMNS`
     pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.experiments.pictures.pictures`
 
     @property

@@ -6,18 +6,16 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from leamvd._support.compile import Array
 from leamvd.campaign.jobs import Job, Result, Step
 from leamvd.data import functions
 from leamvd.data.functions import Objective
 from leamvd.data.images import Dataset, Images
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import Training, layer_seed
+from leamvd.networks.dbn import Training, as_told, layer_seed, tell_again
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.base import Optimizer
-from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.methods import optimizer, packages
 from leamvd.optimizers.reading import Reading
 
 AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
@@ -52,8 +50,8 @@ class _Search(Job):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those of CMA-ES."""
-        return ("cma",) * self.trainer.endswith("cma-es")
+        """Those of the optimizer."""
+        return packages(self.trainer)
 
     def _optimizer(self, scale: float, **start: Any) -> Optimizer:
         own: dict[str, Any] = (
@@ -64,18 +62,10 @@ class _Search(Job):
             n_gen=self.budget, seed=self.seed, **own,
         )  # fmt: skip
 
-    def steps(self, data: Any, _: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
-        """Yield the generations.
-
-        A search that goes on draws its candidates again, which is quick, and is told the values that it was told
-        before. A mark's row has the best value of the last generation that ends within it.
-        """
+    def steps(self, data: Any, _: Sequence[Result], done: int, arrays: Mapping[str, Array]) -> Iterator[Step]:
+        """Yield the generations; a mark's row has the best value of the last one that ends within it."""
         opt, objective = self.start(data)
-        told: list[Array] = []
-        if arrays is not None:
-            told = np.split(arrays["F"], np.cumsum(arrays["counts"])[:-1])
-            for F in told:
-                opt.tell(opt.ask(), F)
+        told = tell_again(opt, arrays) if done else []
         marks = [mark for mark in self.marks if mark >= opt.nfev]
         evaluations, best = (opt.nfev, opt.best_fun) if told else (0, math.nan)
         while True:
@@ -88,8 +78,7 @@ class _Search(Job):
             while marks and (over or opt.nfev > marks[0]):
                 rows.append({"mark": marks.pop(0), "evaluations": evaluations, "best": best})
             evaluations, best = opt.nfev, opt.best_fun
-            state = {"F": np.concatenate(told or [np.empty(0)]), "counts": np.array([len(F) for F in told], dtype=int)}
-            yield Step(self.iterations if over else opt.nfev, rows, {} if over else state, over)
+            yield Step(self.iterations if over else opt.nfev, rows, {} if over else as_told(told), over)
             if over:
                 return
 
@@ -108,7 +97,7 @@ class FunctionSearch(_Search):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those of CMA-ES, and of the suite of functions."""
+        """Those of the optimizer, and of the suite of functions."""
         return super().packages + ("coco-experiment",) * self.function.startswith(functions.BBOB)
 
     def start(self, data: Any) -> tuple[Optimizer, Objective]:

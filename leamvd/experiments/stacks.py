@@ -171,29 +171,25 @@ class StackJob(Job):
 
     @abstractmethod
     def measured(
-        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], done: int, before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
-        """Yield the row of each iteration after those ``before["done"]``, and the arrays that the next goes on from.
+        """Yield the row of each iteration after those that are done, and the arrays that the next one goes on from.
 
         Those of the last iteration are what jobs that need this one are given.
         """
 
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
+    def steps(self, data: Dataset, needs: Sequence[Result], done: int, arrays: Mapping[str, Array]) -> Iterator[Step]:
         """Yield the iterations."""
-        start, before = time.perf_counter(), arrays or {"done": np.array(0), "seconds": np.array(0.0)}
-        done = before["done"].item()
+        start = time.perf_counter() - (arrays["seconds"].item() if done else 0.0)
         stack = (
             self.random.stack(self.seed)
             if self.random
             else [RBMParameters(**unpacked(layer.arrays)) for layer in needs]
         )
-        for row, known in self.measured(data, stack, before):
-            done += 1
-            seconds = before["seconds"].item() + time.perf_counter() - start
-            rows = [{"iteration": done, **row, "seconds": seconds}]
-            if done < self.iterations:
-                known |= {"done": np.array(done), "seconds": np.array(seconds)}
-            yield Step(done, rows, known, done == self.iterations)
+        for number, (row, known) in enumerate(self.measured(data, stack, done, arrays), start=done + 1):
+            seconds, last = time.perf_counter() - start, number == self.iterations
+            rows = [{"iteration": number, **row, "seconds": seconds}]
+            yield Step(number, rows, known if last else known | {"seconds": np.array(seconds)}, last)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -209,10 +205,10 @@ class FineTune(StackJob):
         return self.epochs
 
     def measured(
-        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], done: int, before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the epochs."""
-        network, done = on_top(stack, len(np.unique(data.train_labels))), before["done"].item()
+        network = on_top(stack, len(np.unique(data.train_labels)))
         if done:
             network = Network(*([before[f"{kind}{i}"] for i in range(len(stack) + 1)] for kind in Network._fields))
         for classifier, loss in fine_tune(
@@ -240,18 +236,12 @@ class Mistakes(Job):
         return self.tuned.name.replace(FineTune.__name__, Mistakes.__name__)
 
     @property
-    def iterations(self) -> int:
-        """One."""
-        return 1
-
-    @property
     def needs(self) -> tuple[Job, ...]:
         """The fine-tuned network."""
         return (self.tuned,)
 
-    def steps(self, data: Dataset, needs: Sequence[Result], arrays: Mapping[str, Array] | None) -> Iterator[Step]:
-        """Yield all of them; there is nothing to go on from."""
-        del arrays
+    def steps(self, data: Dataset, needs: Sequence[Result], *_: Any) -> Iterator[Step]:
+        """Yield all of them in one go."""
         named = unpacked(needs[0].arrays)["named"]
         wrong = np.flatnonzero(named != data.test_labels)
         yield Step(1, [{"image": image, "named": named[image]} for image in wrong], {}, True)
@@ -267,10 +257,10 @@ class Probe(StackJob):
         return len(self.random.sizes) if self.random else 1 + len(self.stack)
 
     def measured(
-        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], done: int, _: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the layers."""
-        for layer in range(before["done"].item(), self.iterations):
+        for layer in range(done, self.iterations):
             features, test_features = (layer_input(stack[:layer], V) for V in (data.train, data.test))
             found = probe(features, data.train_labels, test_features, data.test_labels)
             yield (
@@ -296,10 +286,9 @@ class AnnealedImportanceSampling(StackJob):
         return BATCHES
 
     def measured(
-        self, data: Dataset, stack: list[RBMParameters], before: Mapping[str, Array]
+        self, data: Dataset, stack: list[RBMParameters], done: int, before: Mapping[str, Array]
     ) -> Iterator[tuple[dict[str, Any], dict[str, Array]]]:
         """Yield the batches."""
-        done = before["done"].item()
         log_w = before["log_w"] if done else np.empty(0)
         base, n_chains = likelihood.base_rates(data.train), self.n_chains // BATCHES
         bits = sample_bits(data.test.astype(np.float64), _rng(0, _BITS, 1))

@@ -17,6 +17,7 @@ from leamvd.figures.style import (
     line_style,
     logarithmic,
     new,
+    percent,
     plain,
     styled,
 )
@@ -37,8 +38,7 @@ def escapes(table: pd.DataFrame, title: str) -> Figure:
     )
     for ax, (sigma0, own) in zip(axes[:, 0], groups(table, "sigma0"), strict=True):
         for method, line in groups(own, "method"):
-            shown = line.assign(**{name: 100 * line[name] for name in ("mean", "low", "high")})
-            band(ax, shown, "n_var", method, line_style(method))
+            band(ax, percent(line), "n_var", method, line_style(method))
         ax.axhline(50, color="black", linewidth=0.8, linestyle=":")
         ax.set_title(f"sigma0 = {sigma0:g}")
         ax.set_ylim(-3, 103)
@@ -60,8 +60,7 @@ def networks(table: pd.DataFrame, title: str) -> Figure:
     methods = [method for method in table["method"].unique() if method != "start"]
     figure, axes = new(height=4.2, title=title)
     ax = axes[0, 0]
-    percent = table.assign(**{name: 100 * table[name] for name in ("mean", "low", "high")})
-    for method, own in groups(percent, "method"):
+    for method, own in groups(percent(table), "method"):
         places = np.array([names.index(name) for name in own["network"]], dtype=float)
         if method == "start":
             ax.hlines(own["mean"], places - 0.4, places + 0.4, color="black", linewidth=1, label="start")

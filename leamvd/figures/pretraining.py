@@ -19,6 +19,7 @@ from leamvd.figures.style import (
     line_style,
     logarithmic,
     new,
+    percent,
     plain,
     styled,
 )
@@ -30,7 +31,7 @@ _RANDOM = ("-", "--", ":", "-.")
 @styled
 def test_errors(bands: pd.DataFrame, title: str) -> Figure:
     """Plot test errors, given as shares, in percent against the column epoch."""
-    bands = _percent(bands)
+    bands = percent(bands)
     figure, panels = _panels(bands, title, "test error after fine-tuning, %")
     for ax, _, own in panels:
         for method, line in groups(own, "method"):
@@ -45,7 +46,7 @@ def test_errors(bands: pd.DataFrame, title: str) -> Figure:
 @styled
 def probe_errors(table: pd.DataFrame, title: str) -> Figure:
     """Plot test errors of linear probes, given as shares, in percent by the column layer, in which 0 is the images."""
-    table = _percent(table)
+    table = percent(table)
     figure, panels = _panels(table, title, "test error of a linear probe, %")
     methods = list(table["method"].unique())
     for ax, _, own in panels:
@@ -81,10 +82,6 @@ def _panels(table: pd.DataFrame, title: str, ylabel: str) -> tuple[Figure, list[
         ax.set_title(f"stacks of {study}")
         panels.append((ax, study, own))
     return figure, panels
-
-
-def _percent(table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(**100 * table[["mean", "low", "high"]])
 
 
 def _look(method: str, table: pd.DataFrame) -> tuple[str, str]:

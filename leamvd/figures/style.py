@@ -168,6 +168,11 @@ def error_bars(rows: pd.DataFrame, middle: str, *ends: str) -> Array:
     return lengths
 
 
+def percent(shares: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its columns mean, low and high in percent."""
+    return shares.assign(**100 * shares[["mean", "low", "high"]])
+
+
 def legend(figure: Figure, *panels: Axes) -> None:
     """Show each label of some panels once, below the figure, in as many columns as it has room for.
 

@@ -213,8 +213,7 @@ def train(
         cd = training.contrastive_divergence(V, n_hidden, seed=seed, unit_interval=unit_interval)
         rbm, passes = _start_solution(cd, training, len(V))
         seconds = np.array(time.perf_counter() - start)
-        state = rbm._asdict() | {"passes": np.array(passes), "F": np.empty(0), "counts": np.empty(0, int)}
-        state |= {"seconds": seconds}
+        state = rbm._asdict() | {"passes": np.array(passes), "seconds": seconds} | as_told([])
         yield Step(0, rbm, 0, passes, passes * training.epoch_products, float(seconds), state)
     yield from _generations(method, V, training, reading, seed, state, unit_interval)
 
@@ -261,10 +260,7 @@ def _generations(
     state: Mapping[str, Array],
     unit_interval: bool,
 ) -> Iterator[Step]:
-    """Yield the best after each generation that the state does not hold.
-
-    One that goes on draws its candidates again, which is quick, and is told the values that it was told before.
-    """
+    """Yield the best after each generation that the state does not hold."""
     start = time.perf_counter()
     first, passes = RBMParameters(*(state[name] for name in RBMParameters._fields)), state["passes"].item()
     objective = ReconstructionObjective(
@@ -276,9 +272,7 @@ def _generations(
         unit_interval=unit_interval,
     )
     opt = training.optimizer(method, first.flat(), reading=reading, seed=seed)
-    told = np.split(state["F"], np.cumsum(state["counts"])[:-1]) if state["counts"].size else []
-    for F in told:
-        opt.tell(opt.ask(), F)
+    if told := tell_again(opt, state):
         start = time.perf_counter()  # what this takes has been counted
     start -= state["seconds"].item()
     for iteration in range(len(told) + 1, reading.n_gen + 1):  # the whole budget is spent, whatever `stop` says
@@ -287,10 +281,23 @@ def _generations(
         opt.tell(X, told[-1])
         best = RBMParameters.from_flat(opt.result.x.astype(first.W.dtype), *first.W.shape)
         seconds = time.perf_counter() - start
-        known = {"F": np.concatenate(told), "counts": np.array([len(F) for F in told]), "seconds": np.array(seconds)}
+        known = as_told(told) | {"seconds": np.array(seconds)}
         products = passes * training.epoch_products + 2 * opt.nfev
         yield Step(iteration, best, opt.nfev, passes + opt.nfev, products, seconds, dict(state) | known)
         start = time.perf_counter() - seconds
+
+
+def as_told(told: Sequence[Array]) -> dict[str, Array]:
+    """Return the values that an optimizer was told in each generation, as `tell_again` takes them."""
+    return {"F": np.concatenate([np.empty(0), *told]), "counts": np.array([len(F) for F in told], dtype=int)}
+
+
+def tell_again(opt: Optimizer, state: Mapping[str, Array]) -> list[Array]:
+    """Let a new optimizer draw all candidates again, which is quick, and tell it the values that it was told before."""
+    told = np.split(state["F"], np.cumsum(state["counts"]))[:-1]
+    for F in told:
+        opt.tell(opt.ask(), F)
+    return told
 
 
 def layer_input(

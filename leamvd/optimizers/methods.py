@@ -50,6 +50,11 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     return CMAES(x0, diagonal=method == "sep-cma-es", **options)
 
 
+def packages(method: str) -> tuple[str, ...]:
+    """Return the distributions that an optimizer needs, and that are imported only where it is used."""
+    return ("cma",) if method.endswith("cma-es") else ()
+
+
 def started(
     method: str | Optimizer,
     x0: ArrayLike | None,
