@@ -344,16 +344,6 @@ def test_the_full_matrix_is_refused_at_the_first_round_number_that_does_not_fit(
     assert 32 * smaller**2 <= memory.psutil.virtual_memory().total
 
 
-def test_arguments_are_checked(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="profile must be one of 'quick', 'paper', got 'huge'"):
-        bench.run("huge", tmp_path)
-    with pytest.raises(ValueError, match="methods must be one of"):
-        bench.run("quick", tmp_path, ["adam"])
-    with pytest.raises(ValueError, match="sizes must be an integer >= 1, got 0"):
-        bench.run("quick", tmp_path, ["leamvd"], [0])
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_command_runs_the_section_and_prints_time_and_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,8 +192,3 @@ def test_a_trained_stack_is_measured_as_random_weights_are(job: stacks.StackJob,
         for each in (trained.advance(digits, needs), job.advance(digits, []))
     ]
     pd.testing.assert_frame_equal(*tables, check_exact=True)
-
-
-def test_two_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match="n_classes must be an integer >= 3, got 2"):
-        stacks.on_top(RANDOM.stack(seed=0), 2)
