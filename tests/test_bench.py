@@ -18,7 +18,7 @@ from test_bench_summary import RECORDED
 
 from leamvd import bench, cli
 from leamvd._support import children
-from leamvd.bench import baselines, machine, memory, networks, optimizers, timing, waiting
+from leamvd.bench import baselines, machine, memory, networks, optimizers, parts, timing, waiting
 from leamvd.bench.cases import Case, measure, tabulate
 from leamvd.bench.timing import alternate, clocked, quartiles
 from leamvd.book import runs, sections
@@ -257,7 +257,8 @@ def test_nothing_is_stored_or_compiled_when_the_first_command_starts(monkeypatch
 
 
 def test_run_measures_writes_and_reads_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(networks, "cases", lambda profile: [])
+    for others in (networks, parts):
+        monkeypatch.setattr(others, "cases", lambda profile: [])
     tables = bench.run("quick", tmp_path, ["leamvd"], [1_000])
     rows = tables.optimizers
     assert tuple(rows) == optimizers.COLUMNS["optimizers"]
