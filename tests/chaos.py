@@ -74,7 +74,7 @@ def attempt(target: Target, folder: Path, output: str, seconds: float) -> tuple[
         subprocess.Popen(command, env=environment, stdout=said, stderr=said) as process,
     ):
         while process.poll() is None and not victims(process, target.mark):
-            time.sleep(0.01)
+            time.sleep(0.1)  # a look at all processes takes time too
         start = time.monotonic()
         while process.poll() is None and time.monotonic() < start + seconds:
             time.sleep(0.01)

@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import nbformat
@@ -17,6 +18,7 @@ from PIL import Image
 import leamvd
 
 ROOT = Path(leamvd.__file__).parent.parent
+SPAN = re.compile(r'<span data-myst="([^"]*)">(.*?)</span>', re.DOTALL)
 
 
 def drawn(name: str, alt: str = "A black square.", caption: str = "Weights of the *digits*.") -> NotebookNode:
@@ -63,6 +65,16 @@ def clone(
         else:
             nbformat.write(page, folder / f"{name}.ipynb")
     patch.setattr(leamvd, "__file__", str(folder / "leamvd" / "__init__.py"))
+
+
+def sentences(content: dict[str, Any]) -> str:
+    """Return the Markdown of a notebook."""
+    return "\n\n".join("".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "markdown")
+
+
+def shown(text: str) -> str:
+    """Return what Jupyter makes of Markdown, which shows no attributes."""
+    return SPAN.sub(r"\2", text)
 
 
 class Page:

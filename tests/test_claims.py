@@ -320,22 +320,6 @@ def test_too_few_runs_are_no_answer_and_what_is_missing_has_not_been_run(whole):
     assert found.loc["C9"].tolist() == ["not yet run"] * 2
 
 
-@pytest.mark.parametrize(
-    ("margins", "error"),
-    [
-        ({"level": 1}, "level must be"),
-        ({"factor": 1}, "factor must be a finite number > 1, got 1"),
-        ({"little": 0}, "little must be"),
-        ({"behind": 0}, "behind must be"),
-        ({"linear": (1.05, 0.95)}, r"linear must be two numbers, the smaller one first, got \(1.05, 0.95\)"),
-        ({"quadratic": [2.0]}, "quadratic must be two numbers"),
-    ],
-)
-def test_margins_are_checked(margins, error):
-    with pytest.raises(ValueError, match=error):
-        Margins(**margins)
-
-
 def test_margins_come_from_a_notebook_and_tell_what_is_not_registered():
     given = dataclasses.asdict(REGISTERED) | {"linear": [0.95, 1.05], "factor": 3.0, "output": "results"}
     assert Margins.of(given).changed == {"factor": 3.0}

@@ -239,34 +239,6 @@ def test_without_a_random_state_numpys_global_one_is_drawn_from() -> None:
     assert not same(found[0], found[1])
 
 
-# ---- messages
-
-
-@pytest.mark.parametrize(
-    ("model", "error"),
-    [
-        (RBM(0), "ValueError: n_hidden must be an integer >= 1 and <= "),
-        (RBM(trainer="sgd"), "ValueError: trainer must be one of 'cd', 'lea-mvd', 'cma-es', 'sep-cma-es', 'random', "),
-        (RBM(n_iter=0), "ValueError: n_iter must be an integer >= 1, got 0"),
-        (RBM(reading="printed"), "TypeError: reading must be a leamvd.Reading or None, got 'printed'"),
-        (RBM(random_state=-1), "ValueError: random_state must be an integer >= 0"),
-        (RBM(random_state="x"), "TypeError: random_state must be an integer, got 'x'"),
-        (RBM(learning_rate=-1), "ValueError: learning_rate must be a finite number >= 0, got -1"),
-        (DBN(()), "ValueError: layers must be a sequence with at least one number of units, got ()"),
-        (DBN((3, 0)), "ValueError: layers[1] must be an integer >= 1, got 0"),
-        (DBN((3, 2.5)), "TypeError: layers[1] must be an integer, got 2.5"),
-        (DBN(3), "ValueError: layers must be a sequence with at least one number of units, got 3"),
-        (DBN(features="pixels"), "ValueError: features must be one of 'probabilities', 'bits', got 'pixels'"),
-    ],
-)  # fmt: skip
-def test_a_wrong_parameter_is_named_by_fit(model: Any, error: str) -> None:
-    with pytest.raises((TypeError, ValueError)) as caught:
-        model.fit(V)
-    assert f"{caught.type.__name__}: {caught.value}".startswith(error)
-    with pytest.raises(NotFittedError):
-        model.transform(V)
-
-
 @pytest.mark.parametrize("method", ["fit", "partial_fit", "transform", "score_samples"])
 def test_sparse_images_are_refused(method: str) -> None:
     with pytest.raises(TypeError, match=r"[Ss]parse"):

@@ -133,15 +133,6 @@ def test_slope_and_curvature_are_those_near_the_reference(results, planned) -> N
     assert model.sigma == REFERENCE
 
 
-def test_what_is_no_search_of_lea_mvd_is_refused() -> None:
-    with pytest.raises(ValueError, match="methods must be one of 'lea-mvd', got 'cd'"):
-        dataclasses.replace(SMALL, methods=("cd",))
-    with pytest.raises(ValueError, match="sigmas must be a finite number > 0"):
-        dataclasses.replace(SMALL, sigmas=(0.0,))
-    with pytest.raises(ValueError, match="n_pairs must be an integer >= 2"):
-        dataclasses.replace(SMALL, n_pairs=1)
-
-
 def test_start_is_the_start_solution_of_searches(planned) -> None:
     job: MeasurePairs = planned["pairs"].jobs["mnist-7x7", 1, 0]
     assert (job.start.trainer, job.start.reading.n_gen) == ("cd", 1)

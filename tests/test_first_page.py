@@ -1,21 +1,18 @@
-"""The first page: its claims, the look of verdicts, its example, and what the heads of pages say."""
+"""The first page: its claims, the words of verdicts, its example, tables of numbers."""
 
 import importlib.util
 import json
 import re
-from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
-from nbformat.v4 import new_markdown_cell
-from prose import NOTEBOOKS, PAGES, markdown
-from small_book import ROOT, clone, drawn, glued, notebook
+from prose import NOTEBOOKS, PAGES, ROOT, markdown
 from sphinx.errors import ExtensionError
 
 from leamvd.analysis import claims, rules
-from leamvd.book import pasted, render
+from leamvd.book import pasted
 
 INDEX = PAGES["index"]
 
@@ -24,29 +21,6 @@ assert spec
 assert spec.loader
 extension = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(extension)
-
-
-def book(folder: Path, patch: pytest.MonkeyPatch, words: dict[str, str], address: str = "") -> list[str]:
-    """Render a clone of two pages, of which the first pastes every word and the picture; return both."""
-    figure = drawn("fig-square", 'Black, "8 x 6".')
-    first = new_markdown_cell("# A section\n\nThe section's first words.")
-    one = notebook([first, figure, *(glued(key, repr(word)) for key, word in words.items())])
-    lines = [f"- {{glue:text}}`../notebooks/one.ipynb::{key}:s`" for key in words]
-    index = ["# The *first* page", "It answers <at once>.", ":::{picture-of} fig-square\n:::", *lines]
-    with patch.context() as inside:
-        clone(folder / "clone", inside, "\n\n".join(index) + "\n", {"notebooks/one": one}, baseurl=address)
-        built = render.render(None, folder / "book").parent
-    return [(built / path).read_text(encoding="utf-8") for path in PATHS]
-
-
-PATHS = ("book/index.html", "notebooks/one.html")
-VIEWED = {f"c{n}-{view}": word for n, word in enumerate(extension.VERDICTS) for view in ("as-printed", "conclusion")}
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    with pytest.MonkeyPatch.context() as patch:
-        return book(tmp_path_factory.mktemp("first"), patch, VIEWED | {"c1-as-printed-met": "partly"})
 
 
 # ---- verdicts
@@ -62,49 +36,10 @@ def test_every_answer_has_a_sign_and_a_color() -> None:
     assert set(colors.values()) == {"neutral"}
 
 
-def test_a_pasted_verdict_takes_the_look_of_its_word(pages: list[str]) -> None:
-    badges = re.findall(r'<span class="verdict ([^"]+)">([^<]+)</span>', pages[0])
-    looks = {word: (f"sd-badge sd-bg-{c} sd-bg-text-{c}", f"{s} {word}") for word, (s, c) in extension.VERDICTS.items()}
-    assert badges == [looks[word] for word in VIEWED.values()]
-    assert '<span class="pasted-text">partly</span>' in pages[0]  # another key than that of a verdict
-
-
 @pytest.mark.parametrize("word", ["Partly", "confirmed", ""])
 def test_an_unknown_verdict_is_an_error(word: str) -> None:
     with pytest.raises(ExtensionError, match=f"reproduced, partly, .* got '{word}'"):
         extension.badge(word)
-
-
-def test_a_book_with_an_unknown_verdict_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RuntimeError, match=r"got.*'confirmed'"):
-        book(tmp_path, monkeypatch, {"c1-conclusion": "confirmed"})
-
-
-# ---- pictures, heads
-
-
-def test_a_picture_of_another_page_brings_its_text(pages: list[str]) -> None:
-    images = [re.findall(r'<img alt="Black, &quot;8 x 6&quot;\." [^>]*src="([^"]+)"', page) for page in pages]
-    assert images[0] == images[1]
-    assert len(images[0]) == 1
-
-
-def test_a_page_is_described_without_an_address(pages: list[str]) -> None:
-    assert '<meta name="description" content="It answers &lt;at once&gt;." />' in pages[0]
-    assert '<meta property="og:title" content="The first page" />' in pages[0]
-    assert '<meta name="description" content="The section’s first words." />' in pages[1]
-    assert not re.search(r"og:(url|image)|rel=.canonical", "".join(pages))
-    assert '<link rel="icon" href="../_static/favicon.svg"' in pages[0]
-
-
-def test_an_address_brings_urls_and_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = book(tmp_path, monkeypatch, {}, "https://book.example/lea/")
-    for page, path in zip(found, PATHS, strict=True):
-        told = dict(re.findall(r'<meta property="(og:[\w:]+)" content="([^"]+)" />', page))
-        assert told["og:url"] == f"https://book.example/lea/{path}"
-        assert told["og:image:alt"] == "Black, &quot;8 x 6&quot;."
-        image = told["og:image"].removeprefix("https://book.example/lea/")
-        assert (tmp_path / "book" / image).is_file()
 
 
 # ---- the page itself
@@ -163,10 +98,6 @@ def test_a_row_of_the_table_has_the_numbers_of_its_method() -> None:
     for words, method in named.items():
         assert re.findall(r"<([^>]+)>", rows[words]) == [f"{method}-{column}" for column in known[method]]
     assert "<other>, the fastest of evosax, EvoTorch and PyPop7 - <other-time> - <other-memory> - –" in KEYS
-
-
-def test_no_page_warns_where_its_numbers_are_the_clones_own(pages: list[str]) -> None:
-    assert "Another run" not in "".join(pages)
 
 
 def test_the_example_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:

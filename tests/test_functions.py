@@ -84,16 +84,3 @@ def test_a_table_has_a_row_for_each_search(tmp_path: Path) -> None:
     assert table.columns.tolist() == functions.COLUMNS
     assert table["evaluations"].tolist() == [24 + 3 * 20] * 6, "another generation would exceed the budget"
     assert table.groupby("method", sort=False)["seed"].apply(list).tolist() == [[4, 7]] * 3
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"budget": 20}, "budget must be an integer >= 24, got 20"),
-        ({"sizes": (1,)}, "sizes must be an integer >= 2, got 1"),
-        ({"functions": ("beale",)}, "functions must be one of 'sphere'"),
-    ],
-)
-def test_errors_come_before_any_work(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        functions.searches(SMALL, **({"sizes": (3,), "budget": 48} | changes))  # type: ignore[arg-type]

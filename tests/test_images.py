@@ -190,7 +190,7 @@ def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
             load(folder)
 
 
-# ---- binarization, subsets, arguments
+# ---- binarization, subsets
 
 
 def test_threshold_is_one_from_half_of_white_on(tmp_path: Path) -> None:
@@ -239,10 +239,6 @@ def test_sets_of_images_are_disjoint_and_the_first_is_the_usual_subset() -> None
     np.testing.assert_array_equal(sets[0].train, load("digits", n_train=400, seed=1).train)
     np.testing.assert_array_equal(sets[2].test, sets[0].test)
     assert len({one.description for one in sets}) == 3
-    with pytest.raises(ValueError, match="image_set must be below 3 for 400 of 1437, got 3"):
-        load("digits", n_train=400, image_set=3)
-    with pytest.raises(ValueError, match="image_set must be 0 where n_train takes all images, got 1"):
-        load("digits", image_set=1)
 
 
 def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Path) -> None:
@@ -261,24 +257,6 @@ def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Pat
     assert load(folder, side=4, n_test=3, seed=2).description.endswith("seed 2")
     drawn = {label for seed in range(50) for label in load(folder, side=4, n_train=10, seed=seed).train_labels}
     assert drawn == set(range(30))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"side": 0}, ValueError, "side must be an integer >= 1, got 0"),
-        ({"binarize": "grey"}, ValueError, "binarize must be one of 'gray', 'threshold', 'bernoulli', got 'grey'"),
-        ({"dtype": "int8"}, ValueError, "dtype must be one of"),
-        ({"pooling": "max"}, ValueError, "pooling must be one of"),
-        ({"seed": -1}, ValueError, "seed must be an integer >= 0, got -1"),
-        ({"n_train": 0}, ValueError, "n_train must be an integer >= 1, got 0"),
-        ({"n_test": 3.0}, TypeError, "n_test must be an integer"),
-        ({"n_train": 1438}, ValueError, "n_train must be at most the 1437 images of scikit-learn digits, got 1438"),
-    ],
-)
-def test_arguments_are_checked(arguments: dict[str, object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        load("digits", **arguments)
 
 
 @pytest.mark.skipif(not os.environ.get("LEAMVD_DATA_DIR"), reason="LEAMVD_DATA_DIR does not name MNIST's folder")

@@ -1,4 +1,4 @@
-"""Buttons that lead to the repository or open a notebook elsewhere: only with an address, and with what they need."""
+"""What a notebook needs where it is opened elsewhere, on Colab or Binder."""
 
 import copy
 import json
@@ -13,18 +13,16 @@ from unittest.mock import Mock
 import nbformat
 import pytest
 import yaml
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from packaging.requirements import Requirement
-from small_book import ROOT, Page, clone, notebook
+from small_book import ROOT
 
-from leamvd.book import render, sections
+from leamvd.book import sections
 
 sys.path.append(str(ROOT / "book"))
 import launch
 
 ADDRESS = "https://github.com/someone/fork-of-leamvd"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-STEM = NOTEBOOKS[0].stem
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -78,27 +76,6 @@ def test_binder_finds_an_environment_and_installs_the_library_into_it() -> None:
     assert os.access(script, os.X_OK)
     assert script.read_text(encoding="utf-8").splitlines()[-1] == "exec pip install --no-deps -e ."
     subprocess.run(["sh", "-n", str(script)], check=True)
-
-
-@pytest.mark.parametrize("address", ["", ADDRESS])
-def test_buttons_are_there_where_there_is_an_address(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown = new_code_cell("1 + 1", outputs=[new_output("execute_result", data={"text/plain": "2"}, execution_count=1)])
-    own = nbformat.from_dict(launch.prepared(notebook([new_markdown_cell("# A section"), shown]), address))
-    clone(tmp_path / "clone", monkeypatch, "# A page\n\nWords.\n", {f"notebooks/{STEM}": own}, url=address)
-    index = render.render(None, tmp_path / "out")
-    pages = {name: Page(index.parent / f"{name}.html") for name in ("book/index", f"notebooks/{STEM}")}
-    outside = re.compile("binder|colab|github.com/someone|edit")
-    away = {name: sorted(set(filter(outside.search, page.links))) for name, page in pages.items()}
-    launched = [
-        f"https://colab.research.google.com/github/someone/fork-of-leamvd/blob/main/notebooks/{STEM}.ipynb",
-        ADDRESS,
-        f"https://mybinder.org/v2/gh/someone/fork-of-leamvd/main?urlpath=lab/tree/notebooks/{STEM}.ipynb",
-    ]
-    assert away == {"book/index": launched[1:2], f"notebooks/{STEM}": launched} if address else not any(away.values())
-    assert "pip" not in pages[f"notebooks/{STEM}"].text, "the page hides the cell that installs"
-    assert pages[f"notebooks/{STEM}"].text.count("1 + 1") == 1
 
 
 def test_no_other_file_names_the_repository() -> None:

@@ -9,7 +9,7 @@ from scipy.optimize import Bounds
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import checks, threads
-from leamvd.networks import dbn, likelihood
+from leamvd.networks import DBN, RBM, dbn, likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective, reconstruction_errors
@@ -396,14 +396,33 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: next(dbn.train("cd", IMAGES, 3, seed=2**64)), "ValueError: seed must be an integer >= 0 and <= 184467440"),
     (lambda: dbn.layer_input([], IMAGES, features="both"), "ValueError: features must be one of 'probabilities', 'bit"),
     (lambda: dbn.pretrain(IMAGES, (5, 4), below=[]), "ValueError: below must have 1 layers or more, got 0"),
+    # ---- estimators, which say it when they are fitted
+    (lambda: RBM(0).fit(IMAGES), "ValueError: n_hidden must be an integer >= 1 and <= 68719476736, got 0"),
+    (lambda: RBM(trainer="sgd").fit(IMAGES), "ValueError: trainer must be one of 'cd', 'lea-mvd', 'cma-es', 'sep-cma-"),
+    (lambda: RBM(n_iter=0).fit(IMAGES), "ValueError: n_iter must be an integer >= 1, got 0"),
+    (lambda: RBM(reading="printed").fit(IMAGES), "TypeError: reading must be a leamvd.Reading or None, got 'printed'"),
+    (lambda: RBM(random_state=-1).fit(IMAGES), "ValueError: random_state must be an integer >= 0 and <= 1844674407370"),
+    (lambda: RBM(random_state="x").fit(IMAGES), "TypeError: random_state must be an integer, got 'x'"),
+    (lambda: RBM(learning_rate=-1).fit(IMAGES), "ValueError: learning_rate must be a finite number >= 0, got -1"),
+    (lambda: DBN(()).fit(IMAGES), "ValueError: layers must be a sequence with at least one number of units, got ()"),
+    (lambda: DBN(3).fit(IMAGES), "ValueError: layers must be a sequence with at least one number of units, got 3"),
+    (lambda: DBN((3, 0)).fit(IMAGES), "ValueError: layers[1] must be an integer >= 1, got 0"),
+    (lambda: DBN((3, 2.5)).fit(IMAGES), "TypeError: layers[1] must be an integer, got 2.5"),
+    (lambda: DBN(features="pixels").fit(IMAGES), "ValueError: features must be one of 'probabilities', 'bits', got 'p"),
 ]
+
+
+def one_sentence(call: Callable[[], Any]) -> str:
+    """Return the error of a call, with its kind, which is on one line."""
+    with pytest.raises((TypeError, ValueError, RuntimeError)) as caught:
+        call()
+    told = f"{type(caught.value).__name__}: {caught.value}"
+    assert "\n" not in told
+    return told
 
 
 @pytest.mark.parametrize(("call", "message"), CASES, ids=[message for _, message in CASES])
 def test_an_error_is_one_sentence(call: Callable[[], Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError, RuntimeError)) as caught:
-        call()
-    told = f"{type(caught.value).__name__}: {caught.value}"
+    told = one_sentence(call)
     assert told.startswith(message)
-    assert "\n" not in told
     assert len(told) < 300

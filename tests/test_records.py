@@ -189,24 +189,32 @@ def altered(path: Path) -> None:
     path.write_bytes(gzip.compress(text.replace(b"mnist-7x7", b"mnist-7x8", 1), mtime=0))
 
 
-def edited(path: Path) -> None:
-    known = json.loads(about(path).read_text())
-    known["study"]["training"]["sigma0"] = 0.5
-    about(path).write_text(json.dumps(known))
+def edited(member: str) -> Callable[[Path], object]:
+    """Return what changes a member that the results depend on."""
+
+    def damage(path: Path) -> None:
+        known = json.loads(about(path).read_text())
+        value = known[member]
+        known[member] = {**value, "n_images": 41} if isinstance(value, dict) else f"{value}0"
+        about(path).write_text(json.dumps(known))
+
+    return damage
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (altered, "is cut or altered: .*csv.gz is not what was written"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "csv.gz is not what was written"),
-        (Path.unlink, "is cut or altered: .*No such file"),
-        (edited, "its name is a digest of another content"),
-        (lambda path: about(path).write_text("[" * 100_000), "is cut or altered: "),
-        (lambda path: about(path).rename(path.parent / "study-0.json"), "its name is a digest of another content"),
-        (lambda path: about(path).unlink(), "must hold the file study-.*run its section again"),
-    ],
-)
+JUNK = ["", "3", "[]", "{}", "[" * 100_000]
+ANOTHER = "its name is a digest of another content"
+DAMAGES: list[tuple[Callable[[Path], object], str]] = [
+    (altered, "is cut or altered: .*csv.gz is not what was written"),
+    (lambda path: path.write_bytes(path.read_bytes()[:-9]), "csv.gz is not what was written"),
+    (Path.unlink, "is cut or altered: .*No such file"),
+    *((edited(member), ANOTHER) for member in ("study", "methods", "data", "checksum", "code", "versions")),
+    *((lambda path, text=text: about(path).write_text(text), "is cut or altered: ") for text in JUNK),
+    (lambda path: about(path).rename(path.parent / "study-0.json"), ANOTHER),
+    (lambda path: about(path).unlink(), "must hold the file study-.*run its section again"),
+]
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES)
 def test_what_is_not_what_was_written_is_refused(
     damage: Callable[[Path], object], message: str, tmp_path: Path, whole: tuple[Path, Measured]
 ) -> None:

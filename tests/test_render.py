@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import nbformat
 import pytest
+import yaml
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from prose import PAGES as PROSE
@@ -141,6 +142,17 @@ def test_a_page_warns_where_a_number_is_of_another_run(pages: dict[str, Page]) -
     for page in PROSE:
         assert ("Another run" in pages[f"book/{page}"].text) == (page in pasting), page
     assert "leamvd reproduce verdicts" in pages["book/index"].text
+
+
+def test_addresses_and_buttons_are_there_where_the_configuration_has_an_address(pages: dict[str, Page]) -> None:
+    """Of the small book, which has both, see test_small_book.py."""
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    html = "".join(page.html for page in pages.values())
+    links = [link for page in pages.values() for link in page.links]
+    assert bool(re.search(r"og:(url|image)|rel=.canonical", html)) == bool(config["html"]["baseurl"])
+    assert any(re.search(r"mybinder\.org|colab\.research|/edit/", link) for link in links) == bool(
+        config["repository"]["url"]
+    )
 
 
 def test_nothing_is_left_unresolved(pages: dict[str, Page]) -> None:

@@ -9,11 +9,10 @@ import pandas as pd
 import pytest
 from quick_runs import SMALL, execute, leamvd
 
-from leamvd import bench
 from leamvd.analysis import claims, comparison
 from leamvd.book import sections
 from leamvd.campaign import archive
-from leamvd.experiments import functions, pictures, records, results, studies
+from leamvd.experiments import pictures, records, results, studies
 from leamvd.experiments.study import Study
 
 
@@ -100,12 +99,6 @@ def test_a_page_shows_all_that_is_recorded_or_one_study() -> None:
 
 
 def test_what_is_recorded_has_fixed_parameters(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="profile='recorded' has fixed parameters; population_size=12 needs profile"):
-        studies.study("mnist-7x7", "recorded", population_size=12)
-    with pytest.raises(ValueError, match=r"fixed parameters; sizes=\[10\] needs profile quick or paper"):
-        bench.run("recorded", tmp_path, sizes=[10])
-    with pytest.raises(ValueError, match="fixed parameters; budget=100 needs"):
-        functions.on_functions(studies.study("readings", "recorded"), tmp_path, "recorded", budget=100)
     refused = leamvd("reproduce", "mnist-7x7", "--profile", "recorded", "-p", "n_gen=3", "--output", str(tmp_path))
     assert (refused.exit_code, "n_gen=3 needs profile quick or paper" in refused.output) == (2, True)
 

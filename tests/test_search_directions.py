@@ -36,20 +36,9 @@ class Tilted:
         return np.asarray(((X - 1) ** 2).sum(axis=1) - 1e6)
 
 
-def test_plan_takes_changes_and_refuses_nonsense() -> None:
+def test_a_plan_takes_changes() -> None:
     assert search_directions.plan("quick", seeds=[3]) == dataclasses.replace(Plan(), seeds=(3,))
     assert len(search_directions.plan("paper").seeds) == 30
-    for changes, kind, message in (
-        ({"objective": "cube"}, TypeError, "objective must be callable, got 'cube'"),
-        ({"seeds": []}, ValueError, "seeds must hold one or more seeds"),
-        ({"n_populations": 0}, ValueError, "n_populations"),
-        ({"start": -1.0}, ValueError, "start"),
-        ({"sigma": 1.0}, TypeError, "sigma"),
-    ):
-        with pytest.raises(kind, match=message):
-            search_directions.plan("quick", **changes)
-    with pytest.raises(ValueError, match="profile"):
-        search_directions.plan("huge")
 
 
 def test_parameters_are_the_fields_of_a_plan_that_a_notebook_sets() -> None:

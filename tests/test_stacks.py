@@ -201,11 +201,6 @@ def test_a_trained_stack_is_measured_as_random_weights_are(job: stacks.StackJob,
     pd.testing.assert_frame_equal(*tables, check_exact=True)
 
 
-def test_two_classes_are_refused() -> None:
-    with pytest.raises(ValueError, match="n_classes must be an integer >= 3, got 2"):
-        stacks.on_top(RANDOM.stack(seed=0), 2)
-
-
 def test_mistakes_are_the_test_images_that_the_last_epoch_gets_wrong(digits: Dataset) -> None:
     tuned = FineTune(**GIVEN, epochs=2, learning_rate=0.2)
     found = tuned.advance(digits, [])
