@@ -1,4 +1,4 @@
-"""Draw what stands in the playground's place without JavaScript and in print: `make playground`.
+"""Draw the page on the method's first figure, which stands in the playground's place on paper too: `make playground`.
 
 The library runs the preset that the page opens with; its draws are its own, so the run is another one.
 """
@@ -14,7 +14,7 @@ from matplotlib.patches import Ellipse
 
 import leamvd
 from leamvd.experiments.functions import FUNCTIONS
-from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, new
+from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, logarithmic, new, styled
 from leamvd.optimizers.state import State
 
 STATIC = Path(__file__).parent / "static"
@@ -22,10 +22,13 @@ PRESET = "directions-2d"
 OPENING = {"function": "ellipsoid", "sigma0": 0.1, **json.loads((STATIC / "presets.json").read_text())[PRESET]}
 """What the page's controls say when it opens."""
 
+SEED = 1189
+"""Of the library's draws, with which v lies between P and C_ani as it does on the page."""
+
 
 def states() -> list[State]:
     """Run the library with the settings of the page."""
-    x0, given = (OPENING["x1"], OPENING["x2"]), {"sigma0": OPENING["sigma0"], "seed": OPENING["seed"]}
+    x0, given = (OPENING["x1"], OPENING["x2"]), {"sigma0": OPENING["sigma0"], "seed": SEED}
     opt = leamvd.LEAMVD(x0, n_gen=OPENING["generation"], sigma_min=0, **given)
     found = []
     while not opt.stop():
@@ -50,8 +53,8 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
             *X[chosen].T, c=ranks[chosen], vmin=0, vmax=len(X), marker=marker, s=size, edgecolors="black",
             linewidths=0.5, label=label,
         )  # fmt: skip
-    axes.plot(*X[0], "*", color="black", markersize=11, label="best")
-    axes.plot(*state.mean, "+", color=PURPLE, markersize=11, markeredgewidth=2, label="weighted mean, $\\sigma$")
+    axes.plot(*X[0], "*", color="black", markersize=11, label="the best")
+    axes.plot(*state.mean, "+", color=PURPLE, markersize=11, markeredgewidth=2, label="mean, and ellipse: $\\sigma$")
     axes.add_patch(Ellipse(tuple(state.mean), *(2 * state.std), fill=False, edgecolor=PURPLE, linewidth=1.8))
     v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
     for vector, color, style, label, length in (
@@ -60,30 +63,33 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
         (state.descent, BLUE, "--", "$C_{ani}$", 1.0),
     ):
         end = state.mean + 0.4 * half * length * vector / np.linalg.norm(vector)
-        axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8, label=label)
+        axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8)
         axes.annotate(label, end, color=color, fontweight="bold")
     axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal")
     axes.set_title(f"{OPENING['function']}, generation {state.generation}")
-    axes.legend(fontsize="x-small", loc="upper right")
 
 
+@styled
 def figure() -> Figure:
     """Return the figure of the preset: the plane, and error, step sizes and standard deviations."""
     found = states()
-    drawn, axes = new(3, 2, height=4.8, width_ratios=(5, 3))
+    drawn, axes = new(3, 2, height=4.6, width_ratios=(5, 3))
     for unused in axes[:, 0]:
         unused.remove()
     _plane(drawn.add_subplot(axes[0, 0].get_gridspec()[:, 0]), found[-1])
+    drawn.legend(loc="outside lower center", ncols=2)
     generations = np.arange(1, len(found) + 1)
     error, beta, std = axes[:, 1]
     error.plot(generations, [state.fitness[0] for state in found], color=BLUE)
-    error.set(title="error of the best", yscale="log")
+    error.set_title("error of the best")
     beta.plot(generations, [state.beta1 for state in found], color=PURPLE, label="$\\beta_1$")
     beta.plot(generations, [state.beta2 for state in found], "--", color=GREEN, label="$\\beta_2$")
     beta.set(title="step sizes", ylim=(0, 3.2))
-    beta.legend(fontsize="x-small")
+    beta.legend(ncols=2)
     std.plot(generations, [state.std_norm / np.sqrt(2) for state in found], color=BLUE)
-    std.set(title="$\\|\\sigma\\| / \\sqrt{n}$", xlabel="generation", yscale="log")
+    std.set(title="$\\|\\sigma\\| / \\sqrt{n}$", xlabel="generation")
+    for chart in (error, std):
+        logarithmic(chart.yaxis, most=4)
     for chart in axes[:, 1]:
         chart.xaxis.get_major_locator().set_params(integer=True)
     return drawn

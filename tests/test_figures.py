@@ -108,6 +108,18 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     assert max(box.x1 for box in boxes) < figure.bbox.x1
 
 
+def test_no_line_to_a_name_crosses_another_name() -> None:
+    figure, axes = style.new(height=3.0)
+    for i, end in enumerate((4.0, 4.2, 3.8, 4.1, 4.7)):
+        axes[0, 0].plot([0, 1], [100, end], label=f"method {i}")
+    style.label_ends(axes[0, 0])
+    figure.canvas.draw()
+    names = [Text.get_window_extent(text) for text in axes[0, 0].texts]
+    for text in axes[0, 0].texts:
+        drawn = text.arrow_patch.get_transform().transform_path(text.arrow_patch.get_path())
+        assert not [i for i, name in enumerate(names) if drawn.intersects_bbox(name)], text.get_text()
+
+
 @pytest.mark.parametrize(
     ("ends", "most", "ticks"),
     [

@@ -85,7 +85,7 @@ def test_settings_are_the_defaults(opt: leamvd.LEAMVD) -> None:
         assert rf"\{name} = {value}$" in row
     for name, value in {"elite": opt.n_elite, "gen": opt.n_gen}.items():
         assert re.search(rf"n_\\text\{{{name}\}} = {value}(?:,)?\$", row)
-    assert rf"population size is $\lambda = {opt.population_size}$" in METHOD
+    assert rf"a population of $\lambda = {opt.population_size}$ points" in METHOD
     assert rf"$n_\text{{elite}} = {opt.n_elite}$ best survive" in METHOD
 
 

@@ -66,8 +66,8 @@ def effects(rows: pd.DataFrame) -> Figure:
     if rows.empty:
         return _nothing()
     panels = list(groups(rows[rows["effect"].notna()], ["claim", "unit"]))
-    heights = [1.6 * len(panel) + 2.5 for _, panel in panels]
-    figure, axes = new(len(panels), 1, width=4.6, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
+    heights = [1.5 * len(panel) + 2.3 for _, panel in panels]
+    figure, axes = new(len(panels), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), panel) in zip(axes[:, 0], panels, strict=True):
         _panel(ax, panel.sort_values("view", kind="stable"), *_limits(panel, unit))
         ax.set_title(f"{claim}, {unit}")
@@ -101,9 +101,9 @@ def _panel(ax: Any, panel: pd.DataFrame, left: float, right: float) -> None:
     for y, name, row in zip(height, names, panel.to_dict("records"), strict=True):
         color, marker = LOOKS[name]
         met = np.clip([row["lower"], row["upper"]], left, right)
-        ax.plot(met, [y, y], color=GREEN, alpha=0.15, linewidth=9, solid_capstyle="butt")
+        ax.plot(met, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
         bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
-        ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=9, color="black")
+        ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black")
         ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
         ax.errorbar(row["effect"], y, xerr=ends, color=color, marker=marker, markersize=5, linewidth=1.5, mew=1.5)
     for y, label in zip(height, labels, strict=True):  # above, or a phone's screen would be filled with names alone

@@ -187,7 +187,10 @@ def legend(figure: Figure, *panels: Axes) -> None:
 
 
 def label_ends(ax: Axes) -> None:
-    """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other."""
+    """Name each labeled line at its right end, joined to it by a line of its look; names make room for each other.
+
+    The joining lines end at the left of the names, so that none crosses a name.
+    """
     handles: list[Any] = ax.get_legend_handles_labels()[0]
     lines: list[Any] = [handle if isinstance(handle, Line2D) else handle[0] for handle in handles]  # of error bars
     names = [str(handle.get_label()).replace(":", ":\n", 1) for handle in handles]
@@ -198,7 +201,8 @@ def label_ends(ax: Axes) -> None:
     inches = ax.get_window_extent().height / ax.figure.dpi
     room = [0.19 * (1 + names[i].count("\n")) / inches for i in order]
     for i, height in zip(order, _apart([heights[i] for i in order], room), strict=True):
-        look = {"color": lines[i].get_color(), "linestyle": lines[i].get_linestyle(), "arrowstyle": "-", "shrinkA": 1}
+        color, style = lines[i].get_color(), lines[i].get_linestyle()
+        look = {"color": color, "linestyle": style, "arrowstyle": "-", "shrinkA": 1, "relpos": (0, 0.5)}
         ax.annotate(
             names[i], ends[i], (1.08, height), "data", "axes fraction", look, va="center", annotation_clip=False
         )
