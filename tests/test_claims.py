@@ -18,24 +18,23 @@ from leamvd.experiments import studies
 PAGE = (Path(__file__).parent.parent / "book" / "rules.md").read_text(encoding="utf-8")
 
 
-def records(errors, *, n_visible=49, runs=12, n_gen=14, n_images=10_000, constant=None):
+def records(errors, *, n_visible=49, runs=12, n_gen=14, n_images=10_000):
     """Return records of `errors[inputs, layer, method]`: start, after one iteration, end; then straight to the end."""
-    rows = []
+    paths = {}
     for (inputs, layer, method), (start, first, end) in errors.items():
+        path = np.concatenate([[start], np.geomspace(first, end, n_gen - 11), np.full(11, end)])
         for seed in range(runs):
             rng = np.random.default_rng([seed, layer, len(method)])
             noise = rng.normal(1, 1e-4) * rng.normal(1, 1e-7, n_gen + 1)  # ties would take a slower test
-            path = np.concatenate([[start], np.geomspace(first, end, n_gen - 11), np.full(11, end)]) * noise
-            rows += [
-                {
-                    "inputs": inputs, "layer": layer, "method": method, "seed": seed, "iteration": t,
-                    "mean_field": e, "mean_field_ratio": e / (constant or 1e5), "n_images": n_images,
-                    "test_mean_field": e / 10, "n_test_images": n_images // 10, "sampled": e, "n_visible": n_visible,
-                }
-                for t, e in enumerate(path)
-            ]  # fmt: skip
-    table = pd.DataFrame(rows)
-    return table.assign(**{f"{error}_ratio": table["mean_field_ratio"] for error in claims.ERRORS})
+            paths[inputs, layer, method, seed] = path * noise
+    index = pd.MultiIndex.from_tuples(paths, names=["inputs", "layer", "method", "seed"])
+    each = pd.DataFrame(list(paths.values()), index).rename_axis(columns="iteration")
+    table = each.stack().rename("mean_field").reset_index()
+    error = table["mean_field"]
+    return table.assign(
+        n_images=n_images, test_mean_field=error / 10, n_test_images=n_images // 10, sampled=error, n_visible=n_visible,
+        **{f"{name}_ratio": error / 1e5 for name in ("mean_field", *claims.ERRORS)},
+    )  # fmt: skip
 
 
 # What the paper reports, if it were so.

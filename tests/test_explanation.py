@@ -114,20 +114,6 @@ def test_a_surrogate_search_sees_slope_and_curvature_alone(planned, results, dat
         assert steps[-1].done
 
 
-def test_both_go_on_where_they_were_stopped(planned, results, data) -> None:
-    for name, label in (
-        ("pairs", ("mnist-7x7", 1, 0)),
-        ("surrogates", ("mnist-7x7", "lea-mvd:sigma0=0.003", 1, 0)),
-    ):
-        job = planned[name].jobs[label]
-        needs = [results[need] for need in job.needs]
-        whole = job.advance(data, needs)
-        parts = job.advance(data, needs, seconds=0)
-        while not parts.done:
-            parts = job.advance(data, needs, parts, seconds=0)
-        assert parts == whole
-
-
 def test_slope_and_curvature_are_those_near_the_reference(results, planned) -> None:
     model = local_models.reference(results[planned["pairs"].jobs["mnist-7x7", 1, 0]])
     assert model.sigma == REFERENCE

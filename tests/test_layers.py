@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from small_studies import MEASURED, TINY
+from test_explanation import SMALL as EXPLAINED
 
 from leamvd.campaign.jobs import Job, Result
 from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset
-from leamvd.experiments.layers import COLUMNS, Images, TrainLayer, rbm
+from leamvd.experiments.escapes import Escape
+from leamvd.experiments.layers import COLUMNS, Images, rbm
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
 from leamvd.experiments.study import images
 from leamvd.networks.dbn import METHODS, Training, layer_input, layer_seed, pretrain, train
@@ -73,25 +75,29 @@ def test_the_same_images_are_the_same_whatever_they_are_called() -> None:
 
 
 SEARCH: dict[str, Any] = {"training": Training(), "reading": Reading(), "seed": 3, "marks": (30, 100, 150)}
-MEASUREMENTS = MEASURED.tables(Images.of(images(MEASURED)))
-GOING_ON = [
-    *(pytest.param(JOBS[method, "own", 2, 3], id=method) for method in METHODS),
-    *(
-        pytest.param(table.jobs[method, 3], id=f"{name}-{method}")
+STACKS, PAIRS = images(MEASURED), images(EXPLAINED)
+MEASUREMENTS, EXPLANATION = MEASURED.tables(Images.of(STACKS)), EXPLAINED.tables(Images.of(PAIRS))
+SURROGATE = ("mnist-7x7", "lea-mvd:sigma0=0.003", 1, 0)
+GOING_ON = {
+    **{method: (JOBS[method, "own", 2, 3], DATA) for method in METHODS},
+    **{
+        f"{name}-{method}": (table.jobs[method, 3], STACKS)
         for name, table in MEASUREMENTS.items()
         for method in ("lea-mvd", "random-0.1")
-    ),
-    *(
-        pytest.param(FunctionSearch(trainer=name, function="rastrigin", n_var=4, **SEARCH), id=f"rastrigin-{name}")
+    },
+    "pairs": (EXPLANATION["pairs"].jobs["mnist-7x7", 1, 0], PAIRS),
+    "surrogate": (EXPLANATION["surrogates"].jobs[SURROGATE], PAIRS),
+    **{
+        f"rastrigin-{name}": (FunctionSearch(trainer=name, function="rastrigin", n_var=4, **SEARCH), None)
         for name in METHODS[1:]
-    ),
-    pytest.param(LayerSearch(trainer="lea-mvd", images=Images.of(DATA), n_hidden=3, **SEARCH), id="layer-search"),
-]
+    },
+    "layer-search": (LayerSearch(trainer="lea-mvd", images=Images.of(DATA), n_hidden=3, **SEARCH), DATA),
+    "escape": (Escape(function="ackley", n_var=2, method="lea-mvd", sigmas=(0.01, 0.1), seed=2), None),
+}
 
 
-@pytest.mark.parametrize("job", GOING_ON)
-def test_a_job_in_one_go_and_in_many_gives_the_same_bytes(job: Job) -> None:
-    data = DATA if isinstance(job, TrainLayer | LayerSearch) else images(MEASURED)
+@pytest.mark.parametrize(("job", "data"), GOING_ON.values(), ids=GOING_ON)
+def test_a_job_in_one_go_and_in_many_gives_the_same_bytes(job: Job, data: Dataset) -> None:
     needs = [computed(need, data) for need in job.needs]
     ticks: list[int] = []
     whole = job.advance(data, needs, tick=ticks.append)

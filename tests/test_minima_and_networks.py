@@ -99,13 +99,6 @@ def test_no_search_leaves_the_cube(method: str) -> None:
     assert (X[0] == 0.01).all() == (method != "lea-mvd:printed")
 
 
-def test_a_search_that_goes_on_gives_the_same_rows() -> None:
-    job = Escape(function="ackley", n_var=2, method="lea-mvd", sigmas=(0.01, 0.1), seed=2)
-    first = job.advance(None, [], seconds=0)
-    assert not first.done
-    assert job.advance(None, [], first).rows == job.advance(None, []).rows
-
-
 # ---- RBMs
 
 

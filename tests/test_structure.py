@@ -1,4 +1,4 @@
-"""The rules of the code base: who imports whom, style, types, start-up time, what a notebook may hold."""
+"""The rules of the code base that `make lint` does not know: who imports whom, start-up time, words, notebooks."""
 
 import ast
 import graphlib
@@ -80,12 +80,6 @@ def test_house_style_of_a_module(module: str) -> None:
     assert aliases == [] or module == "_support/compile.py", "types of arrays have one home, _support/compile.py"
     signs = set(filter(lambda sign: not sign.isascii(), text)) - set("×±–·⁻⁰¹²³⁴⁵⁶⁷⁸⁹")  # what labels and tables show
     assert signs == set(), "formulas are ASCII in sources: W^T v, sqrt(n), sigma, <="
-
-
-@pytest.mark.parametrize("command", [("ruff", "check", "."), ("ruff", "format", "--check", ".")], ids=" ".join)
-def test_style(command: tuple[str, ...]) -> None:
-    run = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
 
 
 def fresh(program: str) -> str:
