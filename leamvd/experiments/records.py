@@ -3,7 +3,7 @@
 import dataclasses
 import gzip
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,16 +84,13 @@ def jobs(study: Study, data: Dataset) -> list[Job]:
     return list(dict.fromkeys([*study.jobs(given).values(), *measured]))
 
 
-def last(table: pd.DataFrame, labels: Sequence[str] = LABELS) -> pd.DataFrame:
-    """Return the rows of the last iterations: of each layer, one."""
-    ends: pd.DataFrame = table[table["iteration"] == table.groupby(list(labels))["iteration"].transform("max")]
-    return ends
-
-
 def kept(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a study's table that are recorded, see `EVERY`."""
     every = EVERY.get(table["section"].iloc[0], 1) if "section" in table else 1
-    return table if every == 1 else table[(table["iteration"] % every == 0) | table.index.isin(last(table).index)]
+    if every == 1:
+        return table
+    last = table["iteration"] == table.groupby(list(LABELS))["iteration"].transform("max")
+    return table[(table["iteration"] % every == 0) | last]
 
 
 # ---- what a table must be read with
