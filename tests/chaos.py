@@ -24,7 +24,7 @@ from leamvd.experiments import records
 reading = dataclasses.replace(SMALL.reading, n_gen=30)
 study = dataclasses.replace(SMALL, n_images=1000, layers=(12, 8), seeds=(0, 1), reading=reading)
 records.compute(study, sys.argv[1], n_jobs=int(sys.argv[2]), checkpoint_seconds=0.2, progress=False)
-records.run(study, sys.argv[1], progress=False)
+records.run(study, sys.argv[1])
 """
 STORED = "*-layer[0-9]-*"
 

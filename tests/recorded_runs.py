@@ -44,9 +44,9 @@ class Run:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(STORE, str(output / "store"))
             if isinstance(made.study, Classification):
-                records.measure(made.study, made.folder, progress=False)
+                records.measure(made.study, made.folder)
             else:
-                records.run(made.study, made.folder, progress=False)
+                records.run(made.study, made.folder)
         return made
 
     @property

@@ -53,7 +53,7 @@ def compare(run: runs.Run) -> tuple[list[Moved], int]:
     """Return the figures of a run that differ from those accepted of its section, and how many were compared."""
     profile, entry = run.about["parameters"]["profile"], accepted.entries().get(accepted.key(run.about), {})
     known, made = entry.get("figures", []), accepted.figures(run.folder)
-    alternatives = side_by_side.alternatives(run)
+    alternatives = side_by_side.alt_texts(run)
     found = []
     for name in sorted({*known, *made}):
         expected, actual = accepted.place(profile) / f"{name}.json", made.get(name)

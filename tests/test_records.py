@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from small_studies import MEASURED, SMALL, TINY, same
 
+from leamvd.analysis import comparison
 from leamvd.campaign import versions
 from leamvd.campaign.store import STORE, DamageError
 from leamvd.data.images import Dataset, Images, load
@@ -62,11 +63,11 @@ def test_a_row_for_each_iteration_of_each_layer_in_the_order_of_the_study(table:
 
 
 def test_the_last_rows_are_those_of_each_layers_last_iteration(table: pd.DataFrame) -> None:
-    ends = records.last(table)
+    ends = comparison.last(table)
     assert len(ends) == 2 * 2 * 4 * 2
     assert set(ends["iteration"]) == {2}
     cut = table[(table["seed"] == 3) | (table["iteration"] < 2)]
-    assert records.last(cut).groupby("seed")["iteration"].unique().map(list).to_dict() == {3: [2], 5: [1]}
+    assert comparison.last(cut).groupby("seed")["iteration"].unique().map(list).to_dict() == {3: [2], 5: [1]}
 
 
 def test_a_stack_is_what_was_trained(table: pd.DataFrame, output: Path) -> None:

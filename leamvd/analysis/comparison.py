@@ -7,7 +7,7 @@ import pandas as pd
 
 from leamvd.analysis.statistics import number
 from leamvd.campaign import archive
-from leamvd.experiments.study import Study
+from leamvd.experiments.study import ONE_EPOCH, Study
 from leamvd.networks.rbm import n_parameters
 from leamvd.networks.torch_backend import Computation
 
@@ -148,8 +148,9 @@ def with_start(table: pd.DataFrame, name: str = "") -> pd.DataFrame:
     left = left_start(search).query("inputs == 'own' and left > 0").index.get_level_values("layer").min()
     begins = search[(search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))]
     if archive.exists(f"{name}_controls"):
-        controls = archive.read(f"{name}_controls").query("method == @ONE_EPOCH and layer > @left")
-        begins = pd.concat([begins, last(controls[controls["inputs"].isin(table["inputs"])])])
+        controls = archive.read(f"{name}_controls")
+        above = controls[(controls["method"] == ONE_EPOCH) & (controls["layer"] > left)]
+        begins = pd.concat([begins, last(above[above["inputs"].isin(table["inputs"])])])
     both: pd.DataFrame = pd.concat([begins.assign(method=START), table])
     return both.sort_values(["inputs", "layer"], kind="stable", ignore_index=True)
 

@@ -146,7 +146,7 @@ def _figures(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
         label: {path.stem: data_uri(path.read_bytes()) for path in sorted(run.folder.glob("figures/*.png"))}
         for label, run in zip("AB", runs, strict=True)
     }
-    texts = alternatives(runs[1]) | alternatives(runs[0])
+    texts = alt_texts(runs[1]) | alt_texts(runs[0])
     return [
         {
             "name": name,
@@ -157,7 +157,7 @@ def _figures(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
     ]
 
 
-def alternatives(run: Run) -> dict[str, str]:
+def alt_texts(run: Run) -> dict[str, str]:
     """Return the alternative texts of a run's figures, from its notebook."""
     texts = {}
     for path in run.folder.glob("*.ipynb"):

@@ -116,7 +116,7 @@ def load(
     Returns
     -------
     Dataset
-        The images, their labels and what records of experiments need to name them.
+        The images, their labels and what names them in the provenance of experiments.
 
     Raises
     ------

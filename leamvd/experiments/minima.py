@@ -198,8 +198,9 @@ RBM_COLUMNS = [
 """Of a table of RBMs, see `EscapeFromTraining`."""
 
 
-def curvatures(theta: Array, V: Array, n_hidden: int, step: float = 1e-4) -> Array:
+def curvatures(theta: Array, V: Array, n_hidden: int) -> Array:
     """Return the eigenvalues of the error's Hessian in ascending order, by central differences of gradients."""
+    step = 1e-4
     steps = step * np.eye(len(theta))
     after, before = (
         np.array([error_and_gradient(theta + sign * y, V, n_hidden)[1] for y in steps]) for sign in (1, -1)

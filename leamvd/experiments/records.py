@@ -3,7 +3,7 @@
 import dataclasses
 import gzip
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,26 +34,26 @@ def joined(found: Iterable[Measured]) -> Measured:
     return Measured(*(pd.concat(tables, ignore_index=True) for tables in zip(*found, strict=True)))
 
 
-def run(study: Study, output: str | Path, *, progress: bool = True) -> pd.DataFrame:
+def run(study: Study, output: str | Path) -> pd.DataFrame:
     """Compute what of a study is not stored, in this process, and return its table, as it is written to a folder.
 
     A row is an iteration of a layer, with `leamvd.experiments.study.COLUMNS`; where a layer is the same with own and
     shared inputs it is listed for both. The store is in the folder too, unless the environment names another.
     """
-    return tables(study, images(study), output, progress=progress)["runs"]
+    return tables(study, images(study), output)["runs"]
 
 
-def measure(study: Classification, output: str | Path, *, progress: bool = True) -> Measured:
+def measure(study: Classification, output: str | Path) -> Measured:
     """Train and measure what of a study is not stored, likewise, or read what is recorded, and return its tables."""
     if study.archived:
         return Measured(*(archive.read(study.archived, table) for table in Measured._fields))
-    return Measured(**tables(study, images(study), output, progress=progress))
+    return Measured(**tables(study, images(study), output))
 
 
-def tables(study: Study, data: Dataset, output: str | Path, *, progress: bool = True) -> dict[str, pd.DataFrame]:
+def tables(study: Study, data: Dataset, output: str | Path) -> dict[str, pd.DataFrame]:
     """Compute likewise all tables of a study, on its images."""
     planned = study.tables(Images.of(data))
-    found = campaign.run_tables(planned, place(output), data=data, label=study.section, progress=progress)
+    found = campaign.run_tables(planned, place(output), data=data, label=study.section)
     _write(study, data, found, Path(output))
     return found
 
@@ -84,16 +84,13 @@ def jobs(study: Study, data: Dataset) -> list[Job]:
     return list(dict.fromkeys([*study.jobs(given).values(), *measured]))
 
 
-def last(table: pd.DataFrame, labels: Sequence[str] = LABELS) -> pd.DataFrame:
-    """Return the rows of the last iterations: of each layer, one."""
-    ends: pd.DataFrame = table[table["iteration"] == table.groupby(list(labels))["iteration"].transform("max")]
-    return ends
-
-
 def kept(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a study's table that are recorded, see `EVERY`."""
     every = EVERY.get(table["section"].iloc[0], 1) if "section" in table else 1
-    return table if every == 1 else table[(table["iteration"] % every == 0) | table.index.isin(last(table).index)]
+    if every == 1:
+        return table
+    last = table["iteration"] == table.groupby(list(LABELS))["iteration"].transform("max")
+    return table[(table["iteration"] % every == 0) | last]
 
 
 # ---- what a table must be read with

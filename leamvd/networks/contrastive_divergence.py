@@ -207,14 +207,14 @@ class ContrastiveDivergence:
         return self.rbm
 
     def fit(self, n_epochs: int, *, error_seed: int = 0, progress: bool = False) -> list[Errors]:
-        """Train and measure: n_epochs + 1 records, the first one before any of these epochs.
+        """Train, and measure the errors before any of these epochs and after each.
 
         Parameters
         ----------
         n_epochs : int
             Epochs to run now.
         error_seed : int
-            Seed of `leamvd.networks.objective.reconstruction_errors`, the same one for every record.
+            Seed of `leamvd.networks.objective.reconstruction_errors`, the same one each time.
         progress : bool
             Show a progress bar.
 
