@@ -128,19 +128,18 @@ def untrained(study: Study, table: pd.DataFrame) -> pd.DataFrame:
     return means
 
 
-def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, str | float]:
+def quoted(rows: pd.DataFrame, features: pd.DataFrame) -> dict[str, float | str]:
     """Return what prose quotes of `distances` and of `untrained`.
 
-    How many combinations were "tried", by how many "searches", and in how many ways together ("counted"); of the
-    nearest one, if any, its settings, its `FACTOR` and its numbers, "number-1" to "number-3"; the least of all numbers,
-    "least-1" and so on; and the constant's error of features by U(-0.1, 0.1), "untrained-2" and so on.
+    How many combinations were "tried", by how many "searches", and in how many ways together ("counted"); the
+    `FACTOR` of the nearest one, if any; the least of all numbers, "least-1" and so on; and the constant's error of
+    features by U(-0.1, 0.1), "untrained-2" and so on.
     """
     searches = rows[["method", "inputs"]].drop_duplicates()
     tried = rows[[*SETTINGS, "baseline"]].drop_duplicates()
-    found: dict[str, str | float] = {"tried": len(tried), "searches": len(searches), "counted": len(rows)}
-    for _, first in nearest(rows, 1).iterrows():
-        found |= {name: str(first[name]) for name in (*SETTINGS, *COUNTED)} | {FACTOR: six_digits(first[FACTOR])}
-        found |= {f"number-{i}": six_digits(first[name]) for i, name in enumerate(NUMBERS, start=1)}
+    found: dict[str, float | str] = {"tried": len(tried), "searches": len(searches), "counted": len(rows)}
+    for factor in nearest(rows, 1)[FACTOR]:
+        found[FACTOR] = six_digits(factor)
     found |= {f"least-{i}": six_digits(rows[name].min()) for i, name in enumerate(NUMBERS, start=1)}
     constants = features[["constant per 10,000"]].set_axis([""], axis=1).query("weights == 'U(±0.1)'")
     return found | quote("untrained", constants.droplevel("weights"))
