@@ -140,7 +140,7 @@ def test_a_job_that_kills_every_worker_is_given_up_alone(tmp_path: Path, told: T
 
 def test_workers_that_die_at_their_start_do_not_leave_anyone_waiting(tmp_path: Path) -> None:
     """Nobody reads what they were sent, which is more than a pipe holds."""
-    before = "import os; from leamvd.campaign import workers; workers._begin = os._exit"
+    before = "import os; from leamvd.campaign import workers; workers.follow_parent = os._exit"
     with program(tmp_path, before=before, options="n_jobs=2", data="(told, bytes(10**6))") as process:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1

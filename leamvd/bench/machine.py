@@ -1,7 +1,6 @@
 """What the numbers were measured on, and the name of the folder that holds them while they are made."""
 
 import datetime
-import hashlib
 import json
 import platform
 import re
@@ -12,6 +11,7 @@ import psutil
 
 from leamvd._support.threads import thread_count
 from leamvd.campaign import versions
+from leamvd.campaign.jobs import digest
 from leamvd.networks import dbn
 
 _PACKAGES = (
@@ -40,13 +40,13 @@ def fingerprint(profile: str, found: dict[str, Any]) -> str:
     """Return the name of a run's folder: a digest of what its numbers depend on."""
     names = ("processor", "cores", "memory_bytes", "system", "python", "versions", "code", "bench_code")
     known = {"profile": profile} | {name: found[name] for name in names}
-    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(json.dumps(known, sort_keys=True).encode())[:16]
 
 
 def _measuring_code() -> str:
     """Return a digest of the bench's source files, without the one that only shows results."""
     paths = sorted(path for path in Path(__file__).parent.glob("*.py") if path.name != "summary.py")
-    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+    return digest(b"".join(path.read_bytes() for path in paths))[:16]
 
 
 def _processor() -> str:

@@ -172,8 +172,7 @@ def layers(section: str) -> list[tuple[int, int]]:
     """Return visible and hidden units of an experiment's layers."""
     from leamvd.experiments import studies  # takes long to import, and a case's process needs none
 
-    study = studies.study(section, "paper")
-    return list(itertools.pairwise((study.side**2, *study.layers)))
+    return list(itertools.pairwise(studies.study(section, "paper").units))
 
 
 def cases(profile: str) -> list[Case]:

@@ -99,7 +99,7 @@ def asked(section: Section, parameters: Mapping[str, Any]) -> Study | None:
 
 def _checked_study(study: Study, blank: bool) -> str:
     if any(method.partition(":")[0] == "cma-es" for method in study.methods):
-        check_memory(max(n_parameters(*units) for units in pairwise([study.side**2, *study.layers])))
+        check_memory(max(n_parameters(*units) for units in pairwise(study.units)))
     if study.section == "readings" and not alternatives.pairs(study.methods):
         raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")
     return images(study, blank=blank).checksum

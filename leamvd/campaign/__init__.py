@@ -2,4 +2,4 @@
 
 from leamvd._support import checks
 
-checks.needs("leamvd.campaign", "paper", "filelock", "loky", "pandas", "psutil")
+checks.needs("leamvd.campaign", "paper", "filelock", "loky", "pandas")

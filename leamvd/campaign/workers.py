@@ -3,19 +3,16 @@
 import contextlib
 import logging
 import os
-import signal
 import socket
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from typing import Any, NamedTuple, Protocol
 
-import psutil
 from loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
 
 from leamvd._support import checks
+from leamvd._support.children import follow_parent
 from leamvd._support.threads import limited_to, thread_count
 from leamvd.campaign.jobs import Job, Result, key
 
@@ -107,7 +104,7 @@ class _Processes:
         with contextlib.suppress(BrokenProcessPool):  # its process has died
             if executor is not None:
                 return self._sent(place, executor, go)
-        executor = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),))
+        executor = ProcessPoolExecutor(1, initializer=follow_parent, initargs=(os.getpid(),))
         self._executors[place] = executor
         return self._sent(place, executor, go)
 
@@ -124,19 +121,6 @@ class _Processes:
         """End the processes at once."""
         for executor in filter(None, self._executors):
             executor.shutdown(kill_workers=True)
-
-
-def _begin(parent: int) -> None:
-    """Prepare a new process: Ctrl-C is left to the process that has started it, and it ends with that one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    # one that nobody has waited for is still there, but its children are no longer its own; except on Windows
-    while psutil.pid_exists(parent) and (sys.platform == "win32" or os.getppid() == parent):
-        time.sleep(0.1)
-    os._exit(1)
 
 
 def _advance(go: Go, data: Any, n_threads: int) -> Result:

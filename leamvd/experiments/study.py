@@ -97,6 +97,11 @@ class Study:
         """The name of the images' size, "mnist-7x7", in tables of several studies."""
         return f"mnist-{self.side}x{self.side}"
 
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Pixels, and the hidden units of each layer."""
+        return self.side**2, *self.layers
+
     def training_of(self, method: str) -> Training:
         """Return the settings that one of the methods runs with."""
         return self.settings_of(method)[1]
@@ -201,7 +206,7 @@ class Classification(Study):
         for seed, method in product(self.seeds, methods):
             given: dict[str, Any] = {"images": images, "seed": seed}
             if method.startswith(RANDOM):
-                sizes, scale = (self.side**2, *self.layers), method.removeprefix(RANDOM)
+                sizes, scale = self.units, method.removeprefix(RANDOM)
                 whole = given | {"random": RandomWeights(sizes, scale, self.training.dtype)}
                 first = given | {"random": RandomWeights(sizes[:2], scale, self.training.dtype)}
             else:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import multiprocessing
+import os
 import pickle
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -51,7 +52,7 @@ class Evaluation:
                 self._n_parts,
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=_begin,
-                initargs=(self._sent,),
+                initargs=(os.getpid(), self._sent),
             )
             try:
                 self._pool.submit(_load).result()
@@ -159,11 +160,11 @@ def _in_order(submit: Callable[..., Any], function: Callable[[Any], Any], items:
 _sent = b""
 
 
-def _begin(sent: bytes) -> None:
+def _begin(parent: int, sent: bytes) -> None:
     """Keep what is to be called, leave Ctrl-C to the parent, and end with it."""
     global _sent
     _sent = sent
-    follow_parent()
+    follow_parent(parent)
 
 
 @functools.cache
