@@ -1,9 +1,11 @@
 """Algorithm 1 from the paper's text, one obvious step at a time, on a population that is kept best first.
 
 Nothing here shares code with the library except the names of a reading's options: the random streams are written down
-once more, from the cipher's publication and the layout of `leamvd.optimizers.random_streams`.
+once more, from the cipher's publication and the layout of `leamvd.optimizers.random_streams`. What a row has drawn is
+kept, for it is the same whatever the reading.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -97,6 +99,7 @@ def double_pair(w: list[NDArray[np.uint64]]) -> tuple[Array, Array]:
     return box_muller(((radius >> np.uint64(11)) + 1.0) / 2.0**53, (angle >> np.uint64(10)) / 2.0**54)
 
 
+@functools.cache
 def normals(seed: int, generation: int, row: int, n: int, dtype: str = "float64") -> Array:
     """Return the normals of one row: number j of block b of a tile belongs to column j * (blocks a tile) + b of it."""
     blocks = TILE // (2 if dtype == "float64" else 4)
@@ -112,11 +115,13 @@ def normals(seed: int, generation: int, row: int, n: int, dtype: str = "float64"
     return np.concatenate(tiles)[:n]
 
 
+@functools.cache
 def row_normals(seed: int, purpose: int, generation: int, count: int) -> Array:
     """Return one normal for each row: the first one of its block 0."""
     return np.array([double_pair(words(seed, purpose, generation, row, 0))[0] for row in range(count)])
 
 
+@functools.cache
 def ranks(seed: int, generation: int, count: int, size: int) -> NDArray[np.int64]:
     """Return ir: the first `count` of the ranks 1..size - 1 after as many exchanges of a shuffle, a block for each."""
     pool = list(range(1, size))
@@ -136,6 +141,7 @@ def uniforms(seed: int, generation: int, row: int, n: int) -> Array:
     return np.concatenate(tiles)[:n]
 
 
+@functools.cache
 def factors(seed: int, generation: int, row: int, n: int) -> Array:
     """Sec. 3.4, item 4: gaps between perturbed columns are geometric; a block of words holds two (gap, factor)."""
     result = np.ones(n)

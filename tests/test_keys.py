@@ -112,17 +112,24 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def code(package: Path, module: str) -> str:
-    """Return the code of a module's jobs, read anew."""
+MODULES = ("layers", "stacks", "searches")
+
+
+def codes(package: Path) -> dict[str, str]:
+    """Return the code of the jobs of each module, read anew."""
     for function in (versions.code, versions.sources, versions._parsed):
         function.cache_clear()
-    return versions.code(package / f"experiments/{module}.py", package)
+    return {module: versions.code(package / f"experiments/{module}.py", package) for module in MODULES}
 
 
-def test_keys_outlive_edits_of_other_modules_docstrings_and_comments(copied: Path) -> None:
-    before = code(copied, "layers"), code(copied, "stacks")
-    assert before[0] == code(versions.PACKAGE, "layers")
-    modules = [copied / "experiments" / f"{name}.py" for name in ("layers", "stacks")]
+@pytest.fixture(scope="module")
+def unedited() -> dict[str, str]:
+    return codes(versions.PACKAGE)
+
+
+def test_keys_outlive_edits_of_other_modules_docstrings_and_comments(copied: Path, unedited: dict[str, str]) -> None:
+    assert codes(copied) == unedited
+    modules = [copied / "experiments" / f"{name}.py" for name in MODULES]
     used = {path.relative_to(copied) for module in modules for path in versions.sources(module, copied)}
     others = {path.relative_to(copied) for path in copied.rglob("*.py")} - used
     rooms = {path.parts[0] for path in others}
@@ -133,7 +140,7 @@ def test_keys_outlive_edits_of_other_modules_docstrings_and_comments(copied: Pat
     edit(copied / "_support" / "checks.py", '    """Return `value` as an int', '    """Return it as an int')
     edit(copied / "networks" / "dbn.py", '"""The methods that can train a layer."""', "")
     edit(copied / "networks" / "objective.py", "# OpenBLAS multiplies", "# It multiplies")
-    assert (code(copied, "layers"), code(copied, "stacks")) == before
+    assert codes(copied) == unedited
 
 
 @pytest.mark.parametrize(
@@ -151,17 +158,17 @@ def test_keys_outlive_edits_of_other_modules_docstrings_and_comments(copied: Pat
         ("data/functions.py", "import numpy as np", "import numpy as np\nx = 1", "searches"),
     ],
 )
-def test_an_edit_of_what_computes_changes_the_keys(copied: Path, name: str, old: str, new: str, modules: str) -> None:
-    every = ("layers", "stacks", "searches")
-    before = {module: code(copied, module) for module in every}
+def test_an_edit_of_what_computes_changes_the_keys(
+    copied: Path, unedited: dict[str, str], name: str, old: str, new: str, modules: str
+) -> None:
     edit(copied / name, old, new)
-    assert {module for module in every if code(copied, module) != before[module]} == set(modules.split())
+    assert {module for module, code in codes(copied).items() if code != unedited[module]} == set(modules.split())
 
 
 def test_code_edited_during_a_run_is_not_the_code_that_runs(copied: Path) -> None:
-    before = code(copied, "layers")
+    before = codes(copied)
     edit(copied / "networks" / "logistic.py", "np.float32(87)", "np.float32(86)")
-    assert versions.code(copied / "experiments/layers.py", copied) == before
+    assert versions.code(copied / "experiments/layers.py", copied) == before["layers"]
 
 
 def test_packages_that_are_imported_in_functions_are_some_jobs_own() -> None:

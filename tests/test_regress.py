@@ -79,22 +79,36 @@ def run(output: Path, commit: str, profile: str = "recorded", **numbers: float) 
     return folder
 
 
-@pytest.fixture(autouse=True)
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Accept a first run, in a clone of its own."""
-    folder = tmp_path / "clone"
-    for name in ("notebooks", "figures"):
-        (folder / name).mkdir(parents=True)
-    monkeypatch.setattr(sections, "NOTEBOOKS", folder / "notebooks")
-    monkeypatch.setattr(accepted, "FIGURES", folder / "figures")
-    monkeypatch.setattr(accepted, "RUNS", folder / "accepted.json")
-    monkeypatch.setattr(accept, "CHANGELOG", folder / "CHANGELOG.md")
-    (folder / "notebooks" / "01_one.ipynb").write_text(notebook({"first": 0, "second": 0}), encoding="utf-8")
-    (folder / "accepted.json").write_text("{}")
-    (folder / "CHANGELOG.md").write_text(CHANGELOG)
-    run(tmp_path / "results", "aaaaaaaaaaaa")
-    assert take(tmp_path / "results", reason="first").exit_code == 0
+def use(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Let a clone take the place of this one."""
+    patch.setattr(sections, "NOTEBOOKS", folder / "notebooks")
+    patch.setattr(accepted, "FIGURES", folder / "figures")
+    patch.setattr(accepted, "RUNS", folder / "accepted.json")
+    patch.setattr(accept, "CHANGELOG", folder / "CHANGELOG.md")
     return folder
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Accept a first run, in a clone of its own."""
+    folder = tmp_path_factory.mktemp("first")
+    for name in ("notebooks", "figures"):
+        (folder / "clone" / name).mkdir(parents=True)
+    with pytest.MonkeyPatch.context() as patch:
+        clone = use(folder / "clone", patch)
+        (clone / "notebooks" / "01_one.ipynb").write_text(notebook({"first": 0, "second": 0}), encoding="utf-8")
+        (clone / "accepted.json").write_text("{}")
+        (clone / "CHANGELOG.md").write_text(CHANGELOG)
+        run(folder / "results", "aaaaaaaaaaaa")
+        assert take(folder / "results", reason="first").exit_code == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def clone(first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of it, beside the results."""
+    shutil.copytree(first, tmp_path, dirs_exist_ok=True)
+    return use(tmp_path / "clone", monkeypatch)
 
 
 def take(results: Path, **options: str) -> Result:
