@@ -81,8 +81,8 @@ def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[
     """
     from leamvd.bench import networks, optimizers, parts, waiting
 
-    own = parts.cases(profile) + networks.cases(profile) + waiting.cases(profile)
-    return optimizers.cases(profile, methods, sizes) + own
+    found = optimizers.cases(profile, methods, sizes)  # which checks the profile
+    return found + parts.cases(profile) + networks.cases(profile) + waiting.cases(profile)
 
 
 def read(folder: str | Path) -> Tables:
