@@ -254,12 +254,12 @@ def _predictions(profile: str) -> tuple[list[Planned], Any]:
 
 def _starts(_: Any) -> tuple[list[Planned], Any]:
     parts = []
-    for study in studies.STARTS:
+    for study in studies.START_SOLUTIONS:
         data = images(study)
         pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in INPUTS}
         jobs = {(inputs, *label): job for inputs, own in pairs.items() for label, job in own.items()}
         parts.append(Planned({"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}, data))
-    return _with_makers(parts, study=records.provenance(studies.STARTS[0], data)["study"])
+    return _with_makers(parts, study=records.provenance(studies.START_SOLUTIONS[0], data)["study"])
 
 
 def _mistakes(study: Classification) -> tuple[list[Planned], Any]:

@@ -12,9 +12,9 @@ from leamvd.data import functions
 from leamvd.data.functions import Objective
 from leamvd.data.images import Dataset, Images
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import Training, as_told, layer_seed, tell_again
+from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
-from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.base import Optimizer, as_told, tell_again
 from leamvd.optimizers.methods import optimizer, packages
 from leamvd.optimizers.reading import Reading
 

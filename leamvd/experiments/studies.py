@@ -145,7 +145,7 @@ IMAGE_SETS = tuple(
 MISTAKES = Classification(dataset="mnist", methods=(ONE_EPOCH, "cd", "lea-mvd"), scales=(), seeds=tuple(range(30)))
 """Whose fine-tuned networks' mistakes are kept, image by image: those that the classification of study A compares."""
 
-STARTS = (
+START_SOLUTIONS = (
     Explanation(dataset="mnist", sigmas=(REFERENCE,), seeds=tuple(range(5))),
     Explanation(dataset="mnist", side=_LARGE.side, layers=_LARGE.layers, sigmas=(REFERENCE,), seeds=(0, 1, 2)),
 )

@@ -15,7 +15,7 @@ from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBMParameters
 from leamvd.networks.torch_backend import Computation, computation
 from leamvd.optimizers import random_streams
-from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.base import Optimizer, as_told, tell_again
 from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
@@ -285,19 +285,6 @@ def _generations(
         products = passes * training.epoch_products + 2 * opt.nfev
         yield Step(iteration, best, opt.nfev, passes + opt.nfev, products, seconds, dict(state) | known)
         start = time.perf_counter() - seconds
-
-
-def as_told(told: Sequence[Array]) -> dict[str, Array]:
-    """Return the values that an optimizer was told in each generation, as `tell_again` takes them."""
-    return {"F": np.concatenate([np.empty(0), *told]), "counts": np.array([len(F) for F in told], dtype=int)}
-
-
-def tell_again(opt: Optimizer, state: Mapping[str, Array]) -> list[Array]:
-    """Let a new optimizer draw all candidates again, which is quick, and tell it the values that it was told before."""
-    told = np.split(state["F"], np.cumsum(state["counts"]))[:-1]
-    for F in told:
-        opt.tell(opt.ask(), F)
-    return told
 
 
 def layer_input(

@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -239,6 +239,19 @@ class Optimizer(ABC):
     def step_sizes(self) -> tuple[float, float, float]:
         """Norm of sigma (Euclidean unless item R4 says otherwise), beta_1, beta_2; nan where there is none."""
         return math.nan, math.nan, math.nan
+
+
+def as_told(told: Sequence[Array]) -> dict[str, Array]:
+    """Return the values that an optimizer was told in each generation, as `tell_again` takes them."""
+    return {"F": np.concatenate([np.empty(0), *told]), "counts": np.array([len(F) for F in told], dtype=int)}
+
+
+def tell_again(opt: Optimizer, state: Mapping[str, Array]) -> list[Array]:
+    """Let a new optimizer draw all candidates again, which is quick, and tell it the values that it was told before."""
+    told = np.split(state["F"], np.cumsum(state["counts"]))[:-1]
+    for F in told:
+        opt.tell(opt.ask(), F)
+    return told
 
 
 def read_only(rows: Floats) -> Floats:
