@@ -81,13 +81,8 @@ def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[
     """
     from leamvd.bench import networks, optimizers, parts, waiting
 
-<<<<<<< HEAD
-    chosen = optimizers.cases(profile, methods, sizes)
-    return chosen + parts.cases(profile) + networks.cases(profile) + waiting.cases(profile)
-=======
     found = optimizers.cases(profile, methods, sizes)  # which checks the profile
     return found + parts.cases(profile) + networks.cases(profile) + waiting.cases(profile)
->>>>>>> h23a
 
 
 def read(folder: str | Path) -> Tables:
