@@ -79,9 +79,15 @@ def told(notebook: dict[str, Any]) -> dict[str, Any]:
 
 def moved(before: Path, after: Path) -> list[str]:
     """Return in words what differs between two figures, given by their arrays; nothing where they are the same."""
-    old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (before, after))
+    old, new = read(before), read(after)
     pictures = [path.with_suffix(".png") for path in (before, after)]
     return content(old, new) + (pixels(*pictures) if pictures[0].exists() else [])
+
+
+def read(figure: Path) -> dict[str, Any]:
+    """Return what a figure shows, given the path of one of its files, or of both without an ending."""
+    shown: dict[str, Any] = json.loads(figure.with_suffix(".json").read_text(encoding="utf-8"))
+    return shown
 
 
 def content(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

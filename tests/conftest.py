@@ -28,7 +28,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 # Live runs of the sections that take longest, which begin first.
-LONGEST = ("04_mnist_28x28", "05_linear_cost", "03_mnist_7x7", "07_readings", "08_classification")
+LONGEST = ("04_mnist_28x28", "03_mnist_7x7", "11_minima_and_networks", "05_linear_cost", "08_classification")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from leamvd.experiments.escapes import Escape
 from small_studies import MEASURED, TINY
 from test_explanation import SMALL as EXPLAINED
 
@@ -15,6 +14,7 @@ from leamvd.campaign.jobs import Job, Result
 from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset
 from leamvd.experiments.layers import COLUMNS, Images, rbm
+from leamvd.experiments.minima import Escape
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
 from leamvd.experiments.study import images
 from leamvd.networks.dbn import METHODS, Training, layer_input, layer_seed, pretrain, train
