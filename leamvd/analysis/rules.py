@@ -71,9 +71,10 @@ Tests = Iterator[tuple[str, Effect]]
 
 
 def by_cell(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table indexed by what tells its runs apart, so that groups of runs are found at once."""
+    """Return a table indexed by what tells its runs apart, so that groups of runs are found at once, in their order."""
     names = [name for name in ("study", "inputs", "layer", "method", "seed") if name in table]
-    return table.set_index(names).sort_index(kind="stable")
+    steps = [name for name in ("iteration", "epoch") if name in table]
+    return table.sort_values([*names, *steps], kind="stable").set_index(names)
 
 
 def _runs(table: pd.DataFrame, *cell: str | int) -> pd.DataFrame:
@@ -81,10 +82,10 @@ def _runs(table: pd.DataFrame, *cell: str | int) -> pd.DataFrame:
     return table.loc[cell:cell].droplevel(list(range(len(cell))))
 
 
-def _ends(table: pd.DataFrame, *cell: str | int, step: str = "iteration") -> pd.DataFrame:
+def _ends(table: pd.DataFrame, *cell: str | int) -> pd.DataFrame:
     """Return the last row of each run of a group."""
     runs = _runs(table, *cell)
-    return runs[runs[step] == runs.groupby(level="seed")[step].transform("max")]
+    return runs[~runs.index.duplicated(keep="last")]
 
 
 def grows(optimizers: pd.DataFrame, method: str, cost: str, at_least: int, bounds: tuple[float, float]) -> Tests:
@@ -170,7 +171,7 @@ def no_setting_ends_lower(table: pd.DataFrame, name: str, settings: Sequence[str
 
 def classifies_better(table: pd.DataFrame, study: str, method: str, baseline: str) -> Tests:
     """Test whether a classifier that was fine-tuned from a method's stack errs less than from another method's."""
-    a, b = (_ends(table, study, name, step="epoch")["test_error"] for name in (method, baseline))
+    a, b = (_ends(table, study, name)["test_error"] for name in (method, baseline))
     yield f"{study}, {method} / {baseline}", paired(a, b, upper=1)
 
 
