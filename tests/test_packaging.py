@@ -134,7 +134,7 @@ MISSING = [
     ("from leamvd.networks import DBN", "leamvd.networks.DBN needs the package sklearn", "paper"),
     ("import leamvd.data.images", "leamvd.data needs the packages .*pooch.*sklearn", "paper"),
     ("import leamvd.figures.style", "leamvd.figures needs the packages .*matplotlib, pandas", "paper"),
-    ("import leamvd.bench", "leamvd.campaign needs the packages .*pandas, psutil", "paper"),
+    ("import leamvd.bench", "leamvd.campaign needs the packages .*pandas", "paper"),
     ("import leamvd.book.render", "leamvd.book needs the packages filelock, pandas", "paper"),
     ("from leamvd.networks import dbn; dbn.Training(backend='torch')", "='torch' needs the package torch", "torch"),
 ]

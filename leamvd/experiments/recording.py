@@ -36,7 +36,7 @@ from leamvd.experiments import (
 )
 from leamvd.experiments.local_models import GradientStep
 from leamvd.experiments.stacks import FineTune, Mistakes
-from leamvd.experiments.study import INPUTS, Classification, Study, images
+from leamvd.experiments.study import Classification, Study, images
 from leamvd.networks.torch_backend import Computation
 
 LIMIT = 20_000_000
@@ -256,7 +256,7 @@ def _starts(_: Any) -> tuple[list[Planned], Any]:
     parts = []
     for study in studies.START_SOLUTIONS:
         data = images(study)
-        pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in INPUTS}
+        pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in study.inputs}
         jobs = {(inputs, *label): job for inputs, own in pairs.items() for label, job in own.items()}
         parts.append(Planned({"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}, data))
     return _with_makers(parts, study=records.provenance(studies.START_SOLUTIONS[0], data)["study"])
