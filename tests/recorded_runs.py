@@ -25,6 +25,10 @@ GIVEN = {
         "layers": [6, 5], "seeds": [0, 1, 2], "n_images": 60, "n_gen": 2, "scales": ["0.1"], "epochs": 2,
         "n_chains": 10, "n_temperatures": 5,
     },
+    "explanation": {
+        "layers": [6, 5], "methods": ["lea-mvd:sigma0=0.01"], "seeds": [0, 1, 2, 3], "n_images": 40, "n_gen": 2,
+        "sigmas": [0.003, 0.01], "n_pairs": 2,
+    },
 }  # fmt: skip
 """Parameters by section."""
 

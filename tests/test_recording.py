@@ -111,14 +111,19 @@ def test_an_interrupt_leaves_what_was_recorded(
 
 def part(run: Run, *seeds: int, **changes: object) -> Run:
     """Return a run of some of the seeds, whose jobs are the whole run's."""
-    return Run.of(run.output, "mnist-7x7", seeds=list(seeds), **changes)
+    return Run.of(run.output, run.about["section"], seeds=list(seeds), **changes)
 
 
-def test_a_study_in_several_runs_gives_the_bytes_of_the_whole(recorded: Path, run: Run) -> None:
+@pytest.mark.parametrize("section", ["mnist-7x7", "explanation"])
+def test_a_study_in_several_runs_gives_the_bytes_of_the_whole(
+    recorded: Path, section: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = Run.of(tmp_path_factory.getbasetemp() / "whole", section)
+    run.record("whole")
     part(run, 0).record("parts")
     for seeds in ((1,), (2, 3)):
         part(run, *seeds).record("parts", extend=True)
-    assert files(recorded / "parts") == files(recorded / "mnist_7x7")
+    assert files(recorded / "parts") == files(recorded / "whole")
 
 
 def test_the_profile_stands_for_its_seeds_once_all_are_there(

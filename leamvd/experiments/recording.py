@@ -137,10 +137,14 @@ def _extended(
             for name in ("commit", "machine")
         },
     }
-    table = pd.concat([archive.read(name), read_table(io.BytesIO(lzma.decompress(content[RUNS])))])
+    extended = {}
+    for file in (file for file in content if file != PICTURES):
+        table = file.removesuffix(".csv.xz")
+        rows = pd.concat([archive.read(name, table), read_table(io.BytesIO(lzma.decompress(content[file])))])
+        extended[file] = _compressed(study.in_order(rows) if file == RUNS else rows)
     with np.load(archive.folder(name) / PICTURES) as old, np.load(io.BytesIO(content[PICTURES])) as new:
         shown = pictures.joined(dict(old), dict(new))
-    return known, {RUNS: _compressed(study.in_order(table)), PICTURES: _packed(shown)}
+    return known, {**extended, PICTURES: _packed(shown)}
 
 
 def _common(known: Mapping[str, Any]) -> dict[str, Any]:
