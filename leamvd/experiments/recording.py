@@ -205,6 +205,11 @@ def _with_makers(parts: list[Planned], **about: Any) -> tuple[list[Planned], Any
     return parts, {**about, "data": "; ".join(seen), **made_with(jobs)}
 
 
+def _of_study(parts: list[Planned], study: Study) -> tuple[list[Planned], Any]:
+    """Return likewise what is planned of a study, or of several that are alike, of which it is the first."""
+    return _with_makers(parts, study=records.provenance(study, parts[0].data)["study"])
+
+
 def _functions(known: Mapping[str, Any]) -> tuple[list[Planned], Any]:
     study = studies.STUDIES["readings", "paper"]
     methods = {method: records.settings(study, method) for method in functions.applicable(study.methods)}
@@ -234,7 +239,7 @@ def _image_sets(_: Any) -> tuple[list[Planned], Any]:
         data = images(study)
         runs = study.tables(Images.of(data))["runs"]
         parts.append(Planned({"runs": _ends("image_set", study.image_set, runs)}, data))
-    return _with_makers(parts, study=records.provenance(studies.IMAGE_SETS[0], data)["study"])
+    return _of_study(parts, studies.IMAGE_SETS[0])
 
 
 def _scaling(*names: str) -> tuple[list[Planned], Any]:
@@ -245,7 +250,7 @@ def _scaling(*names: str) -> tuple[list[Planned], Any]:
         every["gradient_steps"] = dataclasses.replace(every["pairs"], jobs=steps)
         tables = {name: _ends("n_hidden", study.layers[0], every[name]) for name in names}
         parts.append(Planned(tables, data))
-    return _with_makers(parts, study=records.provenance(studies.SCALING[0], data)["study"])
+    return _of_study(parts, studies.SCALING[0])
 
 
 def _predictions(profile: str) -> tuple[list[Planned], Any]:
@@ -253,7 +258,7 @@ def _predictions(profile: str) -> tuple[list[Planned], Any]:
     data = images(study)
     every = study.tables(Images.of(data))
     tables = {name: every[name] for name in ("pairs", "surrogates")}
-    return _with_makers([Planned(tables, data)], study=records.provenance(study, data)["study"])
+    return _of_study([Planned(tables, data)], study)
 
 
 def _starts(_: Any) -> tuple[list[Planned], Any]:
@@ -263,7 +268,7 @@ def _starts(_: Any) -> tuple[list[Planned], Any]:
         pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in study.inputs}
         jobs = {(inputs, *label): job for inputs, own in pairs.items() for label, job in own.items()}
         parts.append(Planned({"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}, data))
-    return _with_makers(parts, study=records.provenance(studies.START_SOLUTIONS[0], data)["study"])
+    return _of_study(parts, studies.START_SOLUTIONS[0])
 
 
 def _mistakes(study: Classification) -> tuple[list[Planned], Any]:
@@ -271,7 +276,7 @@ def _mistakes(study: Classification) -> tuple[list[Planned], Any]:
     runs = study.tables(Images.of(data))["runs"]
     jobs = {(study.size, *label): Mistakes(tuned=job) for label, job in runs.jobs.items() if isinstance(job, FineTune)}
     table = Table(("study", *runs.labels), jobs, "image")
-    return _with_makers([Planned({"runs": table}, data)], study=records.provenance(study, data)["study"])
+    return _of_study([Planned({"runs": table}, data)], study)
 
 
 SEARCHES: dict[str, _Plan] = {

@@ -143,9 +143,8 @@ class Study:
         for seed in self.seeds:
             cd = self._stack(settings["cd"], seed, images)
             for method, inputs in product(self.methods, self.inputs):
-                for job in self._stack(settings[method], seed, images):
-                    below = job.below if inputs == "own" else cd[: job.layer - 1]
-                    found[method, inputs, job.layer, seed] = dataclasses.replace(job, below=below)
+                for job in _on_inputs(inputs, self._stack(settings[method], seed, images), cd):
+                    found[method, inputs, job.layer, seed] = job
         return found
 
     def tables(self, images: Images) -> dict[str, Table]:
@@ -282,14 +281,16 @@ class Explanation(Study):
         With shared inputs the start solutions are those on the features of contrastive divergence.
         """
         given: dict[str, Any] = {"features": self.features, "sigmas": self.sigmas, "n_pairs": self.n_pairs}
-        found = {}
-        for seed in self.seeds:
-            cd = self.stack("cd", seed, images)
-            for start in self.stack(ONE_EPOCH, seed, images):
-                below = start.below if inputs == "own" else cd[: start.layer - 1]
-                own = dataclasses.replace(start, below=below)
-                found[self.size, start.layer, seed] = MeasurePairs(start=own, seed=seed, **given)
-        return found
+        return {
+            (self.size, start.layer, seed): MeasurePairs(start=start, seed=seed, **given)
+            for seed in self.seeds
+            for start in _on_inputs(inputs, self.stack(ONE_EPOCH, seed, images), self.stack("cd", seed, images))
+        }
+
+
+def _on_inputs(inputs: str, stack: tuple[TrainLayer, ...], cd: tuple[TrainLayer, ...]) -> tuple[TrainLayer, ...]:
+    """Return the layers of a stack on their own features, or each on the features of contrastive divergence."""
+    return stack if inputs == "own" else tuple(dataclasses.replace(job, below=cd[: job.layer - 1]) for job in stack)
 
 
 def reading(method: str) -> str:
