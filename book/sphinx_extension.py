@@ -15,6 +15,8 @@ from sphinx.errors import ExtensionError
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
+from leamvd.book.pasted import minus
+
 VERDICTS = {
     "reproduced": ("✓", "success"),
     "partly": ("~", "warning"),
@@ -94,11 +96,11 @@ class ShowOthers(SphinxPostTransform):
             place.replace_self(next(figure.findall(nodes.image)).deepcopy())
 
 
-# ---- tables
+# ---- numbers
 
 
 def aligned(html: str) -> str:
-    """Return a table of pandas' with the class "number" for the cells of each column of numbers, and for its name."""
+    """Return a table of pandas' with its minus signs, and the class "number" for columns of numbers and their names."""
     page = BeautifulSoup(html, "html.parser")
     for table in page("table", class_="dataframe"):
         columns = list(zip(*(row("td") for row in table.select("tbody tr")), strict=True))
@@ -108,16 +110,20 @@ def aligned(html: str) -> str:
             for cell, number in zip(cells, numbers, strict=False):
                 if number:
                     cell["class"] = "number"
+                    cell.string = minus(cell.text)
     return str(page)
 
 
-class AlignNumbers(SphinxPostTransform):
-    """Align the numbers in tables, also in those that are pasted, which by then are in their places."""
+class TypesetNumbers(SphinxPostTransform):
+    """Give numbers their minus signs, and align those in tables: also what is pasted, which by then is in its place."""
 
     default_priority = 900
 
     def run(self, **_: Any) -> None:
-        """Rewrite each table."""
+        """Rewrite what is pasted, and each table."""
+        for pasted in self.document.findall(nodes.inline):
+            if pasted["classes"] == ["pasted-text"]:
+                pasted.children = [nodes.Text(minus(pasted.astext()))]
         for raw in self.document.findall(nodes.raw):
             if 'class="dataframe"' in (html := raw.astext()):
                 raw.children = [nodes.Text(aligned(html))]
@@ -170,7 +176,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("picture-of", PictureOf)
     app.add_post_transform(MarkVerdicts)
     app.add_post_transform(ShowOthers)
-    app.add_post_transform(AlignNumbers)
+    app.add_post_transform(TypesetNumbers)
     app.connect("html-page-context", _described)
     app.connect("html-page-context", _without_thebe)
     app.connect("autodoc-skip-member", _without_aliases)

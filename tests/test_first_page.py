@@ -116,13 +116,13 @@ def test_the_example_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None
 def test_columns_of_numbers_are_aligned_and_words_are_not() -> None:
     rows = {
         "method": ["cd", "lea-mvd"],
-        "error": ["6,320 [6,250, 6,380]", "–"],
+        "error": ["-6,320 [-6,380, 6,250]", "–"],
         "p": ["8·10⁻³²", "< 10⁻⁶"],
         "d": ["-1", "x"],
     }
     index = pd.MultiIndex.from_tuples([("own", 1), ("own", 2)], names=["inputs", "RBM"])
     page = BeautifulSoup(extension.aligned(pd.DataFrame(rows, index).to_html()), "html.parser")
-    assert [cell.text for cell in page.select("td.number")] == ["6,320 [6,250, 6,380]", "8·10⁻³²", "–", "< 10⁻⁶"]
+    assert [cell.text for cell in page.select("td.number")] == ["−6,320 [−6,380, 6,250]", "8·10⁻³²", "–", "< 10⁻⁶"]
     assert [cell.text for cell in page.select("thead tr:first-child th.number")] == ["error", "p"]
     assert page.select("tbody th.number") == []
     assert BeautifulSoup(extension.aligned(pd.DataFrame({"a": []}).to_html()), "html.parser").select(".number") == []

@@ -64,10 +64,12 @@ $$ (eq-y)
     [
         ("ratio:.2f", "1.50"), ("ratio", "1.5"), ("word:s", "partly"), ("word", "partly"), ("count:,d", "12,000"),
         ("../notebooks/02_two.ipynb::ratio:.0%", "300%"), ("absent:.2f", "–"), ("03_three.ipynb::ratio:.2f", "–"),
+        ("fall:.1f", "−1.5"), ("many:s", "−1 to −.5, 1-2 of a-3"),
     ],
 )  # fmt: skip
 def test_a_role_pastes_a_value_in_its_format(role: str, shown: str) -> None:
-    there = {"01_one": {"ratio": "1.5", "word": "'partly'", "count": "12000.0"}, "02_two": {"ratio": "3.0"}}
+    own = {"ratio": "1.5", "word": "'partly'", "count": "12000.0", "fall": "-1.5", "many": "'-1 to -.5, 1-2 of a-3'"}
+    there = {"01_one": own, "02_two": {"ratio": "3.0"}}
     assert pasted.value(f"{{glue:text}}`{role}`", there, "01_one") == shown
 
 

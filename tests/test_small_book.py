@@ -71,7 +71,7 @@ $$ (eq-here)
 def small(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     """Make a clone of two numbered sections between other pages."""
     sections = {}
-    for stem, gap in (("one", "0.125"), ("two", "2.0")):
+    for stem, gap in (("one", "0.125"), ("two", "-2.0")):
         text = re.sub(r"\b(eq|tab|fig)-(here|b)\b", rf"\1-{stem}-\2", SECTION)
         figures = [drawn(f"fig-{stem}-{name}", 'Black, "8 x 6".', f"Weights of {name}.") for name in "ab"]
         numbers = [glued("gap", gap), *(glued(key, repr(word)) for key, word in VERDICTS.items())]
@@ -117,7 +117,7 @@ def pages(built: tuple[Path, Path]) -> dict[str, str]:
 # ---- numbers and references
 
 
-@pytest.mark.parametrize(("number", "stem", "gap"), [(1, "one", "0.1"), (2, "two", "2.0")])
+@pytest.mark.parametrize(("number", "stem", "gap"), [(1, "one", "0.1"), (2, "two", "−2.0")])
 def test_notebooks_say_what_the_book_says(built: tuple[Path, Path], number: int, stem: str, gap: str) -> None:
     """What is numbered has Sphinx's numbers, and the book takes the MyST beside what Jupyter shows."""
     path, page = built[0] / f"{stem}.ipynb", Page(built[1] / "notebooks" / f"{stem}.html")

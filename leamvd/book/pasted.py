@@ -14,6 +14,7 @@ CAPTION = "caption"
 """Tag of a cell that shows the caption of the figure above it in Jupyter; in the book the figure has it."""
 
 _ROLE = re.compile(r"\{glue:\w+\}`(?:[^`:]*?([\w-]+)\.ipynb::)?([\w.-]+):?([^`]*)`")
+_HYPHEN = re.compile(r"(?<![\w.])-(?=\.?\d)")
 _BLOCK = re.compile(r"```\{glue:any\} ([\w.-]+)\n:doc: \S*?([\w-]+)\.ipynb\n```")
 
 _SPAN = re.compile(r'<span data-myst="([^"]*)">.*?</span>', re.DOTALL)
@@ -66,7 +67,12 @@ def value(role: str, there: Mapping[str, Mapping[str, str]], own: str = "") -> s
     if not (found := _ROLE.fullmatch(role)):
         return None
     values = there.get(found[1] or own, {})
-    return str(format_plain_text(values[found[2]], found[3] or "s")) if found[2] in values else "–"
+    return minus(str(format_plain_text(values[found[2]], found[3] or "s"))) if found[2] in values else "–"
+
+
+def minus(text: str) -> str:
+    """Return a text whose negative numbers have the sign of mathematics, not the hyphen that Python writes."""
+    return _HYPHEN.sub("\N{MINUS SIGN}", text)
 
 
 # ---- what Markdown of a notebook holds twice

@@ -23,7 +23,7 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.text import Text
-from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullFormatter
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -145,8 +145,15 @@ def logarithmic(axis: Any, most: int = 6) -> None:
     """Make an axis logarithmic, with plain numbers as labels, not more than `most`."""
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
     axis.set_major_locator(_Few(most))
-    axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.set_major_formatter(_label)
     axis.set_minor_formatter(NullFormatter())
+
+
+def _label(tick: float, _: int = 0) -> str:
+    """Return 0.01 or 10,000, and a power of ten where it would have too many zeros to count."""
+    digits, _e, power = f"{tick:,.12g}".partition("e")
+    factor = "" if digits == "1" else rf"{digits} \cdot "
+    return f"${factor}10^{{{int(power)}}}$" if power else digits
 
 
 def band(ax: Axes, line: pd.DataFrame, x: str, label: str, look: tuple[str, str]) -> None:

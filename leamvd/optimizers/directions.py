@@ -166,9 +166,15 @@ def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors)
         basis = np.zeros((6, TILE), X.dtype)
         for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
             _columns(X, order, G, ir, vectors, start, min(n, start + TILE), sums[c], basis)
+    return _total(sums)
+
+
+@kernel()
+def _total(sums: Array) -> Array:
+    """Add up the chunks one after the other; a parallel kernel would start its threads for each of these short sums."""
     std_max = np.max(sums[:, -1, 1])
     total: Array = sums[0]
-    for c in range(1, chunks):
+    for c in range(1, len(sums)):
         total += sums[c]
     total[0] = 0.0  # d_1 is zero
     total[-1, 1] = std_max
