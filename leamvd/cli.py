@@ -139,7 +139,7 @@ def reproduce(
     deadline = time.monotonic() + 60 * minutes
     named = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     output = output.resolve()
-    planned = sections.plan(sections.choose(sections.load(), names), [*named, *settings])
+    planned = sections.requested(sections.choose(sections.load(), names), [*named, *settings])
     made = {} if dry_run else _finished(planned, output)
     data = {section.name: _checked(section, sets, dry_run) for section, sets in planned if section.name not in made}
     places: list[Path] = []
@@ -230,7 +230,7 @@ def _run(
         click.echo(summary.printed(errors))
     else:
         values = section.complete(sets[0])
-        if (found := reproduction.summary(reproduction.asked(section, values), output)) is not None:
+        if (found := reproduction.errors(reproduction.asked(section, values), output)) is not None:
             click.echo(summary.printed(found, recorded=values["profile"] == "recorded"))
         if time.monotonic() >= deadline:
             click.echo(f"{section.stem}: time is over; the notebook is left\n{over}")
@@ -326,10 +326,10 @@ def bench_(context: click.Context, profile: str, output: Path) -> None:
     (place,) = context.invoke(reproduce, names=(BENCH,), profile=profile, output=output)
     from leamvd import bench
     from leamvd.analysis.comparison import format_table
-    from leamvd.bench import summary
+    from leamvd.bench import overview
 
     optimizers = bench.read(place).optimizers
-    click.echo(format_table(summary.baselines(optimizers)).to_string(index=False))
+    click.echo(format_table(overview.baselines(optimizers)).to_string(index=False))
 
 
 @main.group()

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from test_bench_summary import RECORDED
+from test_bench_overview import RECORDED
 
 from leamvd import bench, cli
 from leamvd._support import children

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from test_bench_summary import powers
+from test_bench_overview import powers
 
 from leamvd.analysis import claims, rules
 from leamvd.analysis.rules import ABLATED, REGISTERED, VIEWS, Margins

@@ -50,9 +50,10 @@ def test_the_last_iteration_is_that_of_each_run():
     assert last[last["inputs"] == "own"]["mean_field"].tolist() == [7.0, 6.0, 5.0, 5.0]
 
 
-def test_summary_takes_means():
+def test_final_means_are_means():
     """Of runs that lie asymmetrically: their median is another number."""
-    row = comparison.summary(frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]}, layers=(1, 2))).loc[("own", 2, "cd")]
+    table = frame({"cd": [[9.0, 1.0], [9.0, 2.0], [9.0, 99.0]]}, layers=(1, 2))
+    row = comparison.final_means(table).loc[("own", 2, "cd")]
     assert (row["constant"], row["input std"]) == pytest.approx((5_000, 0.2))
     assert (row["mean-field"], row["sampled"]) == pytest.approx((3_400, 10_200))
     assert (row["test mean-field"], row["test sampled"]) == pytest.approx((34_000, 85_000))

@@ -17,9 +17,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
-from test_bench_summary import RECORDED
+from test_bench_overview import RECORDED
 
-from leamvd.bench import summary
+from leamvd.bench import overview
 from leamvd.experiments import search_directions
 from leamvd.figures import claims, comparison, costs, style
 from leamvd.figures import search_directions as draw
@@ -150,10 +150,10 @@ def test_costs_of_nothing_and_of_little() -> None:
         (RECORDED.optimizers.query("n <= 10000 and method in ('leamvd', 'pycma separable')"),
          {"LEA-MVD", "separable\nCMA-ES"}, ["n = 10,000", "n = 1,000"]),
     ):  # fmt: skip
-        assert names(costs.growth(summary.costs(rows), summary.full_matrix(rows))) == named
-        (legend,) = costs.ratios(summary.ratios(rows)).legends
+        assert names(costs.growth(overview.costs(rows), overview.full_matrix(rows))) == named
+        (legend,) = costs.ratios(overview.ratios(rows)).legends
         assert [text.get_text() for text in legend.get_texts()] == sizes
-    assert names(costs.split(summary.shares(RECORDED.split.iloc[:0]))) == set()
+    assert names(costs.split(overview.shares(RECORDED.split.iloc[:0]))) == set()
 
 
 def test_color_and_sign_say_what_is_met_and_what_was_not_run_is_left_out() -> None:

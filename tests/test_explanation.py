@@ -199,7 +199,7 @@ def test_predicted_beside_measured() -> None:
     runs = made({("a", 1, method): [(10, 8), (10, 6)], ("a", 1, other): [(10, 10), (10, 10)]}, "mean_field")
     before = made({("a", 1, method): [(10, -5), (10, 9)], ("a", 1, other): [(10, 9), (10, 10)]}, "best")
     after = made({("a", 1, method): [(10, 5), (10, 5)], ("a", 1, other): [(10, 10), (10, 10)]}, "best")
-    found = explanation.beside(before, after, runs).set_index("method")
+    found = explanation.compared(before, after, runs).set_index("method")
     assert found["measured"].tolist() == pytest.approx([30, 0])
     assert found["predicted"].tolist() == pytest.approx([55, 5]), "100 where a surrogate falls below zero"
     assert found["retrodicted"].tolist() == pytest.approx([50, 0])
@@ -276,7 +276,7 @@ def test_what_prose_quotes() -> None:
     runs = made({("a", 1, m): [(100, 100 - fall)] * 2 for m, fall in names.items()}, "mean_field")
     half = made({("a", 1, m): [(100, 100 - fall / 2)] * 2 for m, fall in names.items()}, "best")
     wrong = made({("a", 1, m): [(100, 90)] * 2 for m in methods}, "best")
-    both = explanation.beside(wrong, half, runs)
+    both = explanation.compared(wrong, half, runs)
     slope = 0.006 * 50 / (2 * 1.94767)  # a step of 0.006, half of which is 0.003
     table = pd.DataFrame(
         [

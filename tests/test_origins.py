@@ -34,7 +34,7 @@ def test_the_command_gives_the_same_parameters(name: str, values: dict[str, obje
     settings = [tuple(word.split("=", 1)) for word in words if "=" in word]
     assert (told, len(words)) == (name, 2 * (len(settings) + ("--profile" in words)))
     settings += [("profile", words[1])] if "--profile" in words else []
-    ((_, (read,)),) = sections.plan([section], settings)
+    ((_, (read,)),) = sections.requested([section], settings)
     others = {key: value for key, value in values.items() if value != defaults[key]}
     assert read == {"profile": defaults["profile"]} | others
 

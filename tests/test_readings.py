@@ -59,7 +59,7 @@ def test_idle_is_what_changes_nothing_on_any_problem() -> None:
 
 def test_prose_quotes_effects_on_functions_and_on_each_layer() -> None:
     layer = made_up()
-    twice = layer.assign(problem=readings.FUNCTIONS, error=layer["error"] ** 2)
+    twice = layer.assign(problem=readings.TOGETHER, error=layer["error"] ** 2)
     outcomes = pd.concat([layer, twice], ignore_index=True)
     quoted = readings.quoted(readings.effects(outcomes), readings.against_cd(outcomes))
     found = readings.effects(layer).set_index("item").loc["R5"]

@@ -20,7 +20,7 @@ from leamvd.figures.style import COLORS, plotted
 def plan(*settings: str, names: tuple[str, ...] = ("mnist-7x7",)) -> list[list[dict[str, object]]]:
     chosen = sections.choose(sections.load(), names)
     pairs = [(setting.partition("=")[0], setting.partition("=")[2]) for setting in settings]
-    return [values for _, values in sections.plan(chosen, pairs)]
+    return [values for _, values in sections.requested(chosen, pairs)]
 
 
 def test_a_sweep_is_the_product_of_what_takes_one_value() -> None:

@@ -234,3 +234,9 @@ def test_a_shared_worker_has_its_threads_back_after_a_task(told: Told) -> None:
     before = threadpoolctl.threadpool_info(), numba.get_num_threads(), os.environ.get("LOKY_MAX_CPU_COUNT")
     assert workers._advance_there(Go(ALONE, key(ALONE), [], None, np.inf), told) == WHOLE[ALONE]
     assert (threadpoolctl.threadpool_info(), numba.get_num_threads(), os.environ.get("LOKY_MAX_CPU_COUNT")) == before
+
+
+def test_time_on_a_queue_is_not_time_at_work(told: Told) -> None:
+    go = Go(ALONE, key(ALONE), [], None, 0.5)
+    time.sleep(0.6)
+    assert workers._advance_there(go, told).done

@@ -104,7 +104,7 @@ def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
     return ends
 
 
-def summary(table: pd.DataFrame) -> pd.DataFrame:
+def final_means(table: pd.DataFrame) -> pd.DataFrame:
     """Return means over runs, at the last iteration of each method, layer and kind of inputs.
 
     A ratio to the constant image's error above 1 is worse than having learned nothing but the mean.

@@ -29,7 +29,7 @@ EQUAL = "cma-es:n_gen=42"
 TEST_IMAGES = 10_000
 """Of MNIST."""
 
-PRINTED = ("C3", "C4", "C5", "C6", "C7", "C8", "C9")
+ON_ERRORS = ("C3", "C4", "C5", "C6", "C7", "C8", "C9")
 """Claims about errors of LEA-MVD that the paper shows."""
 
 _VIEWS = tuple(rules.VIEWS)
@@ -143,7 +143,7 @@ def _parts(claim: Claim, corrections: Corrections) -> Iterator[Part]:
             part = part._replace(compared=(part.compared[0], settings))
         if corrections.evaluations:
             part = _with(part, "cma-es", EQUAL)
-        if corrections.printed and claim.claim in PRINTED and "lea-mvd" in part.compared and part.view != _VIEWS[1]:
+        if corrections.printed and claim.claim in ON_ERRORS and "lea-mvd" in part.compared and part.view != _VIEWS[1]:
             yield _with(part, "lea-mvd", "lea-mvd:printed")._replace(view=_VIEWS[0])
             if part.view == "both":
                 yield part._replace(view=_VIEWS[1])

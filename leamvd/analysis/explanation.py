@@ -60,7 +60,7 @@ def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
     ).reset_index()
 
 
-def beside(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def compared(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return predicted and measured falls in percent, a row for each layer and method: means over seeds.
 
     `predicted` and `retrodicted` are those of searches on slope and curvature alone: on the inputs that a stack of
@@ -127,7 +127,7 @@ def judged(needed: pd.DataFrame, reach: pd.DataFrame, largest: float) -> pd.Data
 
 
 def misfit(reach: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
-    """Return the largest fall that was measured in each layer, by `beside`, and how it compares with the bound.
+    """Return the largest fall that was measured in each layer, by `compared`, and how it compares with the bound.
 
     "misfit" is how many times faster, generation by generation, the error fell than the paper's weights allow.
     """
@@ -176,7 +176,7 @@ def quoted(pairs: pd.DataFrame, both: pd.DataFrame, sigma: float) -> dict[str, f
     "best-1" and "best-sigma0-1" are the largest fall that was measured and its first standard deviation, "half-1" is
     that of the first standard deviation nearest to half of the step, "default-1" that of the paper's setting, and
     "misfit-1" the largest ratio of a measured fall to the one that the searches' own inputs let expect. "predicted" and
-    "retrodicted" count the rows of `beside`, all of them "settings", where most of the searches left their start and
+    "retrodicted" count the rows of `compared`, all of them "settings", where most of the searches left their start and
     most were said to, or neither.
     """
     study = both["study"].iloc[0]

@@ -9,7 +9,7 @@ from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import LEVEL, compared, summarize
 from leamvd.experiments.alternatives import default, pairs
 
-FUNCTIONS = "functions"
+TOGETHER = "functions"
 """The problem that stands for all functions: the geometric mean of what a seed reaches on each."""
 
 QUOTED = (
@@ -20,7 +20,7 @@ QUOTED = (
 )
 """Alternatives that prose speaks of."""
 
-PROBLEMS = {FUNCTIONS: "", "RBM 1": "1", "RBM 2": "2", "RBM 3": "3"}
+PROBLEMS = {TOGETHER: "", "RBM 1": "1", "RBM 2": "2", "RBM 3": "3"}
 PROBLEMS |= {f"{name}, n = 100": name for name in ("rosenbrock", "rastrigin")}
 """Problems that prose speaks of, and their words."""
 
@@ -35,11 +35,11 @@ def outcomes(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
 
 
 def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what runs on functions reached, likewise: each function and number of variables, and `FUNCTIONS`."""
+    """Return what runs on functions reached, likewise: each function and number of variables, and `TOGETHER`."""
     problem = table["function"] + ", n = " + table["n_var"].map("{:,}".format)
     each = table[["method", "seed"]].assign(problem=problem, error=table["best"])
     means = summarize(each, "error", ["method", "seed"], geometric=True).rename(columns={"mean": "error"})
-    both: pd.DataFrame = pd.concat([each, means[["method", "seed", "error"]].assign(problem=FUNCTIONS)])
+    both: pd.DataFrame = pd.concat([each, means[["method", "seed", "error"]].assign(problem=TOGETHER)])
     return both.reset_index(drop=True)
 
 
@@ -103,7 +103,7 @@ def quoted(effects: pd.DataFrame, against_cd: pd.DataFrame) -> dict[str, float |
 
 def drawn(effects: pd.DataFrame) -> pd.DataFrame:
     """Return the effects that one figure holds: those on layers and on all functions together."""
-    chosen: pd.DataFrame = effects[effects["problem"].str.startswith("RBM") | (effects["problem"] == FUNCTIONS)]
+    chosen: pd.DataFrame = effects[effects["problem"].str.startswith("RBM") | (effects["problem"] == TOGETHER)]
     return chosen
 
 

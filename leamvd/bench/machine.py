@@ -45,7 +45,7 @@ def fingerprint(profile: str, found: dict[str, Any]) -> str:
 
 def _measuring_code() -> str:
     """Return a digest of the bench's source files, without the one that only shows results."""
-    paths = sorted(path for path in Path(__file__).parent.glob("*.py") if path.name != "summary.py")
+    paths = sorted(path for path in Path(__file__).parent.glob("*.py") if path.name != "overview.py")
     return digest(b"".join(path.read_bytes() for path in paths))[:16]
 
 

@@ -122,7 +122,7 @@ def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
 Values = dict[str, object]
 
 
-def plan(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> list[tuple[Section, list[Values]]]:
+def requested(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> list[tuple[Section, list[Values]]]:
     """Return each section with the sets of values that it is to be run with, of those that it has parameters for.
 
     Settings are names and texts. Where a parameter takes one value, a text may name several: a section is then run with

@@ -73,7 +73,7 @@ def searches(study: Study, *, sizes: Sequence[int], budget: int, functions: Sequ
     return Table(COLUMNS[:4], jobs, "n_var", lambda rows: rows[COLUMNS])
 
 
-def plan(profile: str, sizes: Sequence[int] | None = None, budget: int | None = None) -> dict[str, Any]:
+def chosen(profile: str, sizes: Sequence[int] | None = None, budget: int | None = None) -> dict[str, Any]:
     """Return the profile's plan of `PLANS` with what is given in its place; without sizes nothing is run."""
     given = {"sizes": sizes, "budget": budget}
     base: dict[str, Any] = PLANS.get(profile, {"sizes": (), "budget": PLANS["paper"]["budget"]})
@@ -83,11 +83,11 @@ def plan(profile: str, sizes: Sequence[int] | None = None, budget: int | None = 
 def on_functions(
     study: Study, output: str | Path, profile: str, sizes: Sequence[int] | None = None, budget: int | None = None
 ) -> pd.DataFrame:
-    """Return the `searches` that the `plan` says, with `COLUMNS`; of a study that is recorded, what is recorded."""
+    """Return the `searches` that are `chosen`, with `COLUMNS`; of a study that is recorded, what is recorded."""
     if study.archived:
         archive.fixed(sizes=sizes, budget=budget)
         return archive.read(RECORDED)
-    planned = plan(profile, sizes, budget)
+    planned = chosen(profile, sizes, budget)
     if not planned["sizes"] or not applicable(study.methods):
         return pd.DataFrame(columns=COLUMNS).astype({"n_var": int, "seed": int, "best": float})
     return run_tables({"runs": searches(study, **planned)}, place(output), label="functions")["runs"]

@@ -20,7 +20,7 @@ from leamvd.optimizers.state import State
 FALSE_ALARMS = 0.01
 """Rate of false alarms of all tests in one table together (Bonferroni)."""
 
-FUNCTIONS: dict[str, Objective] = {"sphere": sphere, "ellipsoid": ellipsoid}
+OBJECTIVES: dict[str, Objective] = {"sphere": sphere, "ellipsoid": ellipsoid}
 """Objectives that the command line knows; any other callable serves in their place."""
 
 

@@ -19,7 +19,7 @@ VIEWS = {
 }
 """Of each view, what it compares, and how its markers are filled and raised."""
 
-STUDIES = {"mnist_7x7": "7×7 pixels", "mnist_28x28": "28×28 pixels", "classification": "classifier"}
+TITLES = {"mnist_7x7": "7×7 pixels", "mnist_28x28": "28×28 pixels", "classification": "classifier"}
 """Names of studies that compare LEA-MVD with contrastive divergence."""
 
 LEAST: dict[str, tuple[float, ...]] = {"ratio": (0.5, 2.0), "%": (-1.0, 1.0), "slope": ()}
@@ -32,7 +32,7 @@ def against_cd(rows: pd.DataFrame) -> Figure:
     if rows.empty:
         return _nothing()
     parts = rows["part"].str.removesuffix(", lea-mvd / cd")
-    names = rows["study"].map(STUDIES) + ", " + parts.str.replace(r"mnist-(\d+)x\d+", r"\1×\1 pixels", regex=True)
+    names = rows["study"].map(TITLES) + ", " + parts.str.replace(r"mnist-(\d+)x\d+", r"\1×\1 pixels", regex=True)
     height = {name: -y for y, name in enumerate(names.unique())}
     figure, axes = new(width=5.2, height=0.42 * len(height) + 1.95)
     ax = axes[0, 0]

@@ -55,7 +55,7 @@ def step_sizes(table: pd.DataFrame, sigma0: float, title: str) -> Figure:
 def gains(rows: pd.DataFrame, title: str) -> Figure:
     """Plot measured against predicted falls of the error in percent, a point for each setting: a row for each study.
 
-    `rows` are those of `leamvd.analysis.explanation.beside`; on the left is what was predicted, on the right what the
+    `rows` are those of `leamvd.analysis.explanation.compared`; on the left is what was predicted, on the right what the
     searches' own inputs add. Filled markers are searches with the reset.
     """
     studies = list(rows["study"].unique())

@@ -11,7 +11,7 @@ import leamvd
 from leamvd import bench
 from leamvd.analysis import claims
 from leamvd.analysis.costs import growth, slopes
-from leamvd.bench import Tables, networks, summary, waiting
+from leamvd.bench import Tables, networks, overview, waiting
 from leamvd.bench import optimizers as run_optimizers
 from leamvd.bench import parts as run_parts
 from leamvd.book.sections import NOTEBOOKS
@@ -74,7 +74,7 @@ def tables():
 def test_what_people_wait_for_has_a_column_for_each_version_of_the_code() -> None:
     rows = [("old", "a section", 2, "ok", np.nan, 30.0), ("new", "a section", 2, "ok", 4.0, 20.0)]
     table = pd.DataFrame([*rows, ("new", "the book", 2, "ok", np.nan, 50.0)], columns=waiting.COLUMNS["waiting"])
-    shown = summary.waiting(table)
+    shown = overview.waiting(table)
     assert shown.to_dict("index") == {
         "a section": {"first table, new": 4.0, "end, old": 30.0, "end, new": 20.0},
         "the book": {
@@ -83,7 +83,7 @@ def test_what_people_wait_for_has_a_column_for_each_version_of_the_code() -> Non
             "end, new": 50.0,
         },
     }
-    assert summary.waiting(table.iloc[:0]).empty
+    assert overview.waiting(table.iloc[:0]).empty
 
 
 # ---- how costs grow
@@ -91,7 +91,7 @@ def test_what_people_wait_for_has_a_column_for_each_version_of_the_code() -> Non
 
 def test_slopes_are_the_exponents_and_stand_side_by_side():
     table = pd.concat([powers(time=1.1, memory=0.9), powers("pycma full", "float64", time=2.5)])
-    rows = summary.slopes(table)
+    rows = overview.slopes(table)
     assert list(rows) == ["method", "dtype", "sizes", "from n", "to n", "time", "memory"]
     assert rows["method"].tolist() == ["leamvd", "pycma full"]
     assert rows[["sizes", "from n", "to n"]].drop_duplicates().to_numpy().tolist() == [[3, 10**4, 10**6]]
@@ -131,7 +131,7 @@ def test_growth_leaves_out_small_n_threads_and_what_was_not_measured():
 
 
 def test_ratios_keep_the_ends_of_the_sizes_that_most_have_and_put_the_fastest_first():
-    rows = summary.ratios(optimizers())
+    rows = overview.ratios(optimizers())
     assert rows["n"].tolist() == [10**3, 10**6] * 4
     order = list(rows["label"].unique())  # the full matrix was measured at one of them
     assert order == ["leamvd, float32", "leamvd, float64", "fast, float32", "slow, float64"]
@@ -144,7 +144,7 @@ def test_ratios_keep_the_ends_of_the_sizes_that_most_have_and_put_the_fastest_fi
 def test_baselines_are_compared_in_their_own_dtype_at_the_largest_common_size():
     own = [powers(dtype=dtype, sizes=(1000, 10_000, 100_000)) for dtype in ("float32", "float64")]
     baseline = times(powers("pycma separable", "float64", sizes=(1000, 10_000)), 3, 5)
-    rows = summary.baselines(pd.concat([baseline, *own]))
+    rows = overview.baselines(pd.concat([baseline, *own]))
     assert rows["method"].tolist() == ["leamvd", "leamvd", "pycma separable"]
     assert rows["n"].tolist() == [100_000, 100_000, 10_000]
     assert rows["time / LEA-MVD's"].tolist() == pytest.approx([1, 1, 3])
@@ -155,38 +155,38 @@ def test_baselines_are_compared_in_their_own_dtype_at_the_largest_common_size():
 
 
 def test_the_full_matrix_goes_on_with_the_square_to_where_it_is_refused():
-    line = summary.full_matrix(optimizers())
+    line = overview.full_matrix(optimizers())
     assert line["n"].tolist() == [4000, 30_000]
     assert line["bytes"].tolist() == pytest.approx([1.2 * 24 * 8 * n**2 for n in (4_000, 30_000)])
-    assert summary.full_matrix(optimizers().query("status == 'ok'")).empty
-    (row,) = summary.gaps(optimizers()).to_dict("records")
+    assert overview.full_matrix(optimizers().query("status == 'ok'")).empty
+    (row,) = overview.gaps(optimizers()).to_dict("records")
     assert (row["method"], row["n"], row["why"]) == ("pycma full", 30_000, REFUSED)
 
 
 def test_parts_shares_rates_and_epochs():
-    parts = summary.parts(tables().parts)
+    parts = overview.parts(tables().parts)
     assert list(parts) == ["n = 1,000, float32"]
     assert parts.iloc[:, 0].tolist() == pytest.approx([30, 10, 15, 5, 30, 10]), "they add up to a generation"
-    assert summary.shares(tables().split)["percent"].tolist() == [25, 10]
-    rows = summary.rates(tables().objectives)
+    assert overview.shares(tables().split)["percent"].tolist() == [25, 10]
+    rows = overview.rates(tables().objectives)
     assert rows["GFLOP/s"].tolist() == [50, 100]
     assert rows["% of the products' rate"].tolist() == [90, 150]
-    assert len(summary.rates(tables().objectives.assign(status=["ok", "failed: MemoryError"]))) == 1
+    assert len(overview.rates(tables().objectives.assign(status=["ok", "failed: MemoryError"]))) == 1
     training = RECORDED.training
-    assert len(summary.epochs(training)) == (training["n_images"] == 60_000).sum() < len(training)
+    assert len(overview.epochs(training)) == (training["n_images"] == 60_000).sum() < len(training)
 
 
 def test_what_was_not_installed_is_said():
     for methods, said in (([], "–"), (["evotorch SNES", "evosax Open_ES"], "evotorch SNES, evosax Open_ES")):
         found = RECORDED._replace(machine=RECORDED.machine | {"left_out": methods})
-        assert summary.machine(found).loc["not installed"].item() == said
+        assert overview.machine(found).loc["not installed"].item() == said
 
 
 # ---- numbers for pages
 
 
 def test_numbers_are_those_of_the_tables():
-    values = summary.numbers(tables())
+    values = overview.numbers(tables())
     known = {
         "c1": "reproduced", "c1-least": 1, "c1-most": 1, "c2": "reproduced", "c2-least": 2, "c2-most": 2,
         "parts-random-least": 25, "parts-random-most": 25, "split-least": 10, "split-most": 25,
@@ -202,10 +202,10 @@ def test_numbers_are_those_of_the_tables():
 
 def test_what_was_not_measured_is_nan_or_no_row():
     empty = Tables(*(table.iloc[:0] for table in RECORDED[:-1]), RECORDED.machine)
-    values = summary.numbers(empty)
+    values = overview.numbers(empty)
     assert (values.pop("c1"), values.pop("c2")) == ("not yet run", "not yet run")
     assert all(map(np.isnan, values.values()))
-    for made in (summary.slopes, summary.baselines, summary.gaps, summary.ratios, summary.full_matrix):
+    for made in (overview.slopes, overview.baselines, overview.gaps, overview.ratios, overview.full_matrix):
         assert made(empty.optimizers).empty
 
 
@@ -214,7 +214,7 @@ def test_the_first_page_pastes_pycmas_methods_and_the_fastest_other():
     others = {"pycma separable": 4, "pycma full": 9, "slow": 3, "fast": 2}
     made = [powers(name, "float64", sizes=(1000, 10_000)) for name in others]
     made = [times(table, factor, factor + 0.5) for table, factor in zip(made, others.values(), strict=True)]
-    found = summary.beside(pd.concat([*own, *made]))
+    found = overview.others(pd.concat([*own, *made]))
     assert found == {
         "other": "fast", "other-n": 10_000, "other-time": 2, "other-memory": 2.5,
         "sep-cma-es-n": 10_000, "sep-cma-es-time": 4, "sep-cma-es-memory": 4.5,
@@ -225,7 +225,7 @@ def test_the_first_page_pastes_pycmas_methods_and_the_fastest_other():
 def test_the_recorded_run_can_be_read_and_answers_both_claims():
     for name, columns in (run_optimizers.COLUMNS | run_parts.COLUMNS | networks.COLUMNS).items():
         assert set(columns) <= set(getattr(RECORDED, name))
-    values = summary.numbers(RECORDED)
+    values = overview.numbers(RECORDED)
     assert (values.pop("c1"), values.pop("c2")) == ("reproduced", "reproduced")
     assert not any(map(np.isnan, values.values()))
     rows = claims.evidence({"linear_cost": RECORDED.optimizers}).query("claim == 'C1'")
@@ -236,7 +236,7 @@ def test_the_recorded_run_can_be_read_and_answers_both_claims():
 
 
 def test_what_takes_the_time_is_as_recorded():
-    values, text = summary.numbers(RECORDED), re.sub(r"\s+", " ", CONTRIBUTING)
+    values, text = overview.numbers(RECORDED), re.sub(r"\s+", " ", CONTRIBUTING)
     for name, words in (("parts-random", "% of a generation"), ("objective", "% of the rate of the products alone")):
         assert f" {values[f'{name}-least']:.0f} to {values[f'{name}-most']:.0f} {words}" in text
 
@@ -244,8 +244,8 @@ def test_what_takes_the_time_is_as_recorded():
 def test_the_table_divides_what_the_summary_divides():
     line = r"^\| 10\^(\d+) \| (\d+) \| ([\d.]+) ([GT])B \| ([\d.]+) GB \| ([\d.]+) \|$"
     rows = re.findall(line, CONTRIBUTING, re.MULTILINE)
-    values = summary.numbers(RECORDED)
-    assert {f"1e{power}": int(k) for power, k, *_ in rows} == summary.SHARDS
+    values = overview.numbers(RECORDED)
+    assert {f"1e{power}": int(k) for power, k, *_ in rows} == overview.SHARDS
     for power, k, whole, unit, part, seconds in rows:
         total = 4 * (24 + 5) * float(f"1e{power}")
         assert float(whole) * {"G": 1e9, "T": 1e12}[unit] == pytest.approx(total, rel=5e-3)
