@@ -269,35 +269,24 @@ def test_predictions_of_larger_layers_were_recorded_before_their_searches() -> N
     assert set(archive.read("scaling")["n_hidden"]) == set(first.index.get_level_values("n_hidden"))
 
 
-def test_what_prose_quotes() -> None:
+def test_what_prose_quotes_of_two_studies() -> None:
     methods = [f"lea-mvd:sigma0={sigma0}" for sigma0 in (0.003, 0.01, 0.1)]
-    falls = {0.003: 20, 0.01: 30, 0.1: 0}
-    names = dict(zip(methods, falls.values(), strict=True))
-    runs = made({("a", 1, m): [(100, 100 - fall)] * 2 for m, fall in names.items()}, "mean_field")
-    half = made({("a", 1, m): [(100, 100 - fall / 2)] * 2 for m, fall in names.items()}, "best")
-    wrong = made({("a", 1, m): [(100, 90)] * 2 for m in methods}, "best")
+    falls = {"a": (20, 30, 0), "b": (5, 0, 8)}
+    places = {(study, 1, m): fall for study, own in falls.items() for m, fall in zip(methods, own, strict=True)}
+    runs = made({place: [(100, 100 - fall)] * 2 for place, fall in places.items()}, "mean_field")
+    half = made({place: [(100, 100 - fall / 2)] * 2 for place, fall in places.items()}, "best")
+    wrong = made({place: [(100, 90)] * 2 for place in places}, "best")
     both = explanation.compared(wrong, half, runs)
     slope = 0.006 * 50 / (2 * 1.94767)  # a step of 0.006, half of which is 0.003
-    table = pd.DataFrame(
-        [
-            {
-                "study": "a",
-                "layer": 1,
-                "seed": s,
-                "sigma": 0.01,
-                "n_pairs": 10,
-                "lower": 0.5,
-                "slope": slope,
-                "curvature": 50.0,
-                "scatter": 5.0,
-                "value": 9.0,
-            }
-            for s in (0, 1)
-        ]
-    )
+    model = {"n_pairs": 10, "value": 9.0, "slope": slope, "curvature": 50.0, "scatter": 5.0, "lower": 0.5}
+    rows = [{"study": study, "layer": 1, "seed": s, "sigma": 0.01} | model for study in falls for s in (0, 1)]
+    table = pd.DataFrame(rows)
+    table.loc[table["study"] == "b", "slope"] *= 10
     found = explanation.quoted(explanation.pairs(table), both, 0.01)
-    assert found["step-1"] == pytest.approx(0.006, rel=1e-4)
+    assert (found["step-1"], found["large-step-1"]) == pytest.approx((0.006, 0.06), rel=1e-4)
     assert (found["best-1"], found["best-sigma0-1"]) == (30, 0.01)
+    assert (found["large-best-1"], found["large-best-sigma0-1"]) == (8, 0.1)
     assert (found["half-1"], found["half-sigma0-1"]) == (20, 0.003)
+    assert (found["large-half-1"], found["large-half-sigma0-1"]) == (0, 0.01)
     assert (found["default-1"], found["misfit-1"], found["scatter-1"]) == (0, 2, 0.1)
-    assert (found["predicted"], found["retrodicted"], found["settings"]) == (2, 3, 3)
+    assert (found["predicted"], found["retrodicted"], found["settings"]) == (4, 6, 6)

@@ -171,32 +171,34 @@ def scaling(
 
 
 def quoted(pairs: pd.DataFrame, both: pd.DataFrame, sigma: float) -> dict[str, float | str]:
-    """Return what prose quotes of the first study: "step-1" and "scatter-1" of `pairs` at a step size, by layer.
+    """Return what prose quotes of each study: "step-1" and "scatter-1" of `pairs` at a step size, by layer.
 
     "best-1" and "best-sigma0-1" are the largest fall that was measured and its first standard deviation, "half-1" is
     that of the first standard deviation nearest to half of the step, "default-1" that of the paper's setting, and
-    "misfit-1" the largest ratio of a measured fall to the one that the searches' own inputs let expect. "predicted" and
-    "retrodicted" count the rows of `compared`, all of them "settings", where most of the searches left their start and
-    most were said to, or neither.
+    "misfit-1" the largest ratio of a measured fall to the one that the searches' own inputs let expect. Those of a
+    second study begin with "large". "predicted" and "retrodicted" count the rows of `compared`, all of them "settings",
+    where most of the searches left their start and most were said to, or neither.
     """
-    study = both["study"].iloc[0]
-    own, rows = pairs[np.isclose(pairs["sigma"], sigma) & (pairs["study"] == study)], both[both["study"] == study]
-    step = summarize(own, "step_size", ["layer"], geometric=True).set_index("layer")["mean"]
-    reset = rows[rows["reset"]]
-    away = np.log(reset["sigma0"] / reset["layer"].map(step / 2)).abs()
-    by_layer = pd.DataFrame({"step": step, "scatter": own.groupby("layer")["scatter_share"].mean()})
-    chosen = {
-        "best": rows.groupby("layer")["measured"].idxmax(),
-        "half": away.groupby(reset["layer"]).idxmin(),
-    }
-    for name, places in chosen.items():
-        found = rows.loc[places].set_index("layer")
-        by_layer[name], by_layer[f"{name}-sigma0"] = found["measured"], found["sigma0"]
-    by_layer["default"] = reset[reset["sigma0"] == Training.sigma0].set_index("layer")["measured"]
-    ratio = (rows["measured"] / rows["retrodicted"]).where(rows["retrodicted"] > 1)
-    by_layer["misfit"] = ratio.groupby(rows["layer"]).max()
     moved = {name: both[f"share {name}"] > 0.5 for name in ("predicted", "retrodicted", "measured")}
     counts = {name: int((moved[name] == moved["measured"]).sum()) for name in ("predicted", "retrodicted")}
     qualities = {f"quality-{name}": six_digits(value) for name, value in QUALITIES.items()}
-    by_name = quote("", by_layer.T)
-    return by_name | counts | qualities | {"settings": len(both)}
+    found: dict[str, float | str] = {**counts, **qualities, "settings": len(both)}
+    at = pairs[np.isclose(pairs["sigma"], sigma)]
+    for prefix, (study, rows) in zip(("", "large"), both.groupby("study", sort=False), strict=False):
+        found |= quote(prefix, _by_layer(at[at["study"] == study], rows).T)
+    return found
+
+
+def _by_layer(pairs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what is quoted of one study, of `pairs` at one step size and rows of `compared`."""
+    step = summarize(pairs, "step_size", ["layer"], geometric=True).set_index("layer")["mean"]
+    found = pd.DataFrame({"step": step, "scatter": pairs.groupby("layer")["scatter_share"].mean()})
+    reset = rows[rows["reset"]]
+    reset = reset.assign(away=np.abs(np.log(reset["sigma0"] / reset["layer"].map(step / 2))))
+    chosen = {"best": rows.groupby("layer")["measured"].idxmax(), "half": reset.groupby("layer")["away"].idxmin()}
+    for name, places in chosen.items():
+        there = rows.loc[places].set_index("layer")
+        found[name], found[f"{name}-sigma0"] = there["measured"], there["sigma0"]
+    found["default"] = reset[reset["sigma0"] == Training.sigma0].set_index("layer")["measured"]
+    ratio = (rows["measured"] / rows["retrodicted"]).where(rows["retrodicted"] > 1)
+    return found.assign(misfit=ratio.groupby(rows["layer"]).max())
