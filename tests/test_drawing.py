@@ -21,7 +21,7 @@ from test_bench_overview import RECORDED
 
 from leamvd.bench import overview
 from leamvd.experiments import search_directions
-from leamvd.figures import claims, comparison, costs, style
+from leamvd.figures import claims, comparison, costs, explanation, style
 from leamvd.figures import search_directions as draw
 
 
@@ -291,3 +291,16 @@ def test_a_color_bar_is_named_and_three_axes_have_three_labels() -> None:
     solid, bar = style.plotted(figure)
     assert solid["labels"] == ["a", "b", "c"]
     assert bar == {"title": "", "labels": ["", "weight"], "scales": ["linear", "linear"]}
+
+
+def test_gains_show_what_is_needed_in_the_panels_of_its_study() -> None:
+    falls = {"measured": 3.0, "predicted": 2.0, "retrodicted": 2.5, "low": np.nan, "high": np.nan}
+    rows = pd.DataFrame([{"study": s, "layer": 1, "reset": True} | falls for s in ("mnist-7x7", "mnist-28x28")])
+    needed = pd.DataFrame(
+        [("mnist-28x28", 1, "cd", 50.0), ("mnist-28x28", 1, "900", 80.0)], columns=["study", "layer", "below", "needed"]
+    )
+    figure, other = (explanation.gains(rows, table, "") for table in (needed, needed[:0]))
+    targets = [[line.get_ydata()[0] for line in ax.lines if line.get_ydata()[0] > 10] for ax in figure.axes]
+    assert targets == [[], [], [50, 80], [50, 80]]
+    named, without = ({text.get_text() for text in each.legends[0].get_texts()} for each in (figure, other))
+    assert named - without == {"to end below CD", "for the paper's number"}

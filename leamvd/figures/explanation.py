@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -26,6 +28,9 @@ LAYERS = {1: (BLUE, "o"), 2: (VERMILION, "s"), 3: (GREEN, "^")}
 
 KINDS = {"predicted": "before", "retrodicted": "own inputs"}
 """What slope and curvature say: before any search, or of the inputs that the searches below have made."""
+
+NEEDED: dict[bool, tuple[Any, str]] = {True: ("-", "to end below CD"), False: ("--", "for the paper's number")}
+"""Line style and name of what is needed to end below contrastive divergence, or for something else."""
 
 
 @styled
@@ -52,15 +57,17 @@ def step_sizes(table: pd.DataFrame, sigma0: float, title: str) -> Figure:
 
 
 @styled
-def gains(rows: pd.DataFrame, title: str) -> Figure:
+def gains(rows: pd.DataFrame, needed: pd.DataFrame, title: str) -> Figure:
     """Plot measured against predicted falls of the error in percent, a point for each setting: a row for each study.
 
     `rows` are those of `leamvd.analysis.explanation.compared`; on the left is what was predicted, on the right what the
-    searches' own inputs add. Filled markers are searches with the reset.
+    searches' own inputs add. Filled markers are searches with the reset. Lines at the right end show what is `needed`
+    for what the paper claims, in percent, by study and layer: to end "below" contrastive divergence, or a number.
     """
     studies = list(rows["study"].unique())
-    figure, axes = new(len(studies), len(KINDS), height=2.6 * len(studies) + 1.2, title=title, sharey=True)
-    most = 1.3 * float(rows[["measured", "high", *KINDS]].to_numpy(dtype=float).max())
+    figure, axes = new(len(studies), len(KINDS), height=2.6 * len(studies) + 1.4, title=title, sharey=True)
+    largest = rows[["measured", "high", *KINDS]].max().max(), needed["needed"].max()
+    most = 1.3 * float(np.nanmax(largest))
     for (study, own), (kind, label) in product(groups(rows, "study"), KINDS.items()):
         ax = axes[studies.index(study), list(KINDS).index(kind)]
         ax.plot([0, most], [0, most], color="black", linewidth=0.8, linestyle=":")
@@ -70,6 +77,8 @@ def gains(rows: pd.DataFrame, title: str) -> Figure:
                 points[kind], points["measured"], yerr=error_bars(points, "measured", "low", "high"), fmt=marker,
                 color=color, fillstyle="full" if reset else "none", markersize=5, linewidth=0.8,
             )  # fmt: skip
+        for layer, below, fall in needed.loc[needed["study"] == study, ["layer", "below", "needed"]].values:
+            ax.axhline(fall, 0.85, color=LAYERS[layer][0], linestyle=NEEDED[below == "cd"][0], linewidth=1.2)
         for scale, limits in ((ax.set_xscale, ax.set_xlim), (ax.set_yscale, ax.set_ylim)):
             scale("symlog", linthresh=1)
             limits(-0.2, most)
@@ -88,6 +97,8 @@ def gains(rows: pd.DataFrame, title: str) -> Figure:
         Line2D([], [], color="black", marker="o", linestyle="", label="with the reset"),
         Line2D([], [], color="black", marker="o", fillstyle="none", linestyle="", label="without"),
     ]
+    for below_cd in (needed["below"] == "cd").drop_duplicates():
+        handles.append(Line2D([], [], color="black", linestyle=NEEDED[below_cd][0], label=NEEDED[below_cd][1]))
     figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
 

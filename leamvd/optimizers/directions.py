@@ -123,22 +123,13 @@ def path_columns(best: Floats, previous: Floats, path: Floats, out: Floats) -> N
 
 @kernel()
 def _columns(
-    X: Floats,
-    order: Integers,
-    G: Floats,
-    ir: Integers,
-    vectors: Vectors,
-    start: int,
-    stop: int,
-    sums: Array,
-    basis: Floats,
+    X: Floats, order: Integers, ir: Integers, vectors: Vectors, start: int, stop: int, sums: Array, basis: Floats
 ) -> None:
-    """Sec. 3.2 and 3.3 for the columns start..stop of one tile; adds to `sums` (lambda + 3, 6).
+    """Sec. 3.3 for the columns start..stop of one tile, whose sigma is there; adds to `sums` (lambda + 3, 6).
 
     The columns of `sums` are for the rows of `basis`: the differences d_r of the r in ir, up to four, then P and C.
     """
     width, size, m = stop - start, order.size, ir.size
-    mean_std_columns(X, order, G, start, stop, vectors.mean, vectors.std)
     best, sigma = X[order[0], start:stop], vectors.std[start:stop]
     for j in range(m):
         x, d = X[order[ir[j]], start:stop], basis[j]
@@ -163,9 +154,11 @@ def _scan(X: Floats, order: Integers, G: Floats, ir: Integers, vectors: Vectors)
     chunks = (n + CHUNK - 1) // CHUNK
     sums = np.zeros((chunks, order.size + 3, 6))
     for c in prange(chunks):
-        basis = np.zeros((6, TILE), X.dtype)
-        for start in range(c * CHUNK, min(n, (c + 1) * CHUNK), TILE):
-            _columns(X, order, G, ir, vectors, start, min(n, start + TILE), sums[c], basis)
+        basis, first, end = np.zeros((6, TILE), X.dtype), c * CHUNK, min(n, (c + 1) * CHUNK)
+        # Sec. 3.2, of a whole chunk: what is read first, and in longer runs, comes from memory in less time
+        mean_std_columns(X, order, G, first, end, vectors.mean, vectors.std)
+        for start in range(first, end, TILE):
+            _columns(X, order, ir, vectors, start, min(end, start + TILE), sums[c], basis)
     return _total(sums)
 
 
