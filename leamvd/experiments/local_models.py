@@ -104,7 +104,9 @@ class SearchSurrogate(Job):
         def objective(X: Array) -> Array:
             Y = X - x0
             quadratic = np.einsum("ij,ij->i", Y, Y, dtype=np.float64) * (model.curvature / (2 * len(x0)))
-            return np.asarray(model.value + model.slope * (Y @ direction) + quadratic, np.float64)
+            with one_blas_thread():  # several would round otherwise
+                along = Y @ direction
+            return np.asarray(model.value + model.slope * along + quadratic, np.float64)
 
         seed = layer_seed(self.pairs.seed, self.pairs.layer)
         opt = self.training.optimizer("lea-mvd", x0, reading=self.reading, seed=seed)

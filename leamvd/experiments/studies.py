@@ -182,7 +182,7 @@ ARCHIVED = {
         "controls": "classification_controls",
     },
     "error-measures": {"paper": "forensics", "confirm": "forensics_confirmed"},
-    "explanation": {"paper": "explanation"},
+    "explanation": {"paper": "explanation", "paper-28x28": "explanation_28x28"},
 }
 """Of each section the profiles that are recorded, the one that leads its page first, and their names in the archive."""
 
