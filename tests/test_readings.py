@@ -123,6 +123,8 @@ def test_data_are_compared_by_ratios_to_the_constant_image() -> None:
     assert {key.rpartition("-")[2] for key in quoted if "-2-" in key} == {"cd", "mvd", "ratio", "low", "high"}
     four = pd.concat([found.head(2)] * 2).assign(ratio=[2.0, 2.0, 0.5, 0.5], p=[0.04, 0.06, 0.04, np.nan])
     assert [readings.quoted_data(four)[f"data-{name}"] for name in ("rows", "above")] == [4, 1], "by corrected p"
+    others = table[table["method"] == "cd"].assign(method="cma-es")
+    assert readings.quoted_data(readings.on_data({"here": others})) == {"data-rows": 0, "data-above": 0}
 
 
 def test_what_is_recorded_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

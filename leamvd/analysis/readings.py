@@ -137,7 +137,8 @@ def on_data(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     ends, by = pd.concat([last(table).assign(data=data) for data, table in firsts.items()]), ["data", "layer"]
     found = compared(ends, "mean_field_ratio", [("lea-mvd", "cd")], by=by)
     means = summarize(ends, "mean_field_ratio", [*by, "method"], geometric=True)
-    rows = found.join(means.pivot(index=by, columns="method", values="mean"), on=by)
+    wide = means.pivot(index=by, columns="method", values="mean").reindex(columns=["cd", "lea-mvd"])
+    rows = found.join(wide, on=by)
     return rows[[*by, "runs", "cd", "lea-mvd", "ratio", "low", "high", "p"]]
 
 
