@@ -230,7 +230,7 @@ def _run(
         click.echo(summary.printed(errors))
     else:
         values = section.complete(sets[0])
-        if (found := reproduction.errors(reproduction.asked(section, values), output)) is not None:
+        if (found := reproduction.final_errors(reproduction.asked(section, values), output)) is not None:
             click.echo(summary.printed(found, recorded=values["profile"] == "recorded"))
         if time.monotonic() >= deadline:
             click.echo(f"{section.stem}: time is over; the notebook is left\n{over}")

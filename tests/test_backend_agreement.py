@@ -43,7 +43,7 @@ def test_what_ships_with_the_book() -> None:
     result = archive.read("backend_agreement")
     assert set(result.columns) <= {"search", *COLUMNS}
     assert list(result["search"].unique()) == list(SEARCHES)
-    for study in backend_agreement.COMPARED:
+    for study in backend_agreement.FIRST_LAYER:
         group = result[(result["section"] == study.section) & result["method"].isin(study.methods)]
         assert len(group) == len(SEARCHES) * len(study.methods) * len(study.seeds)
         assert set(group["seed"]) == set(study.seeds)

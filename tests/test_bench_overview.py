@@ -214,7 +214,7 @@ def test_the_first_page_pastes_pycmas_methods_and_the_fastest_other():
     others = {"pycma separable": 4, "pycma full": 9, "slow": 3, "fast": 2}
     made = [powers(name, "float64", sizes=(1000, 10_000)) for name in others]
     made = [times(table, factor, factor + 0.5) for table, factor in zip(made, others.values(), strict=True)]
-    found = overview.others(pd.concat([*own, *made]))
+    found = overview.quoted(pd.concat([*own, *made]))
     assert found == {
         "other": "fast", "other-n": 10_000, "other-time": 2, "other-memory": 2.5,
         "sep-cma-es-n": 10_000, "sep-cma-es-time": 4, "sep-cma-es-memory": 4.5,

@@ -219,7 +219,7 @@ def test_predicted_beside_measured() -> None:
     runs = made({("a", 1, method): [(10, 8), (10, 6)], ("a", 1, other): [(10, 10), (10, 10)]}, "mean_field")
     before = made({("a", 1, method): [(10, -5), (10, 9)], ("a", 1, other): [(10, 9), (10, 10)]}, "best")
     after = made({("a", 1, method): [(10, 5), (10, 5)], ("a", 1, other): [(10, 10), (10, 10)]}, "best")
-    found = explanation.compared(before, after, runs).set_index("method")
+    found = explanation.predicted_and_measured(before, after, runs).set_index("method")
     assert found["measured"].tolist() == pytest.approx([30, 0])
     assert found["predicted"].tolist() == pytest.approx([55, 5]), "100 where a surrogate falls below zero"
     assert found["retrodicted"].tolist() == pytest.approx([50, 0])
@@ -296,7 +296,7 @@ def test_what_prose_quotes_of_two_studies() -> None:
     runs = made({place: [(100, 100 - fall)] * 2 for place, fall in places.items()}, "mean_field")
     half = made({place: [(100, 100 - fall / 2)] * 2 for place, fall in places.items()}, "best")
     wrong = made({place: [(100, 90)] * 2 for place in places}, "best")
-    both = explanation.compared(wrong, half, runs)
+    both = explanation.predicted_and_measured(wrong, half, runs)
     slope = 0.006 * 50 / (2 * 1.94767)  # a step of 0.006, half of which is 0.003
     model = {"n_pairs": 10, "value": 9.0, "slope": slope, "curvature": 50.0, "scatter": 5.0, "lower": 0.5}
     rows = [{"study": study, "layer": 1, "seed": s, "sigma": 0.01} | model for study in falls for s in (0, 1)]

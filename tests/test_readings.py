@@ -85,17 +85,6 @@ def test_lea_mvd_is_compared_with_contrastive_divergence_seed_by_seed() -> None:
     assert readings.against_cd(layer).empty
 
 
-def test_settings_of_cma_es_are_compared_with_its_own_default() -> None:
-    layer = made_up()
-    own = layer[layer["method"] == "lea-mvd"]
-    theirs = own.assign(method="cma-es", error=2 * own["error"])
-    found = readings.controls(pd.concat([layer, theirs, own.assign(method="cma-es:sigma0=0.03")], ignore_index=True))
-    assert found[["problem", "method", "ratio"]].values.tolist() == [
-        ["RBM 1", "cma-es:sigma0=0.03", pytest.approx(0.5)]
-    ]
-    assert readings.controls(layer).empty
-
-
 def test_functions_are_summarized_by_their_geometric_mean() -> None:
     table = pd.DataFrame(
         {"function": ["a", "b"] * 2, "n_var": 1000, "method": "lea-mvd", "seed": [0, 0, 1, 1], "best": [2.0, 8, 1, 9]}

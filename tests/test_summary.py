@@ -95,13 +95,13 @@ def test_a_recorded_run_ends_with_its_errors_too_and_compares_them_with_nothing(
 def test_the_same_runs_have_not_changed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rows = archive.read("mnist_7x7").query("seed < 4 and method in ['cd', 'lea-mvd'] and inputs == 'own'")
     monkeypatch.setattr(records, "stored", lambda *_: rows)
-    found = reproduction.errors(PAPER, tmp_path)
+    found = reproduction.final_errors(PAPER, tmp_path)
     assert found is not None
     assert (found[["ratio", "ratio_low", "ratio_high"]] == 1).all(axis=None)
     assert set(found["paired"]) == {4}
     worse = rows.assign(mean_field=rows["mean_field"] * (1.1 + 0.01 * rows["seed"]))
     monkeypatch.setattr(records, "stored", lambda *_: worse)
-    found = reproduction.errors(PAPER, tmp_path)
+    found = reproduction.final_errors(PAPER, tmp_path)
     assert found is not None
     row = found.query("measure == 'mean_field' and method == 'cd' and layer == 1").iloc[0]
     assert row["ratio"] == pytest.approx((1.1 * 1.11 * 1.12 * 1.13) ** (1 / 4))
@@ -112,5 +112,5 @@ def test_the_same_runs_have_not_changed(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_a_study_of_what_stacks_are_worth_has_no_final_errors(tmp_path: Path) -> None:
-    assert reproduction.errors(studies.STUDIES["classification", "quick"], tmp_path) is None
-    assert reproduction.errors(None, tmp_path) is None
+    assert reproduction.final_errors(studies.STUDIES["classification", "quick"], tmp_path) is None
+    assert reproduction.final_errors(None, tmp_path) is None

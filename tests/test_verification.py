@@ -113,7 +113,7 @@ def test_functions_and_their_directions(recorded: Path, tmp_path: Path, monkeypa
 def test_agreement_of_backends(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     other = dataclasses.replace(AGREEMENT, section="mnist-28x28", n_images=41)
-    monkeypatch.setattr(backend_agreement, "COMPARED", (AGREEMENT, other))
+    monkeypatch.setattr(backend_agreement, "FIRST_LAYER", (AGREEMENT, other))
     recording.record_searches("backend_agreement", tmp_path)
     assert not verify("backend_agreement", jobs=3).jobs["drifts"].any()
     larger("backend_agreement", "mean_field")

@@ -60,7 +60,7 @@ def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
     ).reset_index()
 
 
-def compared(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+def predicted_and_measured(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """Return predicted and measured falls in percent, a row for each layer and method: means over seeds.
 
     `predicted` and `retrodicted` are those of searches on slope and curvature alone: on the inputs that a stack of
@@ -127,7 +127,7 @@ def judged(needed: pd.DataFrame, reach: pd.DataFrame, largest: float) -> pd.Data
 
 
 def misfit(reach: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
-    """Return the largest fall that was measured in each layer, by `compared`, and how it compares with the bound.
+    """Return the largest fall of `predicted_and_measured` in each layer, and how it compares with the bound.
 
     "misfit" is how many times faster, generation by generation, the error fell than the paper's weights allow.
     """
@@ -176,8 +176,8 @@ def quoted(pairs: pd.DataFrame, both: pd.DataFrame, sigma: float) -> dict[str, f
     "best-1" and "best-sigma0-1" are the largest fall that was measured and its first standard deviation, "half-1" is
     that of the first standard deviation nearest to half of the step, "default-1" that of the paper's setting, and
     "misfit-1" the largest ratio of a measured fall to the one that the searches' own inputs let expect. Those of a
-    second study begin with "large". "predicted" and "retrodicted" count the rows of `compared`, all of them "settings",
-    where most of the searches left their start and most were said to, or neither.
+    second study begin with "large". "predicted" and "retrodicted" count the rows of `predicted_and_measured`, all of
+    them "settings", where most of the searches left their start and most were said to, or neither.
     """
     moved = {name: both[f"share {name}"] > 0.5 for name in ("predicted", "retrodicted", "measured")}
     counts = {name: int((moved[name] == moved["measured"]).sum()) for name in ("predicted", "retrodicted")}
@@ -190,7 +190,7 @@ def quoted(pairs: pd.DataFrame, both: pd.DataFrame, sigma: float) -> dict[str, f
 
 
 def _by_layer(pairs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what is quoted of one study, of `pairs` at one step size and rows of `compared`."""
+    """Return what is quoted of one study, of `pairs` at one step size and rows of `predicted_and_measured`."""
     step = summarize(pairs, "step_size", ["layer"], geometric=True).set_index("layer")["mean"]
     found = pd.DataFrame({"step": step, "scatter": pairs.groupby("layer")["scatter_share"].mean()})
     reset = rows[rows["reset"]]

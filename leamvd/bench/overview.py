@@ -67,7 +67,7 @@ def _over_own(rows: pd.DataFrame) -> pd.DataFrame:
     return both.assign(time_over_own=time, memory_over_own=memory)
 
 
-def others(optimizers: pd.DataFrame) -> dict[str, float | str]:
+def quoted(optimizers: pd.DataFrame) -> dict[str, float | str]:
     """Return what the first page pastes of `baselines`: n and costs of pycma's methods and of the fastest other one."""
     rows = baselines(optimizers).set_index("method")
     names = {"sep-cma-es": SEPARABLE, "cma-es": FULL, "other": rows.index.drop([LEAMVD, FULL, SEPARABLE])[0]}

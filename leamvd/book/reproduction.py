@@ -139,7 +139,7 @@ def compute(study: Study | None, output: Path, jobs: int | None, scheduler: str 
     return len(records.compute(study, output, n_jobs=jobs, scheduler=scheduler, seconds=seconds))
 
 
-def errors(study: Study | None, output: Path) -> pd.DataFrame | None:
+def final_errors(study: Study | None, output: Path) -> pd.DataFrame | None:
     """Return the final errors of a study, with their intervals; None where it has none.
 
     Where it is computed, and the same is recorded, with whatever seeds, there are also the ratios of the errors to

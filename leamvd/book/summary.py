@@ -19,7 +19,7 @@ def read(folder: Path) -> pd.DataFrame | None:
 
 
 def printed(summary: pd.DataFrame, *, recorded: bool = False) -> str:
-    """Return a summary, as `leamvd.book.reproduction.errors` or a sweep makes it, as lines to be printed.
+    """Return a summary, as `leamvd.book.reproduction.final_errors` or a sweep makes it, as lines to be printed.
 
     A run's errors stand by method and layer, a sweep's, whose values are the columns in front, by cell and value. Those
     of the `recorded` run are compared with nothing.

@@ -39,7 +39,7 @@ _LARGE = Study(
     reading=Reading(n_gen=15),
 )
 
-COMPARED = (
+FIRST_LAYER = (
     _SMALL,
     dataclasses.replace(_SMALL, methods=("cma-es",), seeds=tuple(range(20))),
     _LARGE,

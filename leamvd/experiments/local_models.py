@@ -144,7 +144,7 @@ class GradientStep(Job):
         objective = ReconstructionObjective(V, n_hidden)
         with one_blas_thread():
             value, gradient = error_and_gradient(x0, V, n_hidden)
-        length = value / float(gradient @ gradient)  # would end at zero if the error were linear
+            length = value / float(gradient @ gradient)  # would end at zero if the error were linear
         found = optimize.minimize_scalar(
             lambda t: objective((x0 - t * gradient)[None])[0], bracket=(0.0, length), options={"maxiter": 10}
         )

@@ -284,7 +284,7 @@ SEARCHES: dict[str, _Plan] = {
     "longer_searches": lambda known: _searches(longer_searches.planned, longer_searches.PLANS["paper"], known),
     "preset_development": lambda known: _searches(longer_searches.planned, longer_searches.DEVELOPMENT, known),
     "preset_judged": lambda known: _searches(longer_searches.planned, longer_searches.JUDGED, known),
-    "backend_agreement": lambda _: _agreement(backend_agreement.COMPARED),
+    "backend_agreement": lambda _: _agreement(backend_agreement.FIRST_LAYER),
     "backend_agreement_above": lambda _: _agreement(backend_agreement.ABOVE),
     "mistakes": lambda _: _mistakes(studies.MISTAKES),
     "starts": _starts,

@@ -60,14 +60,14 @@ def step_sizes(table: pd.DataFrame, sigma0: float, title: str) -> Figure:
 def gains(rows: pd.DataFrame, needed: pd.DataFrame, title: str) -> Figure:
     """Plot measured against predicted falls of the error in percent, a point for each setting: a row for each study.
 
-    `rows` are those of `leamvd.analysis.explanation.compared`; on the left is what was predicted, on the right what the
-    searches' own inputs add. Filled markers are searches with the reset. Lines at the right end show what is `needed`
-    for what the paper claims, in percent, by study and layer: to end "below" contrastive divergence, or a number.
+    `rows` are those of `leamvd.analysis.explanation.predicted_and_measured`; on the left is what was predicted, on the
+    right what the searches' own inputs add. Filled markers are searches with the reset. Lines at the right end show
+    what is `needed` for what the paper claims, in percent, by study and layer: to end "below" contrastive divergence,
+    or a number.
     """
     studies = list(rows["study"].unique())
     figure, axes = new(len(studies), len(KINDS), height=2.6 * len(studies) + 1.4, title=title, sharey=True)
-    largest = rows[["measured", "high", *KINDS]].max().max(), needed["needed"].max()
-    most = 1.3 * float(np.nanmax(largest))
+    most = 1.3 * float(np.nanmax([*rows[["measured", "high", *KINDS]].max(), needed["needed"].max()]))
     for (study, own), (kind, label) in product(groups(rows, "study"), KINDS.items()):
         ax = axes[studies.index(study), list(KINDS).index(kind)]
         ax.plot([0, most], [0, most], color="black", linewidth=0.8, linestyle=":")

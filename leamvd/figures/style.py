@@ -149,7 +149,7 @@ def logarithmic(axis: Any, most: int = 6) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _label(tick: float, _: int = 0) -> str:
+def _label(tick: float, _: int) -> str:
     """Return 0.01 or 10,000, and a power of ten where it would have too many zeros to count."""
     digits, _e, power = f"{tick:,.12g}".partition("e")
     factor = "" if digits == "1" else rf"{digits} \cdot "
