@@ -161,7 +161,8 @@ def digest(content: bytes) -> str:
 def with_needs(jobs: Iterable[Job]) -> list[Job]:
     """Return the jobs and all that they need, each once and after what it needs.
 
-    Jobs are values, which hold what they need: so there are no cycles.
+    Jobs are values, which hold what they need: so there are no cycles. What the first one needs comes first, where the
+    order of `graphlib` would have every first layer before any second one.
     """
     found: dict[Job, None] = {}
 

@@ -12,13 +12,11 @@ from leamvd._support import checks
 from leamvd._support.compile import Floats
 from leamvd.data.functions import Objective, ellipsoid, sphere
 from leamvd.experiments.searches import generations
+from leamvd.experiments.selection_pressure import FALSE_ALARMS
 from leamvd.optimizers.directions import RATE
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
-
-FALSE_ALARMS = 0.01
-"""Rate of false alarms of all tests in one table together (Bonferroni)."""
 
 OBJECTIVES: dict[str, Objective] = {"sphere": sphere, "ellipsoid": ellipsoid}
 """Objectives that the command line knows; any other callable serves in their place."""
