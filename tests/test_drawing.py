@@ -107,7 +107,7 @@ def errors(
     cells = itertools.product(kinds, layers, [method], range(4), [1.0], [0.5], [2.0])
     columns = ["inputs", "layer", "method", "iteration", "mean", "low", "high"]
     runs = pd.DataFrame(columns=[*columns[:4], "seed", "value"])
-    figure: Figure = comparison.errors(pd.DataFrame(cells, columns=columns), runs, title, "error")
+    figure: Figure = comparison.learning_curves(pd.DataFrame(cells, columns=columns), runs, title, "error")
     return figure
 
 

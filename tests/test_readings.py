@@ -57,6 +57,15 @@ def test_idle_is_what_changes_nothing_on_any_problem() -> None:
     assert found.values.tolist() == [["R1", "a", 2]]
 
 
+def test_settings_of_cma_es_are_compared_with_cma_es() -> None:
+    names = {"lea-mvd": "cma-es", "lea-mvd:shift=printed": "cma-es:sigma0=0.03"}
+    control = made_up().query("method in @names").replace({"method": names})
+    found = readings.effects(pd.concat([made_up(), control])).set_index("method")
+    ends = ["ratio", "low", "high"]
+    assert found.loc["cma-es:sigma0=0.03", ends].tolist() == found.loc["lea-mvd:shift=printed", ends].tolist()
+    assert readings.effects(control.head(0)).empty
+
+
 def test_prose_quotes_effects_on_functions_and_on_each_layer() -> None:
     layer = made_up()
     twice = layer.assign(problem=readings.TOGETHER, error=layer["error"] ** 2)

@@ -33,7 +33,7 @@ MARKERS = "os^vD<>pPX*h"
 
 
 @styled
-def errors(
+def learning_curves(
     bands: pd.DataFrame,
     runs: pd.DataFrame,
     title: str,
