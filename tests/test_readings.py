@@ -66,6 +66,23 @@ def test_settings_of_cma_es_are_compared_with_cma_es() -> None:
     assert readings.effects(control.head(0)).empty
 
 
+def test_settings_that_two_trainers_have_stand_side_by_side() -> None:
+    rows = [
+        ("lea-mvd:sigma0=0.3", "RBM 1", 1.9), ("cma-es:sigma0=0.3", "RBM 1", 0.8), ("lea-mvd:sigma0=0.3", "RBM 2", 1.5),
+        ("cma-es:sigma0=0.3", "RBM 2", 0.7), ("lea-mvd:population_size=12+n_gen=125", "RBM 1", 0.6),
+        ("lea-mvd:population_size=12+n_gen=125", "RBM 2", 0.5), ("cma-es:population_size=12+n_gen=100", "RBM 1", 0.9),
+        ("cma-es:population_size=12+n_gen=100", "RBM 2", 1.1), ("cma-es:population_size=28+n_gen=43", "RBM 1", 1.0),
+        ("lea-mvd:sigma0=0.3", readings.TOGETHER, 7.0), ("cd:persistent=true", "RBM 1", 1.0),
+    ]  # fmt: skip
+    effects = pd.DataFrame(rows, columns=["method", "problem", "ratio"])
+    found = readings.sensitivity(effects)
+    assert found.index.get_level_values("setting").tolist() == ["population_size=12"] * 2 + ["sigma0=0.3"] * 2
+    assert found.index.get_level_values("problem").tolist() == ["RBM 1", "RBM 2"] * 2
+    assert found["lea-mvd"].tolist() == [0.6, 0.5, 1.9, 1.5]
+    assert found["cma-es"].tolist() == [0.9, 1.1, 0.8, 0.7]
+    assert readings.sensitivity(effects.head(0)).empty
+
+
 def test_prose_quotes_effects_on_functions_and_on_each_layer() -> None:
     layer = made_up()
     twice = layer.assign(problem=readings.TOGETHER, error=layer["error"] ** 2)

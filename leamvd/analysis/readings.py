@@ -8,6 +8,7 @@ import pandas as pd
 from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import LEVEL, compared, summarize
 from leamvd.experiments.alternatives import default, pairs
+from leamvd.experiments.methods import Method
 
 TOGETHER = "functions"
 """The problem that stands for all functions: the geometric mean of what a seed reaches on each."""
@@ -80,6 +81,18 @@ def idle(effects: pd.DataFrame) -> pd.DataFrame:
     table = groups.agg(["all", "size"])
     found: pd.DataFrame = table[table["all"]]["size"].rename("problems").reset_index()
     return found
+
+
+def sensitivity(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations, on layers.
+
+    A row for each setting and layer, a column for each of the two: how much its error depends on them (C12).
+    """
+    layers = effects[effects["problem"].str.startswith("RBM")]
+    parsed = [Method.parse(method).without("n_gen") for method in layers["method"]]
+    named = layers.assign(trainer=[own.trainer for own in parsed], setting=[own.own for own in parsed])
+    rows = named[named["trainer"].isin(["lea-mvd", "cma-es"])]
+    return rows.pivot_table("ratio", ["setting", "problem"], "trainer", aggfunc="first").dropna()
 
 
 def quoted(effects: pd.DataFrame, against_cd: pd.DataFrame) -> dict[str, float | str]:

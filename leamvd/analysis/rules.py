@@ -17,6 +17,7 @@ import pandas as pd
 from leamvd._support import checks
 from leamvd.analysis.costs import COSTS, LARGE, growth
 from leamvd.analysis.statistics import Effect, hardest, paired, share, unpaired
+from leamvd.experiments.methods import Method
 
 LAST = 10
 """Epochs over which contrastive divergence should have stopped changing (C10)."""
@@ -132,7 +133,7 @@ def has_converged(table: pd.DataFrame, layer: int, method: str, percent: float) 
 
 def ends_as_printed(table: pd.DataFrame, layer: int, method: str, factor: float) -> Tests:
     """Test whether the error of 10,000 images is the printed number within a factor."""
-    end, number = _ends(table, "own", layer, method), PRINTED[method.partition(":")[0], layer]
+    end, number = _ends(table, "own", layer, method), PRINTED[Method.parse(method).trainer, layer]
     effect = paired(1e4 * end["mean_field"] / end["n_images"], number, lower=1 / factor, upper=factor)
     yield f"RBM {layer}, {method} / {number:,.0f}", effect
 

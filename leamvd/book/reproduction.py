@@ -21,6 +21,7 @@ from leamvd.campaign import archive
 from leamvd.campaign.jobs import with_needs
 from leamvd.campaign.store import Store
 from leamvd.experiments import alternatives, costs, functions, records, search_directions, selection_pressure, studies
+from leamvd.experiments.methods import Method
 from leamvd.experiments.studies import STUDIES
 from leamvd.experiments.study import Classification, Study, images
 from leamvd.networks.rbm import n_parameters
@@ -98,7 +99,7 @@ def asked(section: Section, parameters: Mapping[str, Any]) -> Study | None:
 
 
 def _checked_study(study: Study, blank: bool) -> str:
-    if any(method.partition(":")[0] == "cma-es" for method in study.methods):
+    if any(Method.parse(method).trainer == "cma-es" for method in study.methods):
         check_memory(max(n_parameters(*units) for units in pairwise(study.units)))
     if study.section == "readings" and not alternatives.pairs(study.methods):
         raise ValueError(f"methods must hold an alternative and its default, got {study.methods!r}")

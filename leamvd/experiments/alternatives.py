@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from itertools import product
 
+from leamvd.experiments.methods import Method
+
 ALTERNATIVES: dict[str, tuple[str, ...]] = {
     "R1": ("lea-mvd:convergence=unscaled",),
     "R2": ("lea-mvd:population_size=20",),
@@ -55,7 +57,7 @@ OWN = "own"
 
 def default(method: str) -> str:
     """Return the method that an alternative is compared with."""
-    return "lea-mvd:x0=none" if method.startswith("lea-mvd:x0=none+") else method.partition(":")[0]
+    return "lea-mvd:x0=none" if method.startswith("lea-mvd:x0=none+") else Method.parse(method).trainer
 
 
 def methods(items: tuple[str, ...] = tuple(ALTERNATIVES)) -> tuple[str, ...]:

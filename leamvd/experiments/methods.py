@@ -57,8 +57,12 @@ class Method:
 
     def __str__(self) -> str:
         """Return the text that `parse` takes."""
-        own = (str(value) if name == PRESET else f"{name}={_text(value)}" for name, value in self.settings)
-        return ":".join(filter(None, (self.trainer, "+".join(own))))
+        return ":".join(filter(None, (self.trainer, self.own)))
+
+    @property
+    def own(self) -> str:
+        """The settings as `parse` takes them."""
+        return "+".join(str(value) if name == PRESET else f"{name}={_text(value)}" for name, value in self.settings)
 
     def training(self, base: Training) -> Training:
         """Return a study's settings with the method's own; what the trainer does not see has its default."""

@@ -175,6 +175,7 @@ ARCHIVED = {
         "paper": "readings",
         **{data: f"readings_{data}" for data in ("threshold", "bernoulli", "center", "bits", "own")},
         "all": "mnist_7x7",  # the same layers, which study A has trained on all images
+        "controls": "readings_cma_es",
     },
     "classification": {
         "paper": "classification",
