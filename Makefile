@@ -70,15 +70,13 @@ bench: $(INSTALLED)  ## Measure time and memory here, baselines too where instal
 	$(BIN)/leamvd bench
 
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/. Their figures are
-# compared when all have run, and also where something else has failed. Two processes take live runs in turns, then
-# whole files of tests.
+# compared when all have run, and also where something else has failed. Three processes take live runs one by one, and
+# whole files of tests, in the order of tests/conftest.py.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	$(BIN)/python -m pytest -n 2 --maxschedchunk 1 tests/test_live.py; live=$$?; \
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
-		--ignore tests/test_live.py --ignore tests/test_figures.py tests _build/nbval; status=$$?; \
-	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest tests/test_figures.py && \
-		test $$live = 0 -a $$status = 0
+	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --nbval --nbval-current-env \
+		--ignore tests/test_figures.py tests _build/nbval; status=$$?; \
+	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest tests/test_figures.py && test $$status = 0
 
 test-library: $(INSTALLED)  ## Run the tests of the optimizers, the networks and what they stand on
 	$(BIN)/python -m pytest $(LIBRARY_TESTS)

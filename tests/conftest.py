@@ -27,22 +27,29 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
-# Live runs of the sections that take longest, which begin first.
-LONGEST = ("04_mnist_28x28", "03_mnist_7x7", "11_minima_and_networks", "05_linear_cost", "08_classification")
+# What takes longest begins first: live runs of sections, then files of tests.
+SECTIONS = ("04_mnist_28x28", "03_mnist_7x7", "11_minima_and_networks", "05_linear_cost", "08_classification")
+FILES = ("test_browser.py", "test_cli.py", "test_render.py", "test_recording.py", "test_compile.py", "test_claims.py")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what takes longest first, figures after the notebooks that make them; skip what needs a compiler."""
+    """Keep files together, except that of live runs; put what takes longest first, and skip what needs a compiler."""
 
-    def order(item: pytest.Item) -> int:
-        live = [f"test_live.py::test_a_section_comes_out_as_accepted[{stem}]" for stem in LONGEST]
+    def order(item: pytest.Item) -> tuple[int, int]:
+        live = [f"test_live.py::test_a_section_comes_out_as_accepted[{stem}]" for stem in SECTIONS]
         if (name := item.nodeid.rpartition("/")[2]) in live:
-            return live.index(name)
+            return 0, live.index(name)
+        if item.path.name in FILES:
+            return 1, FILES.index(item.path.name)
         # interrupts come last: they trace the interpreter, after which a measurement of coverage sees nothing more
-        later = {"test_figures.py": 8, "test_interrupts.py": 9}
-        return 6 if item.path.suffix == ".ipynb" else later.get(item.path.name, 7)
+        later = {"test_live.py": 2, "test_figures.py": 5, "test_interrupts.py": 6}
+        return (3 if item.path.suffix == ".ipynb" else later.get(item.path.name, 4)), 0
 
     items.sort(key=order)
+    for item in items:
+        if item.path.name != "test_live.py":
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for item in items:
             if item.get_closest_marker("compiled"):

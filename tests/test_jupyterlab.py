@@ -56,7 +56,7 @@ def wait_for(address: str) -> None:
             time.sleep(0.2)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(address: str) -> Iterator[Any]:
     """Show the first section."""
     from playwright import sync_api
@@ -66,6 +66,16 @@ def page(address: str) -> Iterator[Any]:
         page.goto(f"{address}/01_esd.ipynb")
         page.wait_for_selector(f"{MARKDOWN} mjx-container", timeout=60_000)
         yield page
+
+
+def test_a_reference_leads_to_its_figure(page: Any) -> None:
+    caption = page.locator(MARKDOWN).get_by_text("How strongly each rank is selected")
+    page.locator(MARKDOWN).get_by_role("link", name="Fig. 1.1").first.click()
+    caption.wait_for()
+    page.wait_for_function(
+        "caption => { const { top } = caption.getBoundingClientRect(); return 0 < top && top < innerHeight }",
+        arg=caption.element_handle(),
+    )
 
 
 def test_sentences_hold_numbers_references_and_tables(page: Any) -> None:
@@ -85,13 +95,3 @@ def test_sentences_hold_numbers_references_and_tables(page: Any) -> None:
     cells = page.locator(f"{MARKDOWN} table td").all_inner_texts()
     assert len(cells) == 9
     assert cells[-1] == "not reproduced"
-
-
-def test_a_reference_leads_to_its_figure(page: Any) -> None:
-    caption = page.locator(MARKDOWN).get_by_text("How strongly each rank is selected")
-    page.locator(MARKDOWN).get_by_role("link", name="Fig. 1.1").first.click()
-    caption.wait_for()
-    page.wait_for_function(
-        "caption => { const { top } = caption.getBoundingClientRect(); return 0 < top && top < innerHeight }",
-        arg=caption.element_handle(),
-    )
