@@ -193,26 +193,27 @@ def test_what_is_incomplete_damaged_or_cannot_ship_is_refused(
             recording.record(name, output / run.folder.name, about, output / "store")
         assert "\n" not in str(caught.value)
         assert not folder.exists() or not list(folder.iterdir())
-        shutil.rmtree(output)
-        shutil.copytree(run.output, output)
 
     shutil.copytree(run.output, output)
-    (layer, _) = run.study.stack("lea-mvd", 0, Images.of(images(run.study)))
-    job = output / "store" / key(layer)
-    (job / "arrays.npz").write_bytes(b"")
-    refused(r"arrays\.npz is not what was stored")
-    (job / "rows.csv").unlink()
-    refused(r"rows\.csv is missing")
-    shutil.rmtree(job)
-    refused(f"{job.name}: .* is missing")
-    next((output / run.folder.name).glob("study-*.csv.gz")).write_bytes(b"")
-    refused(r"csv\.gz is not what was written")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recording, "LIMIT", 10_000)
+        refused("all that is recorded must be at most 10,000 bytes")
     refused("must be run again", parameters={"seeds": [0, 1, 2, 3, 4]})
     refused("dataset must be digits or mnist in a study that is to be recorded", parameters={"dataset": str(tmp_path)})
     refused("must be a run of a section with a study", section="esd")
     refused("the name must be lower-case letters, digits and underscores, got '../x'", name="../x")
-    monkeypatch.setattr(recording, "LIMIT", 10_000)
-    refused("all that is recorded must be at most 10,000 bytes")
+    (layer, _) = run.study.stack("lea-mvd", 0, Images.of(images(run.study)))
+    job = output / "store" / key(layer)
+    for damage, message in (
+        (lambda: (job / "arrays.npz").write_bytes(b""), r"arrays\.npz is not what was stored"),
+        (lambda: (job / "rows.csv").unlink(), r"rows\.csv is missing"),
+        (lambda: shutil.rmtree(job), f"{job.name}: .* is missing"),
+    ):
+        damage()
+        refused(message)
+        shutil.copytree(run.output / "store" / job.name, job, dirs_exist_ok=True)
+    next((output / run.folder.name).glob("study-*.csv.gz")).write_bytes(b"")
+    refused(r"csv\.gz is not what was written")
     monkeypatch.setattr(recording.versions, "PACKAGE", tmp_path / "site-packages" / "leamvd")
     refused("recording needs a clone of the repository, got an installed package")
 
