@@ -71,10 +71,10 @@ bench: $(INSTALLED)  ## Measure time and memory here, baselines too where instal
 
 # The notebooks run in a copy, so that what they write is new each time and lies outside notebooks/. Their figures are
 # compared when all have run, and also where something else has failed. Three processes take live runs one by one, and
-# whole files of tests, in the order of tests/conftest.py.
+# whole files of tests, see tests/conftest.py.
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf _build/nbval && mkdir -p _build/nbval && cp notebooks/*.ipynb _build/nbval
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder --nbval --nbval-current-env \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 		--ignore tests/test_figures.py tests _build/nbval; status=$$?; \
 	LEAMVD_RESULTS="$(CURDIR)/_build/nbval" $(BIN)/python -m pytest tests/test_figures.py && test $$status = 0
 

@@ -3,8 +3,10 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,14 +29,38 @@ def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield home
 
 
+@pytest.fixture
+def torch() -> Any:
+    """Return PyTorch, which only tests that need it import."""
+    return pytest.importorskip("torch")
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest, torch: Any) -> str:
+    """Return where PyTorch computes, once for each place that it finds here."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    return str(request.param)
+
+
 # What takes longest begins first: live runs of sections, then files of tests.
 SECTIONS = ("04_mnist_28x28", "03_mnist_7x7", "11_minima_and_networks", "05_linear_cost", "08_classification")
 FILES = ("test_browser.py", "test_cli.py", "test_render.py", "test_recording.py", "test_compile.py", "test_claims.py")
 
 
-@pytest.hookimpl(tryfirst=True)
+class Files(LoadFileScheduling):
+    """Give whole files to processes, but live runs one by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if "test_live.py" in nodeid else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files | None:
+    return Files(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep files together, except that of live runs; put what takes longest first, and skip what needs a compiler."""
+    """Run what takes longest first; skip what needs a compiler."""
 
     def order(item: pytest.Item) -> tuple[int, int]:
         live = [f"test_live.py::test_a_section_comes_out_as_accepted[{stem}]" for stem in SECTIONS]
@@ -47,9 +73,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return (3 if item.path.suffix == ".ipynb" else later.get(item.path.name, 4)), 0
 
     items.sort(key=order)
-    for item in items:
-        if item.path.name != "test_live.py":
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         for item in items:
             if item.get_closest_marker("compiled"):

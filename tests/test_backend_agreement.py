@@ -1,7 +1,7 @@
 import dataclasses
 from pathlib import Path
+from typing import Any
 
-import pytest
 from small_studies import SMALL
 
 from leamvd.analysis.intervals import agreement
@@ -16,8 +16,7 @@ from leamvd.networks.objective import reconstruction_errors
 TINY = dataclasses.replace(SMALL, layers=(6,), methods=("lea-mvd", "random"), inputs=("own",), seeds=(3, 5))
 
 
-def test_the_same_runs_by_every_search(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+def test_the_same_runs_by_every_search(torch: Any, tmp_path: Path) -> None:
     data = images(dataclasses.replace(TINY, training=dataclasses.replace(TINY.training, dtype="float32")))
     table = backend_agreement.searches(TINY, data, device="cpu")
     result = run_tables({"runs": table}, tmp_path / "store", data=data)["runs"]

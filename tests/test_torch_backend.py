@@ -1,6 +1,5 @@
 """The objective by PyTorch. `pytest tests/test_torch*.py -k cuda` checks a real card."""
 
-import importlib
 import itertools
 import pickle
 import subprocess
@@ -22,17 +21,6 @@ from leamvd.networks import torch_backend
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBMParameters, n_parameters
-
-try:
-    torch: Any = importlib.import_module("torch")
-except ImportError:
-    torch = None
-
-needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
-needs_cuda = pytest.mark.skipif(torch is None or not torch.cuda.is_available(), reason="no CUDA device")
-on_devices = pytest.mark.parametrize(
-    "device", [pytest.param("cpu", marks=needs_torch), pytest.param("cuda", marks=needs_cuda)]
-)
 
 SHAPE = 20, 9  # visible and hidden units
 
@@ -116,7 +104,6 @@ def test_torch_is_imported_only_where_it_is_asked_for() -> None:
 # ---- values
 
 
-@on_devices
 @pytest.mark.parametrize(("precision", "rtol"), [("float64", 1e-12), ("float32", 1e-5)])
 @pytest.mark.parametrize("block_size", [1, 70, 1000])
 def test_values_against_the_direct_expression(
@@ -132,7 +119,6 @@ def test_values_against_the_direct_expression(
         np.testing.assert_allclose(F, exact, rtol=rtol)
 
 
-@on_devices
 def test_bfloat16_keeps_the_order_and_three_digits(device: str) -> None:
     # Eight bits a factor; over thousands of squares their errors average out.
     V, X = images(2000), population(40, scale=0.5)
@@ -143,7 +129,6 @@ def test_bfloat16_keeps_the_order_and_three_digits(device: str) -> None:
     assert np.abs(F / exact - 1).max() > 1e-5, "these products were not of bfloat16"
 
 
-@on_devices
 def test_precision_of_images_of_another_dtype(device: str) -> None:
     wide = by_torch(images(), device=device, precision="float64")
     assert wide.dtype == np.float64
@@ -153,7 +138,6 @@ def test_precision_of_images_of_another_dtype(device: str) -> None:
     assert by_torch(images(), device=device, precision="bfloat16").dtype == np.float32
 
 
-@on_devices
 @pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
 def test_same_bits_again_on_any_threads(device: str, precision: str) -> None:
     V, X = images(), population()
@@ -164,7 +148,6 @@ def test_same_bits_again_on_any_threads(device: str, precision: str) -> None:
         np.testing.assert_array_equal(objective(X), first)
 
 
-@on_devices
 @pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("size", [2.0**10, 2.0**100])
 def test_huge_weights_saturate(device: str, precision: str, size: float) -> None:
@@ -178,7 +161,6 @@ def test_huge_weights_saturate(device: str, precision: str, size: float) -> None
     np.testing.assert_allclose(ReconstructionObjective(V, SHAPE[1])(X), direct(X, V.astype(np.float64)), rtol=1e-5)
 
 
-@on_devices
 def test_overflow_is_infinite_and_never_nan(device: str) -> None:
     # the largest float32 is infinite in bfloat16, and inf 0 is not a number
     V, X = np.zeros((3, SHAPE[0]), np.float32), np.zeros((2, n_parameters(*SHAPE)), np.float32)
@@ -187,13 +169,11 @@ def test_overflow_is_infinite_and_never_nan(device: str) -> None:
     assert by_torch(V, device=device)(X).tolist() == [3 * (19 / 4 + 1), 60 / 4]
 
 
-@on_devices
 def test_nan_becomes_infinite(device: str) -> None:
     objective = by_torch(images(), device=device)
     assert objective._by_torch(np.full((1, objective.n_var), np.nan, np.float32)) == [np.inf]
 
 
-@on_devices
 def test_inputs_are_converted_and_left_alone(device: str) -> None:
     V, X = images(), population()
     before = V.copy(), X.copy()
@@ -211,7 +191,6 @@ def test_inputs_are_converted_and_left_alone(device: str) -> None:
         objective(np.zeros((1, 208)))
 
 
-@on_devices
 def test_pickle(device: str) -> None:
     objective = by_torch(images(), device=device, precision="bfloat16")
     again = pickle.loads(pickle.dumps(objective))
@@ -221,20 +200,20 @@ def test_pickle(device: str) -> None:
 # ---- torch's own settings
 
 
-def threads_elsewhere() -> int:
+def threads_elsewhere(torch: Any) -> int:
     """The number of threads that torch takes on a thread which is new to it."""
     return int(in_threads(lambda _: torch.get_num_threads(), [None], 1)[0])
 
 
 @pytest.fixture
-def loose() -> Iterator[None]:
+def loose(torch: Any) -> Iterator[None]:
     """A process that allows fewer bits than float32 has, and three threads."""
     cuda, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before = cuda.fp32_precision, cpu.fp32_precision, torch.get_num_threads()
     cuda.fp32_precision, cpu.fp32_precision = "tf32", "bf16"
     torch.set_num_threads(3)
     yield
-    after = cuda.fp32_precision, cpu.fp32_precision, torch.get_num_threads(), threads_elsewhere()
+    after = cuda.fp32_precision, cpu.fp32_precision, torch.get_num_threads(), threads_elsewhere(torch)
     assert after == ("tf32", "bf16", 3, 3), "not put back"
     cuda.fp32_precision, cpu.fp32_precision = before[:2]
     torch.set_num_threads(before[2])
@@ -247,15 +226,13 @@ def wide_errors(device: str) -> NDArray[np.float64]:
     return ReconstructionObjective(V, 256, backend="torch", device=device)(X)
 
 
-@on_devices
 def test_float32_is_float32_whatever_the_process_allows(device: str, request: pytest.FixtureRequest) -> None:
     strict = wide_errors(device)
     request.getfixturevalue("loose")
     np.testing.assert_array_equal(wide_errors(device), strict)
 
 
-@needs_torch
-def test_each_of_our_threads_is_one_of_torchs(loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_our_threads_is_one_of_torchs(torch: Any, loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, bmm = set(), torch.bmm
 
     def watched(*factors: Any) -> Any:
@@ -267,8 +244,9 @@ def test_each_of_our_threads_is_one_of_torchs(loose: None, monkeypatch: pytest.M
     assert seen == {1}
 
 
-@on_devices
-def test_settings_are_put_back_after_an_error(device: str, loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_put_back_after_an_error(
+    device: str, torch: Any, loose: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*arguments: object) -> None:
         raise RuntimeError("out of memory")
 
@@ -278,8 +256,7 @@ def test_settings_are_put_back_after_an_error(device: str, loose: None, monkeypa
         objective(population())
 
 
-@needs_torch
-def test_calls_that_overlap_put_back_what_was(loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_overlap_put_back_what_was(torch: Any, loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second call starts while the first one runs, and ends after it; `loose` looks at what is left."""
     inside, first_ended, bmm = [threading.Event(), threading.Event()], threading.Event(), torch.bmm
     waits = iter([(inside[0], inside[1]), (inside[1], first_ended)])  # of each call's first product

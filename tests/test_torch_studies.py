@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from small_studies import SMALL
-from test_torch_backend import on_devices, stand_in, torch
+from test_torch_backend import stand_in
 
 from leamvd.analysis import comparison
 from leamvd.campaign import versions
@@ -27,9 +27,8 @@ from leamvd.networks.objective import reconstruction_errors
 TINY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), training=Training(n_elite=2))
 
 
-@on_devices
 def test_a_study_searches_by_torch_and_records_by_numpy(
-    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, torch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
     original = torch_backend.TorchErrors.__call__
