@@ -6,6 +6,7 @@ seconds and bytes is not compared: figures named timing-*, and all of section 5 
 """
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,17 @@ def names(profile: str) -> dict[str, str]:
 
 
 def told(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Return what an executed notebook tells: what it lets pages paste, and what its cells print and return."""
+    """Return what an executed notebook tells: what it lets pages paste, and what its cells print and return.
+
+    Lines that a cell prints one after the other are one text, however many pieces a busy machine sends them in.
+    """
     cells = [cell for cell in notebook["cells"] if "nbval-ignore-output" not in cell["metadata"].get("tags", [])]
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    texts = [output.get("text", output.get("data", {}).get("text/plain", "")) for output in outputs]
-    return {"pasted": pasted.read(notebook), "texts": ["".join(text) for text in texts if text]}
+    texts = []
+    for cell in cells:
+        for kind, outputs in groupby(cell.get("outputs", []), key=lambda output: output["output_type"]):
+            found = ["".join(it.get("text", it.get("data", {}).get("text/plain", ""))) for it in outputs]
+            texts += ["".join(found)] if kind == "stream" else found
+    return {"pasted": pasted.read(notebook), "texts": list(filter(None, texts))}
 
 
 def moved(before: Path, after: Path) -> list[str]:

@@ -245,6 +245,15 @@ def test_what_is_refused_changes_nothing(options: dict[str, str], message: str, 
     assert {path: path.read_bytes() for path in clone.rglob("*.*")} == before
 
 
+def test_printed_lines_are_one_text_however_they_arrive() -> None:
+    lines = [new_output("stream", text=f"{n}\n") for n in (1, 2)]
+    shown = [new_output("display_data", data={"text/plain": "a"}) for _ in range(2)]
+    split = new_notebook(
+        cells=[new_code_cell("", outputs=[*lines, *shown, lines[0]]), new_code_cell("", outputs=lines)]
+    )
+    assert accepted.told(split)["texts"] == ["1\n2\n", "a", "a", "1\n", "1\n2\n"]
+
+
 def test_a_run_of_another_notebook_is_refused(tmp_path: Path, clone: Path) -> None:
     path = clone / "notebooks" / "01_one.ipynb"
     path.write_text(path.read_text().replace("# One", "# One, edited since"))
