@@ -64,6 +64,7 @@ class Method:
         """The settings as `parse` takes them."""
         return "+".join(str(value) if name == PRESET else f"{name}={_text(value)}" for name, value in self.settings)
 
+    @functools.cache  # noqa: B019 - methods are values, and studies ask for the same ones again and again
     def training(self, base: Training) -> Training:
         """Return a study's settings with the method's own; what the trainer does not see has its default."""
         unseen: tuple[str, ...] = () if self.trainer == "lea-mvd" else ("n_elite",)
@@ -74,6 +75,7 @@ class Method:
         changed = dataclasses.replace(base, **usual | own)
         return dataclasses.replace(changed, **changed.computation._asdict() if self.trainer != "cd" else {})
 
+    @functools.cache  # noqa: B019 - methods are values, and studies ask for the same ones again and again
     def reading(self, base: Reading) -> Reading:
         """Return a study's reading with the method's own settings; what the trainer does not see has its default."""
         own = dict(self.settings)
