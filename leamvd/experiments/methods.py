@@ -64,7 +64,6 @@ class Method:
         """The settings as `parse` takes them."""
         return "+".join(str(value) if name == PRESET else f"{name}={_text(value)}" for name, value in self.settings)
 
-    @functools.cache  # noqa: B019 - methods are values, and studies ask for the same ones again and again
     def training(self, base: Training) -> Training:
         """Return a study's settings with the method's own; what the trainer does not see has its default."""
         unseen: tuple[str, ...] = () if self.trainer == "lea-mvd" else ("n_elite",)
