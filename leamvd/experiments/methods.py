@@ -74,7 +74,6 @@ class Method:
         changed = dataclasses.replace(base, **usual | own)
         return dataclasses.replace(changed, **changed.computation._asdict() if self.trainer != "cd" else {})
 
-    @functools.cache  # noqa: B019 - methods are values, and studies ask for the same ones again and again
     def reading(self, base: Reading) -> Reading:
         """Return a study's reading with the method's own settings; what the trainer does not see has its default."""
         own = dict(self.settings)

@@ -295,8 +295,8 @@ def _on_inputs(inputs: str, stack: tuple[TrainLayer, ...], cd: tuple[TrainLayer,
 
 def reading(method: str) -> str:
     """Return what the column "reading" has: what a method has of its own, "none" where there is no reading at all."""
-    trainer, _, own = method.partition(":")
-    return own or ("none" if trainer == "cd" else "default")
+    parsed = Method.parse(method)
+    return parsed.own or ("none" if parsed.trainer == "cd" else "default")
 
 
 def images(study: Study, *, blank: bool = False) -> Dataset:

@@ -1,7 +1,7 @@
 """A reading: one way to run what the paper prints, item by item of its ambiguities (R1-R19), whole or in part (C11)."""
 
 import dataclasses
-from typing import Any, Literal, Self, get_args, get_type_hints
+from typing import Any, Literal, Self, get_args
 
 from leamvd._support import checks
 
@@ -110,9 +110,9 @@ class Reading:
         if self.reset not in ("initial", "off"):
             object.__setattr__(self, "reset", checks.real("reset", self.reset, above=0))
         checks.choice("x0_in_population", self.x0_in_population, (True, False))
-        for name, hint in get_type_hints(type(self)).items():
-            if name not in ("population_size", "n_gen", "exponent", "reset", "x0_in_population"):
-                checks.choice(name, getattr(self, name), get_args(hint))
+        for field in dataclasses.fields(self):
+            if field.name not in ("population_size", "n_gen", "exponent", "reset", "x0_in_population"):
+                checks.choice(field.name, getattr(self, field.name), get_args(field.type))
 
     @classmethod
     def printed(cls) -> Self:
