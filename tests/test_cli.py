@@ -492,6 +492,19 @@ def test_every_source_is_part_of_the_code(tmp_path: Path) -> None:
     assert runs._code(tmp_path) != before
 
 
+def test_two_runs_of_one_set_of_parameters_do_not_meet(notebooks: Path, tmp_path: Path) -> None:
+    write(notebooks / "01_one.ipynb", "one", WORK, WAIT)
+    command = ("reproduce", "--dataset", str(tmp_path))
+    with started(notebooks, *command) as process:
+        wait_for("results/.partial/01_one-*/records.csv", process)
+        with started(notebooks, *command) as second:
+            wait_for("results/.partial/01_one-*-2/records.csv", second)
+            (tmp_path / "go").touch()
+            assert (second.wait(60), process.wait(60)) == (0, 0)
+    assert (view(tmp_path / "results", "01_one") / "records.csv").read_text().count("\n") == 1
+    assert len(list((tmp_path / "results" / "01_one").iterdir())) == 2, "one run and `latest`"
+
+
 def test_kernel_that_dies_is_a_failure(notebooks: Path) -> None:
     write(notebooks / "01_one.ipynb", "one", "import os; os._exit(3)")
     result = leamvd("reproduce")
@@ -616,15 +629,6 @@ def test_verify_fails_where_nothing_is_compared(monkeypatch: pytest.MonkeyPatch)
     assert result.exit_code == 1
     assert result.output.startswith("not verified: linear_cost: ")
     assert result.output.endswith("0 of 1 compared\n")
-
-
-def test_two_runs_of_one_set_of_parameters_do_not_meet(tmp_path: Path) -> None:
-    with runs.working_folder(tmp_path, "one-a") as first, runs.working_folder(tmp_path, "one-a") as second:
-        for work in (second, first):
-            (work / work.name).touch()
-            place = runs.publish(work, tmp_path, "one", "a")
-    assert [path.name for path in place.iterdir()] == ["one-a"]
-    assert {path.name for path in (tmp_path / "one").iterdir()} == {"a", "latest"}
 
 
 def test_a_run_that_cannot_be_moved_to_its_place_loses_neither(tmp_path: Path) -> None:
