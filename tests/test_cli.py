@@ -1,6 +1,9 @@
 """The command line, on tiny notebooks; the real ones are run by nbval."""
 
+import asyncio
+import gc
 import json
+import logging
 import os
 import re
 import shutil
@@ -15,6 +18,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
+import papermill
 import psutil
 import pytest
 from quick_runs import execute, leamvd, view
@@ -567,7 +571,7 @@ def test_a_run_that_was_stopped_carries_on(notebooks: Path, tmp_path: Path, sent
         process.send_signal(sent)
         text, _ = process.communicate(timeout=120)
     if sent == signal.SIGINT:
-        assert process.returncode == 130
+        assert process.returncode == 130, text
         assert f"stopped; what is finished is stored in {tmp_path / 'results'}" in text
         assert [line.split()[0] for line in text.splitlines() if line] == ["01_one:", "01_one:", "stopped;", "The"]
     assert not (tmp_path / "results" / "01_one").exists()
@@ -576,6 +580,37 @@ def test_a_run_that_was_stopped_carries_on(notebooks: Path, tmp_path: Path, sent
     assert leamvd(*command).exit_code == 0
     records = (view(tmp_path / "results", "01_one") / "records.csv").read_text()
     assert [line.split("]")[1] for line in records.splitlines()] == 2 * [f" quick {tmp_path}"]
+
+
+def test_what_nbclient_does_after_an_interrupt_does_not_hide_it(
+    notebooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = []
+
+    async def fail() -> None:
+        raise LookupError
+
+    async def leave_a_cell() -> None:
+        left.append(asyncio.ensure_future(fail()))
+        await asyncio.sleep(0)
+
+    def execute(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            asyncio.run(leave_a_cell())
+            raise RuntimeError("the kernel does not answer")
+
+    monkeypatch.setattr(papermill, "execute_notebook", execute)
+    monkeypatch.setattr(logging.getLogger("asyncio"), "level", logging.WARNING)  # and back again
+    write(notebooks / "01_one.ipynb", "one")
+    result = leamvd("reproduce")
+    assert result.exit_code == 130
+    assert f"stopped; what is finished is stored in {tmp_path / 'results'}" in result.stderr
+    assert len(left) == 1
+    left.clear()
+    gc.collect()
+    assert not caplog.records
 
 
 def test_fingerprint_is_that_of_the_code_alone(tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, store: 
     given = dict(values) | ({"output": "."} if "output" in section.parameters else {})
     source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (section.path, notebook))
     try:
-        with _environment(store):
+        with _environment(store), _interrupts_first():
             papermill.execute_notebook(
                 source,  # papermill formats both paths with the parameters
                 target,
@@ -260,6 +260,20 @@ def _environment(store: Path) -> Iterator[None]:
         finally:
             os.environ.clear()
             os.environ |= before
+
+
+@contextlib.contextmanager
+def _interrupts_first() -> Iterator[None]:
+    """Raise an interrupt as what it is, whatever nbclient raises while it cleans up after it."""
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            cause = cause.__context__
+        raise
 
 
 def _finish(notebook: Path, values: Mapping[str, object], others: Path) -> None:
