@@ -8,16 +8,17 @@ is, and not testable where a part has too few runs.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from leamvd.analysis import rules
 from leamvd.analysis.comparison import quote
-from leamvd.analysis.rules import CLAIMS, REGISTERED, VIEWS, Claim, Margins
+from leamvd.analysis.rules import CLAIMS, REGISTERED, VIEWS, Claim, Margins, Part
 from leamvd.analysis.statistics import Effect, holm, number
 from leamvd.campaign import archive
 from leamvd.experiments import records, studies
@@ -67,6 +68,9 @@ SHOWN = ["part", *Effect._fields[: Effect._fields.index("p") + 1], "met"]
 _SAME = ["study", "view", "part", "test"]  # of one test that is a part of two claims
 
 
+Tested = dict[tuple[Part, Any], list[tuple[str, Effect]]]
+"""Tests of tables, by part and margin."""
+
 # ---- answers
 
 
@@ -112,22 +116,27 @@ def evidence(
     of: Sequence[Claim] = CLAIMS,
     without: Sequence[int] = (),
     margins: Margins = REGISTERED,
+    tested: Tested | None = None,
 ) -> pd.DataFrame:
     """Return every test of the claims whose studies are among the tables, without some seeds.
+
+    What has been `tested` of the same tables and seeds is not tested again; what is new is added to it.
 
     `p` is corrected by Holm over the whole `family`, tests that have not been run counted as not met, and `level` is
     what its raw p is compared with; whether the part is `met` is missing where its runs are too few to tell. No part is
     `undecided` by the registered rules.
     """
     kept = {name: table[~table["seed"].isin(without)] if "seed" in table else table for name, table in tables.items()}
-    indexed = {name: rules.by_cell(table) for name, table in kept.items()}
-    found = [
-        (claim.claim, ", ".join(part.studies), part.view, name, *effect)
-        for claim in of
-        for part in claim.parts
-        if set(part.studies) <= set(indexed)
-        for name, effect in part.tests(indexed, margins)
-    ]
+    indexed = functools.cache(lambda name: rules.by_cell(kept[name]))
+    tested = {} if tested is None else tested
+    found = []
+    for claim in of:
+        for part in (part for part in claim.parts if set(part.studies) <= set(kept)):
+            margin = getattr(margins, part.margin) if part.margin else None
+            if (part, margin) not in tested:
+                tested[part, margin] = list(part.tests(map(indexed, part.studies), margin))
+            study = ", ".join(part.studies)
+            found += [(claim.claim, study, part.view, name, *effect) for name, effect in tested[part, margin]]
     rows = pd.DataFrame(found, columns=COLUMNS)
     slope = rows["unit"] == "slope"
     different = rows[~slope].drop_duplicates(_SAME).set_index(_SAME)["p"]
@@ -223,11 +232,12 @@ def _shown(row: pd.Series) -> str:
 def other_margins(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:
     """Return the answers that would be others by one of `OTHERS` in the place of a margin."""
     changed = {f"{name}={value}": {name: value} for name, values in OTHERS.items() for value in values}
+    tested: Tested = {}
     others = {
-        name: evidence(tables, margins=dataclasses.replace(margins, **new))  # type: ignore[arg-type]
+        name: evidence(tables, margins=dataclasses.replace(margins, **new), tested=tested)  # type: ignore[arg-type]
         for name, new in changed.items()
     }
-    return _compared(evidence(tables, margins=margins), others, "margin")
+    return _compared(evidence(tables, margins=margins, tested=tested), others, "margin")
 
 
 def other_measurements(tables: Mapping[str, pd.DataFrame], margins: Margins = REGISTERED) -> pd.DataFrame:

@@ -91,11 +91,14 @@ def later(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
 
 
 def evidence(
-    tables: Mapping[str, pd.DataFrame], corrections: Corrections, of: Sequence[Claim] = CLAIMS
+    tables: Mapping[str, pd.DataFrame],
+    corrections: Corrections,
+    of: Sequence[Claim] = CLAIMS,
+    tested: claims.Tested | None = None,
 ) -> pd.DataFrame:
     """Return every test as `leamvd.analysis.claims.evidence` does, by these rules."""
     chosen = tuple(claim._replace(parts=tuple(_parts(claim, corrections))) for claim in of)
-    rows = claims.evidence(tables, of=chosen)
+    rows = claims.evidence(tables, of=chosen, tested=tested)
     if corrections.intervals:
         ranks = {"effect": "rank", "low": "rank_low", "high": "rank_high"}
         rows = rows.assign(**{name: rows[rank].fillna(rows[name]) for name, rank in ranks.items()})
@@ -169,7 +172,8 @@ def answers(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """
     nothing = Corrections(**dict.fromkeys(NAMES, False))
     each = {"registered": nothing} | {name: dataclasses.replace(nothing, **{name: True}) for name in NAMES}
-    found = {name: claims.answers(evidence(tables, one)).stack() for name, one in each.items()}
+    tested: claims.Tested = {}
+    found = {name: claims.answers(evidence(tables, one, tested=tested)).stack() for name, one in each.items()}
     return pd.DataFrame(found).rename_axis(["claim", "view"]).assign(all=cards(tables)["answer"])
 
 

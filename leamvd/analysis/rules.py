@@ -8,7 +8,7 @@ yields the name of what is compared and its effect.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -235,10 +235,10 @@ class Part(NamedTuple):
     compared: tuple[Any, ...]  # by the rule
     margin: str = ""  # a field of `Margins`
 
-    def tests(self, tables: Mapping[str, pd.DataFrame], margins: Margins) -> Tests:
-        """Apply the rule to tables that are indexed by `by_cell`."""
-        margin = [getattr(margins, self.margin)] if self.margin else []
-        return self.rule(*(tables[name] for name in self.studies), *self.compared, *margin)
+    def tests(self, tables: Iterable[pd.DataFrame], margin: float | tuple[float, float] | None) -> Tests:
+        """Apply the rule to the studies' tables, each indexed by `by_cell`, with its margin if it has one."""
+        given = () if margin is None else (margin,)
+        return self.rule(*tables, *self.compared, *given)
 
 
 class Claim(NamedTuple):

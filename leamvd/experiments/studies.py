@@ -48,6 +48,7 @@ STUDIES = {
         _LARGE,
         dataset="digits",
         n_images=100,
+        layers=(100, 100, 400),  # the paper's shape: with its sizes, drawing populations would take most of the time
         seeds=(0, 1),
         training=Training(dtype="float64"),
         reading=Reading(n_gen=12),

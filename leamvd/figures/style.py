@@ -327,4 +327,5 @@ def _arrays(axes: Axes, bars: list[Rectangle]) -> list[Any]:
 def _plain(array: Any) -> Any:
     """Return an array as lists of numbers of eight digits; masked and missing values as None."""
     values: Array = np.ma.filled(np.ma.asarray(array, dtype=float), np.nan)
-    return [_plain(row) for row in values] if values.ndim else (None if np.isnan(values) else float(f"{values:.8g}"))
+    plain = [None if math.isnan(value) else float(f"{value:.8g}") for value in values.ravel().tolist()]
+    return np.array(plain, dtype=object).reshape(values.shape).tolist()

@@ -134,7 +134,7 @@ class ContrastiveDivergence:
         self._bits = np.zeros((self._batch_size, n_hidden), own)
         self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order
         self._n_epochs = 0
-        self._n_threads = thread_count(n_threads)
+        self._n_threads = n_threads if n_threads is None else thread_count(n_threads)  # else counted when it trains
 
     @property
     def rbm(self) -> RBMParameters:
@@ -195,7 +195,7 @@ class ContrastiveDivergence:
             np.empty((n_visible, n_hidden), own),
         )
         momentum = self._momentum if self._n_epochs < self._momentum_epochs else self._final_momentum
-        threaded = self._n_threads > 1 and self._rbm.W.size >= _LARGE
+        threaded = self._rbm.W.size >= _LARGE and thread_count(self._n_threads) > 1
         with one_blas_thread(), workers(1) if threaded else nullcontext() as pool, np.errstate(all="ignore"):
             while self._left.size and n_batches:
                 batch, self._left = np.split(self._left, [self._batch_size])
