@@ -164,6 +164,7 @@ def split(n_visible: int, n_hidden: int, n_images: int, threads: int, rounds: in
 # ---- which cases
 
 _SECTIONS = {"quick": ("mnist-7x7",), "paper": ("mnist-28x28", "mnist-7x7")}
+_LAYERS = {"quick": 1, "paper": 3}
 _IMAGES = {"quick": 1_000, "paper": 10_000}
 _TRAINED = {"quick": (2_000, 64, 50), "paper": (60_000, 784, 500)}  # compared with scikit-learn
 
@@ -176,7 +177,7 @@ def layers(section: str) -> list[tuple[int, int]]:
 
 
 def cases(profile: str) -> list[Case]:
-    """Return what is measured: "quick" in seconds on small networks, "paper" on the paper's.
+    """Return what is measured: "quick" in seconds on a small network, "paper" on the paper's.
 
     The objective is measured by NumPy, on one thread and on two, and in its first shape by PyTorch where that is
     installed; a trainer on each layer, and on one as scikit-learn's; a generation of each layer, on all threads.
@@ -189,7 +190,7 @@ def cases(profile: str) -> list[Case]:
     found: list[Case] = []
     trained = [_TRAINED[profile]]
     for section in _SECTIONS[profile]:
-        for layer, (v, h) in enumerate(layers(section), start=1):
+        for layer, (v, h) in enumerate(layers(section)[: _LAYERS[profile]], start=1):
             shape = {"n_visible": v, "n_hidden": h, "n_images": n_images}
             for backend, precision, count in numpy + torch * (not found):
                 how = {"backend": backend, "precision": precision, "threads": count}
