@@ -18,7 +18,7 @@ import pandas as pd
 
 from leamvd.analysis import rules
 from leamvd.analysis.comparison import quote
-from leamvd.analysis.rules import CLAIMS, REGISTERED, VIEWS, Claim, Margins, Part
+from leamvd.analysis.rules import CLAIMS, REGISTERED, VIEWS, Claim, Margins
 from leamvd.analysis.statistics import Effect, holm, number
 from leamvd.campaign import archive
 from leamvd.experiments import records, studies
@@ -68,7 +68,7 @@ SHOWN = ["part", *Effect._fields[: Effect._fields.index("p") + 1], "met"]
 _SAME = ["study", "view", "part", "test"]  # of one test that is a part of two claims
 
 
-Tested = dict[tuple[Part, Any], list[tuple[str, Effect]]]
+Tested = dict[tuple[Any, ...], list[tuple[str, Effect]]]
 """Tests of tables, by part and margin."""
 
 # ---- answers
@@ -132,11 +132,11 @@ def evidence(
     found = []
     for claim in of:
         for part in (part for part in claim.parts if set(part.studies) <= set(kept)):
-            margin = getattr(margins, part.margin) if part.margin else None
-            if (part, margin) not in tested:
-                tested[part, margin] = list(part.tests(map(indexed, part.studies), margin))
+            key = part, *part.within(margins)
+            if key not in tested:
+                tested[key] = list(part.tests(map(indexed, part.studies), margins))
             study = ", ".join(part.studies)
-            found += [(claim.claim, study, part.view, name, *effect) for name, effect in tested[part, margin]]
+            found += [(claim.claim, study, part.view, name, *effect) for name, effect in tested[key]]
     rows = pd.DataFrame(found, columns=COLUMNS)
     slope = rows["unit"] == "slope"
     different = rows[~slope].drop_duplicates(_SAME).set_index(_SAME)["p"]

@@ -235,10 +235,13 @@ class Part(NamedTuple):
     compared: tuple[Any, ...]  # by the rule
     margin: str = ""  # a field of `Margins`
 
-    def tests(self, tables: Iterable[pd.DataFrame], margin: float | tuple[float, float] | None) -> Tests:
-        """Apply the rule to the studies' tables, each indexed by `by_cell`, with its margin if it has one."""
-        given = () if margin is None else (margin,)
-        return self.rule(*tables, *self.compared, *given)
+    def within(self, margins: Margins) -> tuple[Any, ...]:
+        """Return the margin of the rule, if it has one."""
+        return (getattr(margins, self.margin),) if self.margin else ()
+
+    def tests(self, tables: Iterable[pd.DataFrame], margins: Margins) -> Tests:
+        """Apply the rule to the studies' tables, each indexed by `by_cell`."""
+        return self.rule(*tables, *self.compared, *self.within(margins))
 
 
 class Claim(NamedTuple):

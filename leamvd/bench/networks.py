@@ -164,7 +164,7 @@ def split(n_visible: int, n_hidden: int, n_images: int, threads: int, rounds: in
 # ---- which cases
 
 _SECTIONS = {"quick": ("mnist-7x7",), "paper": ("mnist-28x28", "mnist-7x7")}
-_LAYERS = {"quick": 1, "paper": 3}
+_LAYERS = {"quick": 1, "paper": None}  # the first ones, or all
 _IMAGES = {"quick": 1_000, "paper": 10_000}
 _TRAINED = {"quick": (2_000, 64, 50), "paper": (60_000, 784, 500)}  # compared with scikit-learn
 
