@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
 import leamvd
-from leamvd.experiments.functions import FUNCTIONS
+from leamvd.data.functions import FUNCTIONS
 from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, logarithmic, new, styled
 from leamvd.optimizers.state import State
 

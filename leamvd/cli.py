@@ -272,7 +272,7 @@ def record(run: Path, name: str | None, replace: bool, extend: bool, jobs: int |
     """
     if replace and extend:
         raise click.UsageError("--replace clashes with --extend: give one of them")
-    from leamvd.experiments import recording
+    from leamvd.studies import recording
 
     if str(run) in recording.SEARCHES and not run.exists():
         click.echo(recording.record_searches(str(run), Path("results"), n_jobs=jobs))
@@ -294,7 +294,7 @@ def verify(context: click.Context, names: tuple[str, ...], jobs: int, seed: int)
     first, and must agree to six digits. Only where they do not, and processor, versions or backend are not the recorded
     ones, a job is judged by the scatter of the other seeds.
     """
-    from leamvd.experiments import recording
+    from leamvd.studies import recording
 
     drifts, compared, chosen = False, 0, names or tuple(recording.names())
     for name in chosen:

@@ -20,7 +20,7 @@ import psutil
 PROGRAM = """
 import dataclasses, sys
 from small_studies import SMALL
-from leamvd.experiments import records
+from leamvd.studies import records
 reading = dataclasses.replace(SMALL.reading, n_gen=30)
 study = dataclasses.replace(SMALL, n_images=1000, layers=(12, 8), seeds=(0, 1), reading=reading)
 records.compute(study, sys.argv[1], n_jobs=int(sys.argv[2]), checkpoint_seconds=0.2, progress=False)

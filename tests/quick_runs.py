@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from leamvd import cli
 from leamvd.book import sections
 from leamvd.campaign.store import STORE
-from leamvd.experiments import records, studies
 from leamvd.figures import style
+from leamvd.studies import catalog, records
 
 SMALL = (
     "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd,lea-mvd:x0-excluded", "-p", "n_images=40",
@@ -24,8 +24,8 @@ def execute(section: sections.Section, values: Mapping[str, object], work: Path,
     parameters = section.complete(values)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(STORE, str(store))
-        if section.name in {name for name, _ in studies.STUDIES}:
-            records.run(studies.study(section.name, str(parameters["profile"]), **studies.parameters(parameters)), work)
+        if section.name in {name for name, _ in catalog.STUDIES}:
+            records.run(catalog.study(section.name, str(parameters["profile"]), **catalog.parameters(parameters)), work)
     figure, axes = style.new()
     axes[0, 0].plot([0, 1])
     style.save(figure, "mnist-7x7-mean-field", work)

@@ -12,9 +12,9 @@ import pytest
 
 from leamvd.campaign import archive
 from leamvd.campaign.store import STORE
-from leamvd.experiments import records, studies
-from leamvd.experiments.recording import record
-from leamvd.experiments.study import Classification, Study
+from leamvd.studies import catalog, records
+from leamvd.studies.recording import record
+from leamvd.studies.study import Classification, Study
 
 GIVEN = {
     "mnist-7x7": {
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def study(self) -> Study:
-        return studies.section_study(self.about)
+        return catalog.section_study(self.about)
 
     def record(self, name: str, **how: bool) -> Path:
         return record(name, self.folder, self.about, self.output / "store", **how)

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from leamvd.experiments.study import Classification, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
+from leamvd.studies.study import Classification, Study
 
 TINY = Study(
     n_images=40,

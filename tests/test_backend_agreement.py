@@ -7,11 +7,11 @@ from small_studies import SMALL
 from leamvd.analysis.intervals import agreement
 from leamvd.campaign import archive
 from leamvd.campaign.run import run_tables
-from leamvd.experiments import backend_agreement, pictures, records
-from leamvd.experiments.backend_agreement import SEARCHES
-from leamvd.experiments.study import COLUMNS, images
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
+from leamvd.studies import backend_agreement, pictures, records
+from leamvd.studies.backend_agreement import SEARCHES
+from leamvd.studies.study import COLUMNS, images
 
 TINY = dataclasses.replace(SMALL, layers=(6,), methods=("lea-mvd", "random"), inputs=("own",), seeds=(3, 5))
 

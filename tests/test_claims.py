@@ -13,7 +13,7 @@ from test_bench_overview import powers
 from leamvd.analysis import claims, rules
 from leamvd.analysis.rules import ABLATED, REGISTERED, VIEWS, Margins
 from leamvd.analysis.statistics import Effect, holm
-from leamvd.experiments import studies
+from leamvd.studies import catalog
 
 PAGE = (Path(__file__).parent.parent / "book" / "rules.md").read_text(encoding="utf-8")
 
@@ -286,7 +286,7 @@ def test_growth_is_judged_by_the_last_decade():
 
 def test_ten_runs_are_enough_for_the_whole_family(whole):
     """Study D without the seeds that had been looked at."""
-    assert len(set(studies.STUDIES["mnist-28x28", "paper"].seeds) - set(claims.LOOKED_AT)) == 10
+    assert len(set(catalog.STUDIES["mnist-28x28", "paper"].seeds) - set(claims.LOOKED_AT)) == 10
     rows = claims.evidence(whole, without=claims.LOOKED_AT)
     assert set(rows.loc[rows["unit"] != "slope", "runs"]) == {10}
     assert not rows["met"].isna().any()
@@ -395,4 +395,4 @@ def test_the_page_of_rules_says_what_the_studies_are(study, section):
     (cells,) = re.findall(rf"\* - {study}\n((?:  - .*\n)+)", PAGE)
     images, runs = [line.removeprefix("  - ") for line in cells.splitlines()][1:3]
     assert images == "60,000"
-    assert int(runs) == len(studies.STUDIES[section, "paper"].seeds)
+    assert int(runs) == len(catalog.STUDIES[section, "paper"].seeds)

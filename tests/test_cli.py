@@ -30,7 +30,7 @@ from leamvd.book.parameters import Parameter, ParameterError, read_parameters
 from leamvd.campaign import versions
 from leamvd.data import images
 from leamvd.data.images import load
-from leamvd.experiments import recording
+from leamvd.studies import recording
 
 CELL = """\
 profile: str = "quick"  # quick | paper: the scale
@@ -481,7 +481,7 @@ def test_other_images_in_the_same_folder_are_another_run(tmp_path: Path, monkeyp
     section = {one.name: one for one in sections.load()}["mnist-7x7"]
     digits, checksums = load("digits", side=7), []
     for data in (digits, digits._replace(checksum="other")):
-        monkeypatch.setattr("leamvd.experiments.study.load", lambda *_, data=data, **__: data)
+        monkeypatch.setattr("leamvd.studies.study.load", lambda *_, data=data, **__: data)
         checksums.append(reproduction.check(section, section.complete({"dataset": str(tmp_path)})))
     assert checksums == [(str(tmp_path), digits.checksum), (str(tmp_path), "other")]
 

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from leamvd.analysis import comparison, statistics
-from leamvd.experiments.study import ONE_EPOCH, Study
+from leamvd.studies.study import ONE_EPOCH, Study
 
 
 def frame(errors, *, inputs=("own",), layers=(1,), n_images=100, constant=50.0):

@@ -18,11 +18,11 @@ from leamvd.data.images import Images
 from leamvd.experiments import local_models
 from leamvd.experiments.layers import rbm
 from leamvd.experiments.local_models import REFERENCE, GradientStep, MeasurePairs, SearchSurrogate
-from leamvd.experiments.study import ONE_EPOCH, Explanation, Study, images
 from leamvd.networks.dbn import layer_input, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers import local_model
 from leamvd.optimizers.reading import Reading
+from leamvd.studies.study import ONE_EPOCH, Explanation, Study, images
 
 SMALL = Explanation(
     n_images=60,

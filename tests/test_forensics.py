@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from leamvd.analysis import forensics
-from leamvd.experiments import records
-from leamvd.experiments.studies import STUDIES
-from leamvd.experiments.study import Study
 from leamvd.networks.dbn import Training
+from leamvd.studies import records
+from leamvd.studies.catalog import STUDIES
+from leamvd.studies.study import Study
 
 PAPER = STUDIES["error-measures", "paper"]
 PRINTED_LETTER = "shift=printed+projections=repeated+elites=reevaluate+x0_in_population=false+perturbation=column"

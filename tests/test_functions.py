@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from leamvd.campaign.run import run_tables
 from leamvd.data import functions as data
-from leamvd.experiments import functions
-from leamvd.experiments.alternatives import ALTERNATIVES
-from leamvd.experiments.study import Study
+from leamvd.studies import functions
+from leamvd.studies.alternatives import ALTERNATIVES
+from leamvd.studies.study import Study
 
 SMALL = Study(
     methods=("cd", "lea-mvd", "lea-mvd:shift=printed", "lea-mvd:x0=none", "lea-mvd:x0_epochs=5"), seeds=(4, 7)

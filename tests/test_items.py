@@ -7,9 +7,9 @@ import re
 import pytest
 from prose import NOTEBOOKS, PAGES, figures, markdown
 
-from leamvd.experiments import studies
 from leamvd.experiments.layers import COLUMNS
-from leamvd.experiments.study import Study, images
+from leamvd.studies import catalog
+from leamvd.studies.study import Study, images
 
 ITEMS = [f"R{n}" for n in range(1, 20)] + [f"E{n}" for n in range(1, 12)]
 
@@ -53,6 +53,6 @@ def test_options_of_the_experiments_are_those_that_a_study_takes() -> None:
         for name, value in re.findall(r"`(?:(\w+)=)?([^`]+)`", others):
             option = name or "".join(defaults)
             assert ast.literal_eval(value) != known[option]
-            other = studies.study("mnist-7x7", "quick", **{option: ast.literal_eval(value)})
+            other = catalog.study("mnist-7x7", "quick", **{option: ast.literal_eval(value)})
             if option != "n_images":  # of which the digits have fewer
                 images(other)

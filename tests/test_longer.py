@@ -6,7 +6,7 @@ import pytest
 
 from leamvd.analysis import longer
 from leamvd.analysis.statistics import interval
-from leamvd.experiments.longer_searches import COLUMNS
+from leamvd.studies.longer_searches import COLUMNS
 
 
 def test_means_and_ratios_are_geometric_paired_and_of_each_problems_last_mark() -> None:

@@ -10,10 +10,10 @@ from small_studies import SMALL
 from leamvd.campaign.run import run_tables
 from leamvd.campaign.tables import read_table
 from leamvd.data.images import Images
-from leamvd.experiments import longer_searches
 from leamvd.experiments.searches import FunctionSearch
-from leamvd.experiments.study import images
 from leamvd.networks.rbm import n_parameters
+from leamvd.studies import longer_searches
+from leamvd.studies.study import images
 
 
 def test_every_problem_is_searched_by_every_method_to_its_marks() -> None:

@@ -14,15 +14,16 @@ from test_stacks import RANDOM
 from leamvd import bench
 from leamvd.analysis.rules import Margins
 from leamvd.data.images import load
-from leamvd.experiments import functions, records, search_directions, stacks, studies
+from leamvd.experiments import search_directions, stacks
 from leamvd.experiments.methods import Method
+from leamvd.studies import catalog, functions, records
 
 NOWHERE = Path(__file__, "results")
 """Where nothing can be written: a file is no folder."""
 
 
 def run(section: str, **changes: Any) -> Any:
-    return records.run(studies.study(section, **{"profile": "quick"} | changes), NOWHERE)
+    return records.run(catalog.study(section, **{"profile": "quick"} | changes), NOWHERE)
 
 
 def measured(**changes: Any) -> Any:
@@ -86,7 +87,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: run("mnist-7x7", dataset="nowhere"), "DataError: there is no folder "),
     (lambda: run("mnist-7x7", n_images=10_000), "ValueError: n_train must be at most the 1437 images of scikit-learn "),
     (
-        lambda: studies.study("mnist-7x7", "recorded", population_size=12),
+        lambda: catalog.study("mnist-7x7", "recorded", population_size=12),
         "ValueError: profile='recorded' has fixed parameters; population_size=12 needs profile quick or paper",
     ),
     (lambda: measured(scales=("small",)), "ValueError: scales must be numbers >= 0 or 'glorot', got 'small'"),
@@ -109,7 +110,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: on_functions(sizes=(1,)), "ValueError: sizes must be an integer >= 2, got 1"),
     (lambda: on_functions(functions=("beale",)), "ValueError: functions must be one of 'sphere', "),
     (
-        lambda: functions.on_functions(studies.study("readings", "recorded"), NOWHERE, "recorded", budget=100),
+        lambda: functions.on_functions(catalog.study("readings", "recorded"), NOWHERE, "recorded", budget=100),
         "ValueError: profile='recorded' has fixed parameters; budget=100 needs profile quick or paper",
     ),
     (lambda: directions("huge"), "ValueError: profile must be one of 'recorded', 'quick', 'paper', got 'huge'"),

@@ -17,11 +17,11 @@ from leamvd.campaign.run import run_tables
 from leamvd.campaign.tables import read_table
 from leamvd.data import functions
 from leamvd.data.functions import MULTIMODAL, in_unit_cube
-from leamvd.experiments import architectures, minima, recording
-from leamvd.experiments.architectures import NETWORKS, CrossEntropy
-from leamvd.experiments.minima import Escape, valley
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.networks.rbm import n_parameters
+from leamvd.studies import architectures, minima, recording
+from leamvd.studies.architectures import NETWORKS, CrossEntropy
+from leamvd.studies.minima import Escape, valley
 
 # ---- functions
 

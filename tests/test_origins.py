@@ -11,7 +11,7 @@ from prose import code_cells
 from leamvd.book import origins, sections
 from leamvd.book.parameters import ParameterError
 from leamvd.campaign import archive
-from leamvd.experiments import records, studies
+from leamvd.studies import catalog, records
 
 SECTIONS = {section.name: section for section in sections.load()}
 
@@ -109,7 +109,7 @@ def test_by_hand_a_notebook_says_what_it_will_compute(tmp_path: Path, monkeypatc
     assert not any(tmp_path.iterdir()), "nothing has begun"
     study = sections.choose(sections.load(), ["mnist-7x7"])[0].complete(values)
     monkeypatch.setenv("LEAMVD_STORE", str(tmp_path / "store"))
-    records.run(studies.study("mnist-7x7", "quick", **studies.parameters(study)), tmp_path)
+    records.run(catalog.study("mnist-7x7", "quick", **catalog.parameters(study)), tmp_path)
     assert re.search(r"^cd-layer1 +2 +2 +0.0$", origins.note("mnist-7x7", values).data, re.MULTILINE)
     monkeypatch.setenv("LEAMVD_RUN", "1")
     assert "jobs" not in origins.note("mnist-7x7", values).data, "leamvd has computed them"

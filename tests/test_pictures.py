@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from small_studies import SMALL
 
-from leamvd.experiments import pictures, records
-from leamvd.experiments.study import images
+from leamvd.studies import pictures, records
+from leamvd.studies.study import images
 
 STUDY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), seeds=(3, 4, 8, 5))
 

@@ -17,7 +17,7 @@ from py_mini_racer import MiniRacer
 from scipy import stats
 
 import leamvd
-from leamvd.experiments.functions import FUNCTIONS, USUAL
+from leamvd.data.functions import FUNCTIONS, USUAL
 from leamvd.optimizers import random_streams, sampling
 
 STATIC = ROOT / "book" / "static"

@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 from leamvd.analysis import pretraining
-from leamvd.experiments.records import Measured
 from leamvd.experiments.stacks import STEPS
+from leamvd.studies.records import Measured
 
 
 def test_means_and_pairs_of_known_numbers() -> None:

@@ -13,8 +13,8 @@ from leamvd.analysis import readings
 from leamvd.analysis.statistics import paired
 from leamvd.campaign import archive
 from leamvd.data.functions import USUAL
-from leamvd.experiments import functions, recording
-from leamvd.experiments.studies import STUDIES
+from leamvd.studies import functions, recording
+from leamvd.studies.catalog import STUDIES
 
 # ---- effects
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from leamvd.campaign import archive
-from leamvd.experiments.recording import verify
+from leamvd.studies.recording import verify
 
 pytestmark = pytest.mark.skipif(not os.environ.get("LEAMVD_DATA_DIR"), reason="needs MNIST: set LEAMVD_DATA_DIR")
 

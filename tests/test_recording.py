@@ -15,8 +15,8 @@ from leamvd.campaign import archive
 from leamvd.campaign.jobs import key
 from leamvd.campaign.store import DamageError
 from leamvd.data.images import Images
-from leamvd.experiments import pictures, recording, records, studies
-from leamvd.experiments.study import images
+from leamvd.studies import catalog, pictures, recording, records
+from leamvd.studies.study import images
 
 NAMES = {name: name.replace("-", "_") for name in ("mnist-7x7", "classification", "explanation")}
 
@@ -63,7 +63,7 @@ def test_what_is_recorded_is_the_study_and_what_it_takes_to_read_it(
     for file, checksum in known["sha256"].items():
         assert hashlib.sha256((recorded / name / file).read_bytes()).hexdigest() == checksum
     assert set(files(recorded / name)) == {*known["sha256"], "provenance.json"}
-    assert studies.section_study(known) == runs[name].study
+    assert catalog.section_study(known) == runs[name].study
 
 
 def test_pictures_ship_in_the_place_of_weights(recorded: Path, run: Run) -> None:
@@ -125,9 +125,9 @@ def test_a_study_in_several_runs_gives_the_bytes_of_the_whole(recorded: Path, ru
 def test_the_profile_stands_for_its_seeds_once_all_are_there(
     recorded: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = dataclasses.replace(studies.STUDIES["mnist-7x7", "quick"], seeds=(2, 3))
+    usual = dataclasses.replace(catalog.STUDIES["mnist-7x7", "quick"], seeds=(2, 3))
     part(run, 2).record("parts")
-    monkeypatch.setitem(studies.STUDIES, ("mnist-7x7", "quick"), usual)
+    monkeypatch.setitem(catalog.STUDIES, ("mnist-7x7", "quick"), usual)
     part(run, 3).record("parts", extend=True)
     known = archive.checked("parts")
     assert (known["study"]["seeds"], known["parameters"]["seeds"]) == ([2, 3], None)

@@ -18,11 +18,11 @@ from leamvd.analysis import comparison
 from leamvd.campaign import versions
 from leamvd.campaign.store import STORE, DamageError
 from leamvd.data.images import Dataset, Images, load
-from leamvd.experiments import pictures, records
-from leamvd.experiments.records import Measured, measure, run
-from leamvd.experiments.study import COLUMNS, Classification, Study, images
 from leamvd.networks.dbn import Training, pretrain
 from leamvd.optimizers.reading import Reading
+from leamvd.studies import pictures, records
+from leamvd.studies.records import Measured, measure, run
+from leamvd.studies.study import COLUMNS, Classification, Study, images
 
 
 @pytest.fixture(scope="module")

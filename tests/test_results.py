@@ -12,13 +12,14 @@ from quick_runs import SMALL, execute, leamvd
 from leamvd.analysis import claims, comparison
 from leamvd.book import sections
 from leamvd.campaign import archive
-from leamvd.experiments import pictures, records, results, studies
-from leamvd.experiments.study import Study
+from leamvd.experiments.stacks import ORIGINAL
+from leamvd.studies import catalog, records, results
+from leamvd.studies.study import Study
 
 
 def study() -> Study:
     settings = {"methods": ("cd", "lea-mvd", "lea-mvd:x0-excluded"), "n_images": 40, "n_gen": 2, "n_elite": 2}
-    return studies.study("mnist-7x7", "quick", layers=(6, 5), seeds=(0, 1), **settings)
+    return catalog.study("mnist-7x7", "quick", layers=(6, 5), seeds=(0, 1), **settings)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def recorded(computed: tuple[results.Results, Path], tmp_path: Path, monkeypatch
 def test_what_is_read_is_what_was_computed(
     computed: tuple[results.Results, Path], recorded: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leamvd.experiments.study.load", None)
+    monkeypatch.setattr("leamvd.studies.study.load", None)
     read, own = results.run(recorded, "nowhere"), computed[0]
     assert (read.study, read.images, read.computation) == (recorded, own.images, own.computation)
     assert read.images == results.dataset(recorded) == "scikit-learn digits"
@@ -74,15 +75,15 @@ def test_pictures_are_of_the_methods_asked_for(computed: tuple[results.Results, 
     methods = ["lea-mvd", "cd"]
     assert list(computed[0].rows("filters", methods)) == ["cd", "lea-mvd"]
     named = [f"{method}, {depth}" for method in ("cd", "lea-mvd") for depth in ("RBM 1", "all 2")]
-    assert list(computed[0].rows("reconstructions", methods)) == [pictures.ORIGINAL, *named]
+    assert list(computed[0].rows("reconstructions", methods)) == [ORIGINAL, *named]
 
 
 # ---- profiles
 
 
-@pytest.mark.parametrize("section", studies.ARCHIVED)
+@pytest.mark.parametrize("section", catalog.ARCHIVED)
 def test_every_recorded_study_is_in_the_archive_with_its_settings(section: str) -> None:
-    for profile, one in studies.page(section, "recorded").items():
+    for profile, one in catalog.page(section, "recorded").items():
         known = json.loads((archive.folder(one.archived) / "provenance.json").read_text(encoding="utf-8"))["study"]
         own = {"layers": one.layers, "side": one.side, "pooling": one.pooling, "binarize": one.binarize}
         own |= {"features": one.features, "n_images": one.n_images}
@@ -91,11 +92,11 @@ def test_every_recorded_study_is_in_the_archive_with_its_settings(section: str) 
 
 
 def test_a_page_shows_all_that_is_recorded_or_one_study() -> None:
-    assert [*studies.page("mnist-28x28", "recorded")] == ["paper", "fewer", "variants"]
-    lead, *_ = studies.page("mnist-28x28", "recorded").values()
-    assert lead == studies.study("mnist-28x28", "recorded")
-    assert dataclasses.replace(lead, archived="") == studies.study("mnist-28x28", "paper")
-    assert studies.page("mnist-7x7", "quick", seeds=[4]) == {"quick": studies.study("mnist-7x7", "quick", seeds=[4])}
+    assert [*catalog.page("mnist-28x28", "recorded")] == ["paper", "fewer", "variants"]
+    lead, *_ = catalog.page("mnist-28x28", "recorded").values()
+    assert lead == catalog.study("mnist-28x28", "recorded")
+    assert dataclasses.replace(lead, archived="") == catalog.study("mnist-28x28", "paper")
+    assert catalog.page("mnist-7x7", "quick", seeds=[4]) == {"quick": catalog.study("mnist-7x7", "quick", seeds=[4])}
 
 
 def test_what_is_recorded_has_fixed_parameters(tmp_path: Path) -> None:
@@ -107,12 +108,12 @@ def test_what_is_recorded_has_fixed_parameters(tmp_path: Path) -> None:
 
 
 def test_only_a_registered_study_settles_claims() -> None:
-    rows, paper = pd.DataFrame({"seed": [7]}), studies.study("mnist-7x7", "paper")
-    assert claims.settling(studies.study("mnist-7x7", "recorded"), rows).keys() == claims.RECORDED.keys()
+    rows, paper = pd.DataFrame({"seed": [7]}), catalog.study("mnist-7x7", "paper")
+    assert claims.settling(catalog.study("mnist-7x7", "recorded"), rows).keys() == claims.RECORDED.keys()
     for own in (paper, dataclasses.replace(paper, seeds=(7,))):
         ((name, table),) = claims.settling(own, rows).items()
         assert (name, table is rows) == ("mnist_7x7", True)
-    for other in (dataclasses.replace(paper, n_images=1000), studies.study("mnist-7x7", "quick")):
+    for other in (dataclasses.replace(paper, n_images=1000), catalog.study("mnist-7x7", "quick")):
         assert claims.settling(other, rows) == {}
 
 
@@ -136,7 +137,7 @@ def test_claims_are_judged_by_the_archive_or_by_the_same_studies(
         ("classification", 7),
         ("classification", 28),
     ]
-    assert all(own == studies.study(own.section, "paper") for own in asked if own.side == 7)
+    assert all(own == catalog.study(own.section, "paper") for own in asked if own.side == 7)
 
 
 def test_without_a_study_no_claim_is_answered() -> None:

@@ -13,12 +13,12 @@ from leamvd.data import functions
 from leamvd.data.images import Images
 from leamvd.experiments.methods import Method
 from leamvd.experiments.searches import FunctionSearch, LayerSearch
-from leamvd.experiments.study import images
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.methods import METHODS, optimizer
 from leamvd.optimizers.reading import Reading
+from leamvd.studies.study import images
 
 MARKS = (12, 60, 120)  # fewer than a generation, within one, and what baselines spend to the last evaluation
 

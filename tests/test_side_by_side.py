@@ -16,7 +16,7 @@ from test_records import JUNK
 from leamvd.analysis import intervals, statistics
 from leamvd.analysis.comparison import last
 from leamvd.book import runs, sections
-from leamvd.experiments import records, studies
+from leamvd.studies import catalog, records
 
 
 def reproduce(output: Path, *arguments: str) -> Path:
@@ -73,7 +73,7 @@ def test_the_page_says_what_differs_and_shows_errors_and_figures(output: Path) -
     assert "n_gen" not in named, "it is the same in both"
     assert "numpy" not in named
 
-    tables = [records.run(studies.section_study(runs.read(section / name).about), output) for name in ("a", "b")]
+    tables = [records.run(catalog.section_study(runs.read(section / name).about), output) for name in ("a", "b")]
     errors, ratios = [intervals.errors(table) for table in tables], intervals.ratios(*tables)
     cells = [row for row in rows if row[0] in ("own", "shared")]
     assert len(cells) == len(ratios) == 2 * 2 * 2 * 3

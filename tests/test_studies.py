@@ -11,12 +11,12 @@ from small_studies import MEASURED, TINY
 
 from leamvd.campaign.jobs import with_needs
 from leamvd.data.images import Images
-from leamvd.experiments import studies
 from leamvd.experiments.stacks import FineTune
-from leamvd.experiments.studies import STUDIES
-from leamvd.experiments.study import INPUTS, Classification, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
+from leamvd.studies import catalog
+from leamvd.studies.catalog import STUDIES
+from leamvd.studies.study import INPUTS, Classification, Study
 
 IMAGES = Images("0", "images")
 
@@ -39,8 +39,8 @@ def test_changes_go_to_the_study_its_training_or_its_reading() -> None:
     training = dataclasses.replace(base.training, dtype="float32")
     reading = dataclasses.replace(base.reading, n_gen=7, exponent=2.0)
     expected = dataclasses.replace(base, layers=(4,), seeds=(1, 2), training=training, reading=reading)
-    assert studies.study("mnist-7x7", "quick", **changes) == expected
-    given = studies.study("mnist-7x7", "quick", reading=Reading(ties="newest"), training=Training(n_elite=2), n_gen=7)
+    assert catalog.study("mnist-7x7", "quick", **changes) == expected
+    given = catalog.study("mnist-7x7", "quick", reading=Reading(ties="newest"), training=Training(n_elite=2), n_gen=7)
     assert (given.training, given.reading) == (Training(n_elite=2), Reading(ties="newest", n_gen=7))
     fields = [field.name for part in (Classification, Training, Reading) for field in dataclasses.fields(part)]
     assert len(set(fields)) == len(fields), "a change must have one place to go to"
@@ -51,10 +51,10 @@ def test_parameters_of_a_notebook() -> None:
         "profile": "quick", "section": "mnist-7x7", "output": "results", "n_gen": 7, "seeds": [1], "dtype": "float32",
         "exponent": None, "np": np, "reading": Reading(), "x0_in_population": False,
     }  # fmt: skip
-    found = studies.parameters(namespace)
+    found = catalog.parameters(namespace)
     assert found == {"n_gen": 7, "seeds": [1], "dtype": "float32", "x0_in_population": False}
     expected = changed(STUDIES["mnist-7x7", "quick"], n_gen=7, seeds=(1,), dtype="float32", x0_in_population=False)
-    assert studies.study("mnist-7x7", "quick", **found) == expected
+    assert catalog.study("mnist-7x7", "quick", **found) == expected
 
 
 # ---- jobs

@@ -14,9 +14,9 @@ from leamvd.analysis import intervals, statistics
 from leamvd.book import reproduction, runs, sections, summary
 from leamvd.campaign import archive
 from leamvd.campaign.tables import read_table
-from leamvd.experiments import records, studies
+from leamvd.studies import catalog, records
 
-PAPER = studies.STUDIES["mnist-7x7", "paper"]
+PAPER = catalog.STUDIES["mnist-7x7", "paper"]
 COMMAND = ("reproduce", *SMALL, "-p", "seeds=0-2", "--jobs", "1", "--output")
 
 
@@ -112,5 +112,5 @@ def test_the_same_runs_have_not_changed(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_a_study_of_what_stacks_are_worth_has_no_final_errors(tmp_path: Path) -> None:
-    assert reproduction.final_errors(studies.STUDIES["classification", "quick"], tmp_path) is None
+    assert reproduction.final_errors(catalog.STUDIES["classification", "quick"], tmp_path) is None
     assert reproduction.final_errors(None, tmp_path) is None

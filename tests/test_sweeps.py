@@ -12,9 +12,9 @@ from quick_runs import SMALL, leamvd
 from leamvd.analysis import intervals, statistics
 from leamvd.book import reproduction, sections, side_by_side, summary
 from leamvd.campaign.tables import read_table
-from leamvd.experiments import records, studies
 from leamvd.figures import comparison as draw
 from leamvd.figures.style import COLORS, plotted
+from leamvd.studies import catalog, records
 
 
 def plan(*settings: str, names: tuple[str, ...] = ("mnist-7x7",)) -> list[list[dict[str, object]]]:
@@ -81,7 +81,7 @@ def test_a_sweep_ends_with_a_comparison_and_carries_on(tmp_path: Path, monkeypat
     for (n, epochs), own in table.groupby(["population_size", "x0_epochs"], sort=False):
         given = {"layers": (6, 5), "methods": ("cd", "lea-mvd", "lea-mvd:x0-excluded"), "n_images": 40, "n_gen": 2}
         given |= {"n_elite": 2, "seeds": (0, 1), "population_size": n, "x0_epochs": epochs}
-        wanted = intervals.errors(records.stored(studies.study("mnist-7x7", "quick", **given), tmp_path))
+        wanted = intervals.errors(records.stored(catalog.study("mnist-7x7", "quick", **given), tmp_path))
         pd.testing.assert_frame_equal(own[wanted.columns].reset_index(drop=True), wanted, check_exact=True)
     one = table.query("population_size == 8 and x0_epochs == 2 and measure == 'mean_field' and layer == 2")
     row = next(line for line in result.stdout.splitlines() if re.match(r" *own +2 +cd", line))

@@ -17,12 +17,12 @@ from leamvd.analysis import comparison
 from leamvd.campaign import versions
 from leamvd.campaign.store import Store
 from leamvd.data.images import Images
-from leamvd.experiments import records
 from leamvd.experiments.layers import rbm
-from leamvd.experiments.study import LABELS, images
 from leamvd.networks import torch_backend
 from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.objective import reconstruction_errors
+from leamvd.studies import records
+from leamvd.studies.study import LABELS, images
 
 TINY = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "cma-es"), training=Training(n_elite=2))
 

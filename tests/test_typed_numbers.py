@@ -10,10 +10,10 @@ from sklearn.datasets import load_digits
 
 import leamvd
 from leamvd.campaign import archive
-from leamvd.experiments.functions import FUNCTIONS
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers import directions, sampling
 from leamvd.optimizers.random_streams import TILE
+from leamvd.studies.functions import FUNCTIONS
 
 METHOD, DATA = PAGES["method"], PAGES["run_it_yourself"]
 FORMULAS = {name: body for body, name in re.findall(r"^\$\$\n((?:.+\n)+?)\$\$ \((eq-[\w-]+)\)$", METHOD, re.MULTILINE)}

@@ -17,9 +17,9 @@ from leamvd.campaign import archive, versions
 from leamvd.campaign import run as campaign
 from leamvd.campaign.store import DamageError
 from leamvd.campaign.verify import COLUMNS
-from leamvd.experiments import backend_agreement, functions, longer_searches, recording, records, studies
-from leamvd.experiments.recording import NotVerifiedError, verify
 from leamvd.networks.dbn import Training
+from leamvd.studies import backend_agreement, catalog, functions, longer_searches, recording, records
+from leamvd.studies.recording import NotVerifiedError, verify
 
 LONGER = {
     "problems": {"sphere, n = 3": [10, 20], "rastrigin, n = 4": [10, 20]}, "methods": ["lea-mvd", "random"],
@@ -99,8 +99,8 @@ def larger(name: str, column: str) -> None:
 
 def test_functions_and_their_directions(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"n_images": 40, "layers": (6, 5), "n_gen": 8, "n_elite": 2, "population_size": 8, "seeds": (0, 1)}
-    study = studies.study("mnist-7x7", "quick", methods=("cd", "lea-mvd", "lea-mvd:x0-excluded"), **given)
-    monkeypatch.setitem(studies.STUDIES, ("readings", "paper"), study)
+    study = catalog.study("mnist-7x7", "quick", methods=("cd", "lea-mvd", "lea-mvd:x0-excluded"), **given)
+    monkeypatch.setitem(catalog.STUDIES, ("readings", "paper"), study)
     monkeypatch.setitem(functions.PLANS, "paper", {"sizes": [3, 5], "budget": 40})
     recording.record_searches("readings_functions", tmp_path)
     found = verify("readings_functions", jobs=2).jobs

@@ -21,8 +21,8 @@ from leamvd.analysis.comparison import quote
 from leamvd.analysis.rules import CLAIMS, REGISTERED, VIEWS, Claim, Margins
 from leamvd.analysis.statistics import Effect, holm, number
 from leamvd.campaign import archive
-from leamvd.experiments import records, studies
-from leamvd.experiments.study import Classification, Study
+from leamvd.studies import catalog, records
+from leamvd.studies.study import Classification, Study
 
 RECORDED = {"linear_cost": "optimizers"}
 RECORDED |= dict.fromkeys(("mnist_7x7", "mnist_28x28", "readings", "classification"), "runs")
@@ -76,7 +76,7 @@ Tested = dict[tuple[Any, ...], list[tuple[str, Effect]]]
 
 def recorded() -> dict[str, pd.DataFrame]:
     """Return what is recorded of `RECORDED`, by its name; of "classification" the runs of both sizes of images."""
-    names = {name: [name] for name in RECORDED} | {"classification": [*studies.ARCHIVED["classification"].values()]}
+    names = {name: [name] for name in RECORDED} | {"classification": [*catalog.ARCHIVED["classification"].values()]}
     found = {
         name: [archive.read(one, RECORDED[name]) for one in own if archive.exists(one)] for name, own in names.items()
     }
@@ -93,8 +93,8 @@ def judged(profile: str, output: str | Path) -> dict[str, pd.DataFrame]:
     if profile != "paper":
         return {}
     sections = ("mnist-7x7", "mnist-28x28", "readings")
-    tables = {name.replace("-", "_"): records.run(studies.study(name, "paper"), output) for name in sections}
-    own = [studies.study("classification", one) for one in studies.ARCHIVED["classification"] if one != "controls"]
+    tables = {name.replace("-", "_"): records.run(catalog.study(name, "paper"), output) for name in sections}
+    own = [catalog.study("classification", one) for one in catalog.ARCHIVED["classification"] if one != "controls"]
     measured = [records.measure(study, output).runs for study in own if isinstance(study, Classification)]
     return tables | {"classification": pd.concat(measured, ignore_index=True)}
 
@@ -106,8 +106,8 @@ def settling(study: Study, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
     if study.archived:
         return recorded()
-    registered = dataclasses.replace(studies.recorded(study.section)["paper"], archived="", seeds=study.seeds)
-    return {studies.ARCHIVED[study.section]["paper"]: table} if study == registered else {}
+    registered = dataclasses.replace(catalog.recorded(study.section)["paper"], archived="", seeds=study.seeds)
+    return {catalog.ARCHIVED[study.section]["paper"]: table} if study == registered else {}
 
 
 def evidence(

@@ -7,9 +7,9 @@ import pandas as pd
 
 from leamvd.analysis.statistics import number
 from leamvd.campaign import archive
-from leamvd.experiments.study import ONE_EPOCH, Study
 from leamvd.networks.rbm import n_parameters
 from leamvd.networks.torch_backend import Computation
+from leamvd.studies.study import ONE_EPOCH, Study
 
 MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}
 """The errors of item E2, and what they are called."""

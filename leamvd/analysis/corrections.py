@@ -17,8 +17,8 @@ from leamvd.analysis.pretraining import over_test_images, widest_over_test_image
 from leamvd.analysis.rules import CLAIMS, Claim, Part
 from leamvd.analysis.statistics import Effect, power
 from leamvd.campaign import archive
-from leamvd.experiments import architectures, minima
 from leamvd.experiments.methods import Method
+from leamvd.studies import architectures, minima
 
 SMALLEST = 1.05
 """Ratio of errors, or one over it, that is the smallest of interest where no effect lies on a part's bound."""

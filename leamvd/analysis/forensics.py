@@ -13,9 +13,9 @@ import pandas as pd
 
 from leamvd.analysis.comparison import last, quote, six_digits
 from leamvd.analysis.rules import PRINTED
-from leamvd.experiments.study import Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
+from leamvd.studies.study import Study
 
 SUMMED = {
     "mean-field": {"cd": "mean_field", "lea-mvd": "mean_field"},

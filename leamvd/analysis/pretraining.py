@@ -8,9 +8,9 @@ from scipy import stats
 
 from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import compared, components, summarize, texts
-from leamvd.experiments.records import Measured
 from leamvd.experiments.stacks import STEPS
-from leamvd.experiments.study import ONE_EPOCH, RANDOM
+from leamvd.studies.records import Measured
+from leamvd.studies.study import ONE_EPOCH, RANDOM
 
 _GROUP = ["study", "method"]
 

@@ -7,8 +7,8 @@ import pandas as pd
 
 from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import LEVEL, compared, summarize
-from leamvd.experiments.alternatives import default, pairs
 from leamvd.experiments.methods import Method
+from leamvd.studies.alternatives import default, pairs
 
 TOGETHER = "functions"
 """The problem that stands for all functions: the geometric mean of what a seed reaches on each."""

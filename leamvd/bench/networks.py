@@ -171,9 +171,9 @@ _TRAINED = {"quick": (2_000, 64, 50), "paper": (60_000, 784, 500)}  # compared w
 
 def layers(section: str) -> list[tuple[int, int]]:
     """Return visible and hidden units of an experiment's layers."""
-    from leamvd.experiments import studies  # takes long to import, and a case's process needs none
+    from leamvd.studies import catalog  # takes long to import, and a case's process needs none
 
-    return list(itertools.pairwise(studies.study(section, "paper").units))
+    return list(itertools.pairwise(catalog.study(section, "paper").units))
 
 
 def cases(profile: str) -> list[Case]:

@@ -20,13 +20,14 @@ from leamvd.book.sections import Section, swept
 from leamvd.campaign import archive
 from leamvd.campaign.jobs import with_needs
 from leamvd.campaign.store import Store
-from leamvd.experiments import alternatives, costs, functions, records, search_directions, selection_pressure, studies
+from leamvd.experiments import search_directions, selection_pressure
 from leamvd.experiments.methods import Method
-from leamvd.experiments.studies import STUDIES
-from leamvd.experiments.study import Classification, Study, images
 from leamvd.networks.rbm import n_parameters
 from leamvd.networks.torch_backend import Computation
 from leamvd.optimizers.cma_es import check_memory
+from leamvd.studies import alternatives, catalog, costs, functions, records
+from leamvd.studies.catalog import STUDIES
+from leamvd.studies.study import Classification, Study, images
 
 
 def defaults(section: Section) -> pd.DataFrame:
@@ -95,7 +96,7 @@ def asked(section: Section, parameters: Mapping[str, Any]) -> Study | None:
     """Return the study of a section, one that is read too; None where it has none."""
     if section.name not in {name for name, _ in STUDIES}:
         return None
-    return studies.study(section.name, parameters["profile"], **studies.parameters(parameters))
+    return catalog.study(section.name, parameters["profile"], **catalog.parameters(parameters))
 
 
 def _checked_study(study: Study, blank: bool) -> str:
@@ -109,7 +110,7 @@ def _checked_study(study: Study, blank: bool) -> str:
 def dry_run_table(study: Study | None, store: Path, n_jobs: int | None) -> str:
     """Return what a section's study computes, what of it is stored, and what the rest takes, as a table to be printed.
 
-    Times are rough, see `leamvd.experiments.costs`; a job that would not fit in memory is named.
+    Times are rough, see `leamvd.studies.costs`; a job that would not fit in memory is named.
     """
     if study is None:
         return "the notebook alone\n"
@@ -162,7 +163,7 @@ def final_errors(study: Study | None, output: Path) -> pd.DataFrame | None:
 
 def _recorded(study: Study) -> str | None:
     """Return the name of what is recorded with the settings of a study, on whatever backend; None where nothing is."""
-    for known in studies.recorded(study.section).values():
+    for known in catalog.recorded(study.section).values():
         computed = {field: getattr(known.training, field) for field in Computation._fields}
         free = {field: getattr(known, field) for field in ("archived", "methods", "inputs", "seeds")}
         training = dataclasses.replace(study.training, **computed)

@@ -66,14 +66,14 @@ class Run(NamedTuple):
         return self.folder.parents[1] / FOLDER
 
     def study(self) -> dict[str, Any] | None:
-        """Return the provenance of its study, see `leamvd.experiments.records.read`; None where it has none."""
-        from leamvd.experiments import records, studies
+        """Return the provenance of its study, see `leamvd.studies.records.read`; None where it has none."""
+        from leamvd.studies import catalog, records
 
-        return records.read(self.folder)[0] if studies.has_study(self.about) else None
+        return records.read(self.folder)[0] if catalog.has_study(self.about) else None
 
     def table(self) -> "pd.DataFrame":
         """Return what its study has found, checked to be what was written."""
-        from leamvd.experiments import records
+        from leamvd.studies import records
 
         return records.read(self.folder)[1]["runs"]
 

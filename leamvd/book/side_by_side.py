@@ -17,9 +17,9 @@ from leamvd.book.runs import Data, NoRunError, Run, read
 from leamvd.book.sections import Section
 from leamvd.campaign.jobs import digest
 from leamvd.campaign.tables import write_table, write_whole
-from leamvd.experiments import records, results
 from leamvd.figures import comparison as draw
 from leamvd.figures.style import save
+from leamvd.studies import records, results
 
 
 def sweep(

@@ -1,4 +1,4 @@
-"""The paper's experiments: studies and the jobs that they consist of."""
+"""The paper's experiments: training a layer, searching, measuring what comes of it, each a job."""
 
 from leamvd._support import checks
 

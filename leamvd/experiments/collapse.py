@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from leamvd.data.images import Dataset
-from leamvd.experiments.pictures import reconstructed
+from leamvd.experiments.stacks import reconstructed
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters

@@ -19,7 +19,7 @@ from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.campaign.jobs import Job, Result, Step, unpacked
 from leamvd.data.images import Dataset, Images
-from leamvd.networks import likelihood
+from leamvd.networks import dbn, likelihood
 from leamvd.networks.dbn import Training, layer_input, layer_seed
 from leamvd.networks.rbm import RBMParameters, sample_bits
 
@@ -34,6 +34,9 @@ PENALTY, STEPS = 0.01, 100
 
 BATCHES = 5
 """In which the chains of a log-likelihood are run; each one can be gone on from."""
+
+ORIGINAL = "original"
+"""What the images that are reconstructed are called."""
 
 _SHUFFLES, _CHAINS, _BITS = 1, 2, 3  # what random numbers are drawn for
 
@@ -306,3 +309,17 @@ class AnnealedImportanceSampling(StackJob):
 def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:
     """Return random numbers of their own for each seed, purpose and number, the last one positive."""
     return np.random.default_rng([seed, purpose, number])
+
+
+# ---- what it makes of images
+
+
+def reconstructed(data: Dataset, stacks: Mapping[str, Sequence[Sequence[RBMParameters]]]) -> dict[str, Array]:
+    """Return test images, one of each class, and by name what stacks, one for each run, leave of them.
+
+    These are arrays of shape (runs, classes, side, side), of which the originals are one run.
+    """
+    chosen = np.unique(data.test_labels, return_index=True)[1][:10]
+    V, shape = data.test[chosen], (-1, len(chosen), data.side, data.side)
+    rows = {name: np.stack([dbn.reconstruct(stack, V) for stack in runs]) for name, runs in stacks.items()}
+    return {name: images.reshape(shape) for name, images in ({ORIGINAL: V} | rows).items()}

@@ -1,6 +1,6 @@
 """What stacks make of images, and what their first layers respond to, as arrays of gray levels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
@@ -11,15 +11,12 @@ from leamvd._support.compile import Array
 from leamvd.campaign.store import Store, place
 from leamvd.data.images import Dataset, Images
 from leamvd.experiments.layers import rbm
-from leamvd.experiments.study import Study
-from leamvd.networks import dbn
+from leamvd.experiments.stacks import ORIGINAL, reconstructed
 from leamvd.networks.rbm import RBMParameters
+from leamvd.studies.study import Study
 
 SEEDS = 3
 """Runs whose reconstructions are shown: the first ones."""
-
-ORIGINAL = "original"
-"""What the images that are reconstructed are called."""
 
 
 def pictures(study: Study, output: str | Path, data: Dataset) -> dict[str, NDArray[np.uint8]]:
@@ -36,9 +33,10 @@ def joined(first: Mapping[str, Array], more: Mapping[str, Array]) -> dict[str, A
 
 
 def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:
-    """Return what the first `SEEDS` runs, on own inputs, leave of test images: see `reconstructed`.
+    """Return what the first `SEEDS` runs, on own inputs, leave of test images.
 
-    A method has two pictures, of what comes back from the first layer, and from the whole stack.
+    They are as `leamvd.experiments.stacks.reconstructed` has them. A method has two pictures, of what comes back from
+    the first layer, and from the whole stack.
     """
     stacks, seeds = {}, study.seeds[:SEEDS]
     depths = sorted({1, len(study.layers)} if "own" in study.inputs else {1})
@@ -46,17 +44,6 @@ def reconstructions(study: Study, output: str | Path, data: Dataset) -> dict[str
         name = f"{method}, RBM 1" if depth == 1 else f"{method}, all {depth}"
         stacks[name] = [stack(study, output, data, method, seed, depth) for seed in seeds]
     return reconstructed(data, stacks)
-
-
-def reconstructed(data: Dataset, stacks: Mapping[str, Sequence[Sequence[RBMParameters]]]) -> dict[str, Array]:
-    """Return test images, one of each class, and by name what stacks, one for each run, leave of them.
-
-    These are arrays of shape (runs, classes, side, side), of which the originals are one run.
-    """
-    chosen = np.unique(data.test_labels, return_index=True)[1][:10]
-    V, shape = data.test[chosen], (-1, len(chosen), data.side, data.side)
-    rows = {name: np.stack([dbn.reconstruct(stack, V) for stack in runs]) for name, runs in stacks.items()}
-    return {name: images.reshape(shape) for name, images in ({ORIGINAL: V} | rows).items()}
 
 
 def filters(study: Study, output: str | Path, data: Dataset) -> dict[str, Array]:

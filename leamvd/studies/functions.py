@@ -20,9 +20,9 @@ from leamvd.experiments.layers import TrainLayer
 from leamvd.experiments.methods import Method
 from leamvd.experiments.search_directions import followed
 from leamvd.experiments.searches import FunctionSearch, generations
-from leamvd.experiments.study import Study, images
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.reading import Reading
+from leamvd.studies.study import Study, images
 
 COLUMNS = ["function", "n_var", "method", "seed", "evaluations", "best"]
 """Of a table of runs: the values told, and the lowest."""

@@ -15,7 +15,7 @@ from leamvd.campaign.jobs import Job, digest, made_with
 from leamvd.campaign.store import FOLDER, DamageError, altered, place
 from leamvd.campaign.tables import as_csv, read_table, write_whole
 from leamvd.data.images import Dataset, Images
-from leamvd.experiments.study import LABELS, Classification, Study, images
+from leamvd.studies.study import LABELS, Classification, Study, images
 
 EVERY = {"readings": 10}
 """Of studies of a section every so many iterations are recorded, and the last: they are large, and pages show ends."""
@@ -37,7 +37,7 @@ def joined(found: Iterable[Measured]) -> Measured:
 def run(study: Study, output: str | Path) -> pd.DataFrame:
     """Compute what of a study is not stored, in this process, and return its table, as it is written to a folder.
 
-    A row is an iteration of a layer, with `leamvd.experiments.study.COLUMNS`; where a layer is the same with own and
+    A row is an iteration of a layer, with `leamvd.studies.study.COLUMNS`; where a layer is the same with own and
     shared inputs it is listed for both. The store is in the folder too, unless the environment names another.
     """
     return tables(study, images(study), output)["runs"]

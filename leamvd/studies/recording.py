@@ -24,20 +24,20 @@ from leamvd.campaign.store import place
 from leamvd.campaign.tables import as_csv, read_table
 from leamvd.campaign.verify import compare, sample
 from leamvd.data.images import Images
-from leamvd.experiments import (
+from leamvd.experiments.local_models import GradientStep
+from leamvd.experiments.stacks import FineTune, Mistakes
+from leamvd.networks.torch_backend import Computation
+from leamvd.studies import (
     architectures,
     backend_agreement,
+    catalog,
     functions,
     longer_searches,
     minima,
     pictures,
     records,
-    studies,
 )
-from leamvd.experiments.local_models import GradientStep
-from leamvd.experiments.stacks import FineTune, Mistakes
-from leamvd.experiments.study import Classification, Study, images
-from leamvd.networks.torch_backend import Computation
+from leamvd.studies.study import Classification, Study, images
 
 LIMIT = 20_000_000
 """Bytes of everything that is recorded: it ships with the package."""
@@ -89,13 +89,13 @@ def record(
         raise ValueError(f"recording needs a clone of the repository, got an installed package: {place.parent}")
     if place.exists() and not (replace or extend):
         raise FileExistsError(f"{name} is recorded already in {place}: choose another name, or replace or extend it")
-    if not studies.has_study(about):
+    if not catalog.has_study(about):
         raise ValueError(f"{folder} must be a run of a section with a study to be recorded, got {about['section']}")
     if about["parameters"]["dataset"] not in (None, "digits", "mnist"):
         got = about["parameters"]["dataset"]
         raise ValueError(f"dataset must be digits or mnist in a study that is to be recorded, got {got!r}")
     known, tables = records.read(folder)
-    study = studies.section_study(about)
+    study = catalog.section_study(about)
     data = images(study)
     if records.fingerprint(records.provenance(study, data)) != records.fingerprint(known):
         raise ValueError(f"{folder} must be run again: other code, versions or data computed it")
@@ -128,7 +128,7 @@ def _extended(
             f"{name} has seeds up to {max(first)}, and can be extended by later ones alone, got {min(more)}"
         )
     seeds = [*first, *more]
-    usual = list(studies.STUDIES[study.section, known["parameters"]["profile"]].seeds)
+    usual = list(catalog.STUDIES[study.section, known["parameters"]["profile"]].seeds)
     known |= {
         "study": known["study"] | {"seeds": seeds},
         "parameters": known["parameters"] | {"seeds": None if seeds == usual else seeds},
@@ -211,7 +211,7 @@ def _of_study(parts: list[Planned], study: Study) -> tuple[list[Planned], Any]:
 
 
 def _functions(known: Mapping[str, Any]) -> tuple[list[Planned], Any]:
-    study = studies.STUDIES["readings", "paper"]
+    study = catalog.STUDIES["readings", "paper"]
     methods = {method: records.settings(study, method) for method in functions.applicable(study.methods)}
     parts, found = _searches(functools.partial(functions.planned, study), functions.PLANS["paper"], known)
     return parts, {"methods": methods, "seeds": study.seeds, **found}
@@ -235,26 +235,26 @@ def _ends(name: str, value: int, table: Table) -> Table:
 
 def _image_sets(_: Any) -> tuple[list[Planned], Any]:
     parts = []
-    for study in studies.IMAGE_SETS:
+    for study in catalog.IMAGE_SETS:
         data = images(study)
         runs = study.tables(Images.of(data))["runs"]
         parts.append(Planned({"runs": _ends("image_set", study.image_set, runs)}, data))
-    return _of_study(parts, studies.IMAGE_SETS[0])
+    return _of_study(parts, catalog.IMAGE_SETS[0])
 
 
 def _scaling(*names: str) -> tuple[list[Planned], Any]:
-    parts, data = [], images(studies.SCALING[0])  # which all of them have
-    for study in studies.SCALING:
+    parts, data = [], images(catalog.SCALING[0])  # which all of them have
+    for study in catalog.SCALING:
         every = study.tables(Images.of(data))
         steps = {label: GradientStep(pairs=pairs) for label, pairs in study.pairs(Images.of(data)).items()}
         every["gradient_steps"] = dataclasses.replace(every["pairs"], jobs=steps)
         tables = {name: _ends("n_hidden", study.layers[0], every[name]) for name in names}
         parts.append(Planned(tables, data))
-    return _of_study(parts, studies.SCALING[0])
+    return _of_study(parts, catalog.SCALING[0])
 
 
 def _predictions(profile: str) -> tuple[list[Planned], Any]:
-    study = studies.study("explanation", profile)
+    study = catalog.study("explanation", profile)
     data = images(study)
     every = study.tables(Images.of(data))
     tables = {name: every[name] for name in ("pairs", "surrogates")}
@@ -263,12 +263,12 @@ def _predictions(profile: str) -> tuple[list[Planned], Any]:
 
 def _starts(_: Any) -> tuple[list[Planned], Any]:
     parts = []
-    for study in studies.START_SOLUTIONS:
+    for study in catalog.START_SOLUTIONS:
         data = images(study)
         pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in study.inputs}
         jobs = {(inputs, *label): job for inputs, own in pairs.items() for label, job in own.items()}
         parts.append(Planned({"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}, data))
-    return _of_study(parts, studies.START_SOLUTIONS[0])
+    return _of_study(parts, catalog.START_SOLUTIONS[0])
 
 
 def _mistakes(study: Classification) -> tuple[list[Planned], Any]:
@@ -286,7 +286,7 @@ SEARCHES: dict[str, _Plan] = {
     "preset_judged": lambda known: _searches(longer_searches.planned, longer_searches.JUDGED, known),
     "backend_agreement": lambda _: _agreement(backend_agreement.FIRST_LAYER),
     "backend_agreement_above": lambda _: _agreement(backend_agreement.ABOVE),
-    "mistakes": lambda _: _mistakes(studies.MISTAKES),
+    "mistakes": lambda _: _mistakes(catalog.MISTAKES),
     "starts": _starts,
     "image_sets": _image_sets,
     "preset_networks": lambda known: _searches(architectures.planned, architectures.JUDGED, known),
@@ -356,7 +356,7 @@ def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
 
 
 def _study(known: Mapping[str, Any]) -> tuple[list[Planned], Any]:
-    study = studies.section_study(known)
+    study = catalog.section_study(known)
     data = images(study)
     if data.checksum != known["checksum"]:
         raise ValueError(f"it rests on {known['data']}, and what is here under this name is another")

@@ -7,8 +7,8 @@ import pandas as pd
 
 from leamvd.campaign.jobs import Table
 from leamvd.data.images import Dataset, Images
-from leamvd.experiments.study import COLUMNS, LABELS, Study, reading
 from leamvd.optimizers.reading import Reading
+from leamvd.studies.study import COLUMNS, LABELS, Study, reading
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "numpy float32": {},

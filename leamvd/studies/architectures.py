@@ -18,12 +18,12 @@ from leamvd.campaign.jobs import Job, Planned, Step, Table
 from leamvd.campaign.run import run_planned
 from leamvd.campaign.store import place
 from leamvd.data.images import Dataset, Images, load
-from leamvd.experiments import longer_searches
 from leamvd.experiments.methods import Method
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.methods import packages
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
+from leamvd.studies import longer_searches
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": lambda A: np.maximum(A, 0),

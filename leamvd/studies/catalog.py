@@ -6,11 +6,11 @@ from typing import Any
 
 from leamvd._support import checks
 from leamvd.campaign import archive
-from leamvd.experiments import alternatives
 from leamvd.experiments.local_models import REFERENCE
-from leamvd.experiments.study import INPUTS, ONE_EPOCH, Classification, Explanation, Study
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
+from leamvd.studies import alternatives
+from leamvd.studies.study import INPUTS, ONE_EPOCH, Classification, Explanation, Study
 
 _READINGS = Study(
     section="readings",

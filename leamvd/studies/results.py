@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from leamvd.campaign import archive
 from leamvd.campaign.archive import PICTURES
-from leamvd.experiments import pictures, records
-from leamvd.experiments.studies import section_study
-from leamvd.experiments.study import Study, images
+from leamvd.experiments.stacks import ORIGINAL
 from leamvd.networks.torch_backend import Computation
+from leamvd.studies import pictures, records
+from leamvd.studies.catalog import section_study
+from leamvd.studies.study import Study, images
 
 
 class Results(NamedTuple):
@@ -23,8 +24,8 @@ class Results(NamedTuple):
     study: Study
     images: str  # name of the data set
     computation: Computation  # what its searches saw their errors by
-    tables: Mapping[str, pd.DataFrame]  # by name; of "runs", rows of `leamvd.experiments.study.COLUMNS`
-    pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.experiments.pictures.pictures`
+    tables: Mapping[str, pd.DataFrame]  # by name; of "runs", rows of `leamvd.studies.study.COLUMNS`
+    pictures: Mapping[str, NDArray[np.uint8]]  # see `leamvd.studies.pictures.pictures`
 
     @property
     def table(self) -> pd.DataFrame:
@@ -33,7 +34,7 @@ class Results(NamedTuple):
 
     def rows(self, kind: str, methods: Iterable[str]) -> dict[str, NDArray[np.uint8]]:
         """Return the pictures of a kind, "reconstructions" or "filters", of some methods and the originals, by name."""
-        shown = {pictures.ORIGINAL, *methods}
+        shown = {ORIGINAL, *methods}
         named = {name.partition("/")[2]: V for name, V in self.pictures.items() if name.startswith(f"{kind}/")}
         return {name: V for name, V in named.items() if name.partition(",")[0] in shown}
 
@@ -41,7 +42,7 @@ class Results(NamedTuple):
 def run(study: Study, output: str | Path) -> Results:
     """Return the results of a study: what of it is not stored is computed; one that is recorded is read.
 
-    What is computed is kept in the folder `output`, see `leamvd.experiments.records.run`.
+    What is computed is kept in the folder `output`, see `leamvd.studies.records.run`.
     """
     if study.archived:
         return _read(study)
