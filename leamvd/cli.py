@@ -3,12 +3,10 @@
 What takes long to import is imported by the command that needs it.
 """
 
-import logging
 import re
 import shutil
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -155,9 +153,6 @@ def reproduce(
                 return places
             places.append(place)
     except KeyboardInterrupt:
-        # nbclient may have been about to wait for something, or leave a cell whose failure nobody asks for any more
-        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
         click.echo(f"\nstopped; what is finished is stored in {output}\nThe same command goes on from there.", err=True)
         context.exit(130)
     return places

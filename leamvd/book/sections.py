@@ -9,6 +9,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -264,13 +265,16 @@ def _environment(store: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_first() -> Iterator[None]:
-    """Raise an interrupt as what it is, whatever nbclient raises while it cleans up after it."""
+    """Raise an interrupt as what it is, whatever nbclient raises while it cleans up after it, or says at the end."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, KeyboardInterrupt):
+                # it may have been about to wait for something, or leave a cell whose failure nobody asks for any more
+                warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+                logging.getLogger("asyncio").setLevel(logging.CRITICAL)
                 raise cause from None
             cause = cause.__context__
         raise

@@ -1,6 +1,5 @@
 """The look of all figures, and saving them as pixels and as what they show: words, colors and arrays."""
 
-import io
 import itertools
 import json
 import math
@@ -9,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import Collection, PathCollection
 from matplotlib.colors import to_hex, to_rgba_array
 from matplotlib.figure import Figure
@@ -29,19 +30,21 @@ from PIL.PngImagePlugin import PngInfo
 
 from leamvd._support.compile import Array
 
+PAGE_DPI = 100
+"""Pixels of a page to an inch; each is drawn as two by two."""
+
 STYLE: dict[str, Any] = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": "medium",
     "figure.constrained_layout.use": True,
-    "figure.dpi": 100,
+    "figure.dpi": 2 * PAGE_DPI,
     "figure.labelsize": "medium",
     "figure.titlesize": "medium",
     "font.size": 10,
     "grid.alpha": 0.25,
     "legend.frameon": False,
-    "savefig.dpi": 200,
 }
 """Of every figure, over matplotlib's defaults."""
 
@@ -232,12 +235,12 @@ def save(figure: Figure, name: str, output: str | Path) -> Picture:
     """Save a figure as ``figures/NAME.png`` and what it shows as ``figures/NAME.json`` in `output`, and close it."""
     path = Path(output) / "figures" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn, kept = io.BytesIO(), PngInfo()
-    figure.savefig(drawn, format="png")
-    with Image.open(drawn) as image:
-        kept.add_text("Software", str(image.info["Software"]))
-        # 256 colors are enough, and take a third of the bytes
-        image.convert("RGB").quantize().save(path.with_suffix(".png"), pnginfo=kept, dpi=image.info["dpi"])
+    canvas, kept = FigureCanvasAgg(figure), PngInfo()
+    canvas.draw()  # type: ignore[no-untyped-call]  # once: `savefig` would lay out and draw everything twice
+    kept.add_text("Software", f"Matplotlib version{matplotlib.__version__}, https://matplotlib.org/")
+    rgba = np.asarray(canvas.buffer_rgba())  # type: ignore[no-untyped-call]
+    pixels = Image.fromarray(rgba).convert("RGB").quantize()  # 256 colors are enough, and take a third of the bytes
+    pixels.save(path.with_suffix(".png"), pnginfo=kept, dpi=(figure.dpi, figure.dpi))
     content = shown(figure)
     path.with_suffix(".json").write_text(json.dumps(content) + "\n", encoding="utf-8")
     plt.close(figure)
@@ -248,8 +251,8 @@ def shown(figure: Figure) -> dict[str, Any]:
     """Return what a figure shows: its size in pixels of a page and that of its smallest text, words, and `plotted`."""
     texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     return {
-        "size": [round(figure.dpi * inches) for inches in figure.get_size_inches()],
-        "text": round(min(float(text.get_fontsize()) for text in texts) * figure.dpi / 72, 2),
+        "size": [round(PAGE_DPI * inches) for inches in figure.get_size_inches()],
+        "text": round(min(float(text.get_fontsize()) for text in texts) * PAGE_DPI / 72, 2),
         "titles": [figure.get_suptitle(), figure.get_supxlabel(), figure.get_supylabel()],
         "legends": [_entries(legend) for legend in figure.legends],
         "axes": plotted(figure),
