@@ -289,4 +289,3 @@ def test_controls_join_the_tables_that_claims_are_judged_by() -> None:
 def test_corrected_answers_are_quoted() -> None:
     values = corrections.quoted(corrections.cards(whole()), answers())
     assert values["c4-as-printed-corrected"] == "reproduced"
-    assert values["corrected-waiting"] == 8, "C1, C2, C13 and C14, which these tables have no runs for, in both views"

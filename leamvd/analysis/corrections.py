@@ -195,10 +195,9 @@ def quoted(cards: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float | str]
     """Return what prose quotes of `cards` and `answers`.
 
     "c5-as-printed-corrected" is an answer, with "-met" and "-furthest" the other columns of `cards`; "corrected-others"
-    is how many answers are others than the registered ones, "corrected-waiting" how many wait for runs.
+    is how many answers are others than the registered ones.
     """
     columns = {name: f"corrected-{name}" if name != "answer" else "corrected" for name in cards}
     return quote("", cards.rename(columns=columns)) | {
         "corrected-others": int((answers["all"] != answers["registered"]).sum()),
-        "corrected-waiting": int(answers["all"].isin(["not yet run", "not testable"]).sum()),
     }
