@@ -273,10 +273,10 @@ def test_addresses_of_schedulers(address: str) -> None:
 
 def test_a_matrix_that_would_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nothing_runs: None) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * 8 * 1890**2 - 1))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=4 * 8 * 1049**2 - 1))
     result = leamvd("reproduce", "mnist-7x7", "-p", "methods=cd,lea-mvd,cma-es:sigma0=0.03", "--dry-run")
     assert result.exit_code == 2, result.output
-    assert "CMA-ES with a full covariance matrix of n=1890 variables needs 114,307,200 bytes" in result.output
+    assert "CMA-ES with a full covariance matrix of n=1049 variables needs 35,212,832 bytes" in result.output
 
 
 # ---- runs
