@@ -197,7 +197,8 @@ def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vec
     size = len(order)
     total = _scan(X, order, weights, ir, vectors)
     (path_path, path_descent), (_, descent_descent), (std_square, std_max) = total[size:, :2].tolist()
-    rows, resolution = total[:size, : len(ir) + 2], RESOLUTION[X.dtype]
+    # contiguous for any number of ranks: kernels are compiled anew for another layout, for seconds
+    rows, resolution = np.ascontiguousarray(total[:size, : len(ir) + 2]), RESOLUTION[X.dtype]
     return Products(rows, path_path, path_descent, descent_descent, std_square, std_max, resolution)
 
 
