@@ -121,7 +121,7 @@ STUDIES = {
     ("explanation", "paper-28x28"): dataclasses.replace(_STEPS, side=_LARGE.side, layers=_LARGE.layers),
     ("error-measures", "quick"): Study(
         section="error-measures",
-        n_images=300,
+        n_images=100,
         methods=(*(m for m in alternatives.CROSSED if "sigma0" not in m and "batch" not in m), "lea-mvd:x0-excluded"),
         training=Training(dtype="float64"),
         reading=Reading(n_gen=12),
