@@ -289,7 +289,7 @@ def test_minimize_ends_interrupted_with_a_point_and_its_value() -> None:
     whole = minimize(fun, X0, **options)
     moment, reasons = 0, set()
     while "n_gen" not in reasons:
-        moment += 7
+        moment += 5
         called.clear()
         with interrupt_at(moment, inside):
             result: Any = minimize(fun, X0, **options)
