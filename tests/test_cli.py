@@ -573,7 +573,8 @@ def test_a_run_that_was_stopped_carries_on(notebooks: Path, tmp_path: Path, sent
     if sent == signal.SIGINT:
         assert process.returncode == 130, text
         assert f"stopped; what is finished is stored in {tmp_path / 'results'}" in text
-        assert [line.split()[0] for line in text.splitlines() if line] == ["01_one:", "01_one:", "stopped;", "The"], text
+        firsts = [line.split()[0] for line in text.splitlines() if line]
+        assert firsts == ["01_one:", "01_one:", "stopped;", "The"], text
     assert not (tmp_path / "results" / "01_one").exists()
 
     (tmp_path / "go").touch()
