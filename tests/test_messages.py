@@ -142,8 +142,8 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     # ---- readings
     (lambda: Reading(exponent=-0.1), "ValueError: exponent must be a finite number >= 0, got -0.1"),
     (lambda: Reading(exponent="1.5"), "TypeError: exponent must be a number, got '1.5'"),
-    (lambda: Reading(reset=0), "ValueError: reset must be a finite number > 0, got 0"),
-    (lambda: Reading(reset="never"), "TypeError: reset must be a number, got 'never'"),
+    (lambda: Reading(reset=0), "ValueError: reset, if not 'initial' or 'off', must be a finite number > 0, got 0"),
+    (lambda: Reading(reset="never"), "TypeError: reset, if not 'initial' or 'off', must be a number, got 'never'"),
     (lambda: Reading(population_size=1), "ValueError: population_size must be an integer >= 2, got 1"),
     (lambda: Reading(n_gen=0), "ValueError: n_gen must be an integer >= 1, got 0"),
     (lambda: Reading(n_descent_rows=True), "ValueError: n_descent_rows must be one of 4, 3, got True"),

@@ -108,7 +108,7 @@ class Reading:
         object.__setattr__(self, "n_gen", checks.integer("n_gen", self.n_gen, at_least=1))
         object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
         if self.reset not in ("initial", "off"):
-            object.__setattr__(self, "reset", checks.real("reset", self.reset, above=0))
+            object.__setattr__(self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0))
         checks.choice("x0_in_population", self.x0_in_population, (True, False))
         for field in dataclasses.fields(self):
             if field.name not in ("population_size", "n_gen", "exponent", "reset", "x0_in_population"):
