@@ -65,11 +65,13 @@ def predicted_and_measured(surrogates: pd.DataFrame, retrodictions: pd.DataFrame
 
     `predicted` and `retrodicted` are those of searches on slope and curvature alone: on the inputs that a stack of
     start solutions makes, and on those that the searches below have made. `measured` are those on the layer's error,
-    with their 95 % interval. The shares are those of the searches that left the start solution.
+    with their 95 % interval where there are three runs or more. The shares are those of the searches that left the
+    start solution.
     """
     by = [*LAYER, "method"]
     table = falls(runs, "mean_field")
     found = summarize(table, "fall", by).rename(columns={"mean": "measured"}).set_index(by)
+    found.loc[found["runs"] < 3, ["low", "high"]] = np.nan  # of two runs it is 13 times their standard error
     found["share measured"] = table.groupby(by)["moved"].mean()
     for name, surrogate in (("predicted", surrogates), ("retrodicted", retrodictions)):
         table = falls(surrogate, "best")
