@@ -62,7 +62,10 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Method.parse("random:exponent=1"), "ValueError: a setting in methods, 'random:exponent=1', must be one o"),
     (lambda: Method.parse("lea-mvd:dtype=float64"), "ValueError: a setting in methods, 'lea-mvd:dtype=float64', must "),
     (lambda: Method.parse("cma-es:sigma0=1+sigma0=2"), "ValueError: methods must give a setting once, got sigma0 twi"),
-    (lambda: Method.parse("lea-mvd:reset=never"), "TypeError: reset, if not 'initial' or 'off', must be a number,"),
+    (
+        lambda: Method.parse("lea-mvd:reset=never"),
+        "TypeError: reset, if not 'initial' or 'off', must be a number, got 'never'",
+    ),
     (lambda: Method.parse("cma-es:sigma0=-1"), "ValueError: sigma0 must be a finite number > 0, got -1"),
     (lambda: Method.parse("lea-mvd:x0=none+x0_epochs=3"), "ValueError: x0_epochs=3 clashes with x0='none'"),
     (lambda: Method.parse("lea-mvd:n_elite=" + "[" * 100_000), "TypeError: n_elite must be an integer, got '[[["),
