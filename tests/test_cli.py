@@ -27,7 +27,7 @@ from small_book import glued
 from leamvd import cli
 from leamvd.book import render, reproduction, runs, sections
 from leamvd.book.parameters import Parameter, ParameterError, read_parameters
-from leamvd.campaign import versions
+from leamvd.campaign import archive, versions
 from leamvd.data import images
 from leamvd.data.images import load
 from leamvd.studies import recording
@@ -395,7 +395,7 @@ def test_failing_cell_keeps_earlier_results(notebooks: Path, tmp_path: Path) -> 
 def test_a_run_is_named_by_all_that_decides_on_it(
     notebooks: Path, no_kernel: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parameters, the notebook's code, the package's, and the data: no run takes the place of one that differs."""
+    """Parameters, the notebook's code, the package's, what is recorded, data: no run takes another one's place."""
     output, places = tmp_path / "results", []
 
     def reproduced(n_gen: int = 3, *arguments: str) -> Path:
@@ -411,14 +411,17 @@ def test_a_run_is_named_by_all_that_decides_on_it(
     assert reproduced() == first, "the same run again"
     write(notebooks / "01_one.ipynb", "one", WORK, "'another program'")
     reproduced()
-    monkeypatch.setattr(runs, "_code", lambda _: "another package")
-    reproduced()
-    assert len(set(places)) == 4
+    content = runs._content
+    for changed in ("leamvd", "recorded"):
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, "_content", lambda *of, at=changed: "other" if of[0].name == at else content(*of))
+            reproduced()
+    assert len(set(places)) == 5
     for found in ("one", "other", "one"):  # the images in a folder
         monkeypatch.setattr(images, "checksum", lambda _, found=found: found)
         monkeypatch.setattr(reproduction, "check", lambda *_, found=found, **__: runs.Data(str(tmp_path), found))
         reproduced(3, "--dataset", str(tmp_path))
-    assert len(set(places)) == 6
+    assert len(set(places)) == 7
     assert places[-1] == places[-3]
     assert all(place.exists() for place in places)
 
@@ -486,14 +489,22 @@ def test_other_images_in_the_same_folder_are_another_run(tmp_path: Path, monkeyp
     assert checksums == [(str(tmp_path), digits.checksum), (str(tmp_path), "other")]
 
 
-def test_every_source_is_part_of_the_code(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "a.py").write_text("1")
-    before = runs._code(tmp_path)
-    (tmp_path / "b.txt").write_text("no source")
-    assert runs._code(tmp_path) == before
-    (tmp_path / "deep" / "a.py").write_text("2")
-    assert runs._code(tmp_path) != before
+def test_every_source_is_part_of_the_code_and_every_table_of_the_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leamvd.__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(archive, "folder", lambda _: tmp_path / "recorded")
+    found = []
+    for name, text in [("deep/er/a.py", "1"), ("b.txt", "no source"), ("deep/er/a.py", "2"), ("recorded/a/r.csv", "3")]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+        found.append([runs.made_with()[part] for part in ("code", "archive")])
+    (code, none), *found = found
+    assert found[0] == [code, none], "what is neither changes nothing"
+    assert found[1][0] != code
+    assert found[1][1] == none
+    assert found[2][0] == found[1][0]
+    assert found[2][1] != none
 
 
 def test_two_runs_of_one_set_of_parameters_do_not_meet(notebooks: Path, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_run_says_what_it_was_made_with(output: Path, monkeypatch: pytest.Monk
     assert made["numpy"] == np.__version__
     assert made | {"commit": ""} == runs.made_with(made["data"]) | {"commit": ""}
     monkeypatch.setattr(runs, "_PACKAGES", ("numpy", "no-such-package"))
-    assert runs.made_with().keys() == {"code", "commit", "Python", "machine", "numpy"}
+    assert runs.made_with().keys() == {"code", "archive", "commit", "Python", "machine", "numpy"}
 
 
 def test_latest_is_the_last_run(output: Path) -> None:

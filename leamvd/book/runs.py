@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from filelock import FileLock
 
 import leamvd
-from leamvd.campaign import versions
+from leamvd.campaign import archive, versions
 from leamvd.campaign.jobs import digest
 from leamvd.campaign.store import FOLDER, LOCK, alone
 from leamvd.campaign.tables import write_whole
@@ -79,25 +79,26 @@ class Run(NamedTuple):
 
 
 def made_with(data: str = "") -> dict[str, str]:
-    """Return what runs a section here: data, given by a checksum, code, commit, Python, the machine, all versions."""
+    """Return what runs a section here: data by a checksum, code, archive, commit, Python, the machine, all versions."""
     found = {"data": data} if data else {}
-    found |= {"code": _code(Path(leamvd.__file__).parent), "commit": versions.commit() or "none"}
+    found |= {"code": _content(Path(leamvd.__file__).parent, "**/*.py"), "archive": _content(archive.folder(""), "*/*")}
+    found |= {"commit": versions.commit() or "none"}
     found |= {"Python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
     return found | {package: there for package in _PACKAGES if (there := versions.installed(package))}
 
 
-def _code(package: Path) -> str:
-    """Return a digest of all of a package's sources."""
-    files = sorted(package.rglob("*.py"))
-    sources = (f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() for path in files)
-    return digest(b"".join(sources))[:16]
+def _content(folder: Path, pattern: str) -> str:
+    """Return a digest of all files of a folder that match a pattern, and of their names."""
+    files = sorted(path for path in folder.glob(pattern) if path.is_file())
+    named = (f"{path.relative_to(folder).as_posix()}\0".encode() + path.read_bytes() for path in files)
+    return digest(b"".join(named))[:16]
 
 
 def name(about: Mapping[str, Any], label: str) -> str:
     """Return the name of a run's folder, given its ``run.json``: a label, cut if need be, and a digest.
 
-    The digest is of all that decides on the run, the notebook, its parameters, data, code, versions and machine: runs
-    of one name have the same results.
+    The digest is of all that decides on the run, the notebook, its parameters, data, code, what is recorded, versions
+    and machine: runs of one name have the same results.
     """
     end = f"-{digest(_decisive(about).encode())[:8]}"
     return (re.sub(r"[^\w.,=+-]+", "-", label)[: LONGEST - len(end)] + end).removeprefix("-")
