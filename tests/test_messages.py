@@ -276,6 +276,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: search(exponent=-1), "ValueError: exponent must be a finite number >= 0, got -1"),
     (lambda: search(reset="of", reading=3), "TypeError: reading must be a leamvd.Reading, got 3"),
+    (lambda: search(sigma0="aut"), "ValueError: sigma0, if not a number, must be one of 'auto', got 'aut'"),
     (lambda: search(options=3), "TypeError: options must be a dict of arguments, got 3"),
     (lambda: search(maxiter=3), "ValueError: maxiter=3 and n_gen=2 clash: they are one argument, give one of them"),
     (lambda: search(rng=3), "ValueError: rng=3 and seed=1 clash: they are one argument, give one of them"),

@@ -190,8 +190,9 @@ def minimize(
         stored = {} if saved is None else saved.arguments
         if stored and isinstance(method, str) and options.get("seed") is None:
             options["seed"] = stored["seed"]
-        auto = isinstance(options.get("sigma0"), str) and options["sigma0"] == AUTO
+        auto = isinstance(options.get("sigma0"), str)
         if auto:
+            checks.choice("sigma0, if not a number,", options["sigma0"], [AUTO])
             options["sigma0"], auto = stored.get("sigma0", _USUAL), not stored
         begin = functools.partial(started, method, x0, bounds, other_budget=(max_nfev, max_seconds) != (None, None))
         opt = begin(options)
