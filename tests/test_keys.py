@@ -22,7 +22,7 @@ from leamvd.campaign.jobs import Job
 from leamvd.data.images import Images
 from leamvd.experiments import layers, searches, stacks
 from leamvd.experiments.layers import TrainLayer
-from leamvd.experiments.stacks import FineTune, Probe
+from leamvd.experiments.stacks import FineTune, Mistakes, Probe
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 
@@ -185,6 +185,14 @@ def test_packages_that_are_imported_in_functions_are_some_jobs_own() -> None:
     assert searches.FunctionSearch(**on, function="bbob-f1").packages == ("coco-experiment",)
     assert searches.FunctionSearch(**on, function="sphere").packages == ()
     assert FineTune(**stack, epochs=1, learning_rate=0.1).packages == Probe(**stack).packages == ("scikit-learn",)
+
+
+def test_what_a_result_was_made_with_is_also_what_it_needs() -> None:
+    below = dataclasses.replace(LAYER, trainer="sep-cma-es")
+    tuned = FineTune(images=IMAGES, seed=0, stack=(below,), epochs=1, learning_rate=0.1)
+    made = keys.made_with([Mistakes(tuned=tuned)])
+    assert {"cma", "scikit-learn"} <= made["versions"].keys()
+    assert made["code"].split("-") == [versions.code(Path(module.__file__)) for module in (layers, stacks)]
 
 
 def late(file: Path) -> set[str]:

@@ -29,6 +29,9 @@ EQUAL = "cma-es:n_gen=42"
 TEST_IMAGES = 10_000
 """Of MNIST."""
 
+MISTAKES = ("mistakes", "mistakes_28x28")
+"""Names in the archive of the test images that the networks of C15 get wrong."""
+
 ON_ERRORS = ("C3", "C4", "C5", "C6", "C7", "C8", "C9")
 """Claims about errors of LEA-MVD that the paper shows."""
 
@@ -73,8 +76,9 @@ def with_controls(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
         name: [table, *([archive.read(f"{name}_controls")] if archive.exists(f"{name}_controls") else [])]
         for name, table in tables.items()
     }
-    if "classification" in found and archive.exists("mistakes"):
-        found["mistakes"] = [archive.read("mistakes")]
+    images = [archive.read(name) for name in MISTAKES if archive.exists(name)]
+    if "classification" in found and images:
+        found["mistakes"] = images
     if "mnist_7x7" in found:
         rows = tables["mnist_7x7"].query("method == 'cma-es' and inputs == 'shared'")
         generations = dict(Method.parse(EQUAL).settings)["n_gen"]

@@ -146,8 +146,8 @@ def _number(text: str) -> float:
 
 
 def made_with(jobs: Iterable[Job]) -> dict[str, Any]:
-    """Return what results of jobs must be read with: their code, the versions that they use, and the machine."""
-    used = {(Path(inspect.getfile(type(job))), job.packages): None for job in jobs}
+    """Return what results of jobs must be read with: the machine, and code and versions of them and what they need."""
+    used = {(Path(inspect.getfile(type(job))), job.packages): None for job in with_needs(jobs)}
     found = {name: version for file, more in used for name, version in versions.packages(file, more).items()}
     code = "-".join(dict.fromkeys(versions.code(file) for file, _ in used))
     return {"code": code, "versions": dict(sorted(found.items())), **versions.machine()}

@@ -144,9 +144,6 @@ IMAGE_SETS = tuple(
 )
 """The same study on each of ten disjoint sets of images, whose differences a study on one set does not see."""
 
-MISTAKES = Classification(dataset="mnist", methods=(ONE_EPOCH, "cd", "lea-mvd"), scales=(), seeds=tuple(range(30)))
-"""Whose fine-tuned networks' mistakes are kept, image by image: those that the classification of study A compares."""
-
 START_SOLUTIONS = (
     Explanation(dataset="mnist", inputs=INPUTS, sigmas=(REFERENCE,), seeds=tuple(range(5))),
     Explanation(

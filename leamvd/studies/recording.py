@@ -37,7 +37,7 @@ from leamvd.studies import (
     pictures,
     records,
 )
-from leamvd.studies.study import Classification, Study, images
+from leamvd.studies.study import ONE_EPOCH, Classification, Study, images
 
 LIMIT = 20_000_000
 """Bytes of everything that is recorded: it ships with the package."""
@@ -271,7 +271,8 @@ def _starts(_: Any) -> tuple[list[Planned], Any]:
     return _of_study(parts, catalog.START_SOLUTIONS[0])
 
 
-def _mistakes(study: Classification) -> tuple[list[Planned], Any]:
+def _mistakes(profile: str, **changes: Any) -> tuple[list[Planned], Any]:
+    study = catalog.study("classification", profile, scales=(), **changes)
     data = images(study)
     runs = study.tables(Images.of(data))["runs"]
     jobs = {(study.size, *label): Mistakes(tuned=job) for label, job in runs.jobs.items() if isinstance(job, FineTune)}
@@ -286,7 +287,8 @@ SEARCHES: dict[str, _Plan] = {
     "preset_judged": lambda known: _searches(longer_searches.planned, longer_searches.JUDGED, known),
     "backend_agreement": lambda _: _agreement(backend_agreement.FIRST_LAYER),
     "backend_agreement_above": lambda _: _agreement(backend_agreement.ABOVE),
-    "mistakes": lambda _: _mistakes(catalog.MISTAKES),
+    "mistakes": lambda _: _mistakes("paper", methods=(ONE_EPOCH, "cd", "lea-mvd")),
+    "mistakes_28x28": lambda _: _mistakes("paper-28x28", backend="torch", device="cpu", precision="bfloat16"),
     "starts": _starts,
     "image_sets": _image_sets,
     "preset_networks": lambda known: _searches(architectures.planned, architectures.JUDGED, known),
