@@ -186,6 +186,8 @@ class Reference:
         old = [] if first or reading.elites == "reevaluate" else [(f, x) for f, x in zip(self.F, self.X, strict=True)]
         new = [(np.inf if np.isnan(f) else f, x.astype(float)) for f, x in zip(values, candidates, strict=True)]
         elites = old[: self.n_elite]
+        if reading.elites == "reevaluate" and not first:
+            elites, new = new[: self.n_elite], new[self.n_elite :]
         ranked = sorted(elites + new if reading.ties == "keep" else new + elites, key=lambda pair: pair[0])
         before, f_before = (None, None) if first else (self.X[0], self.F[0])
         self.F, self.X = np.array([f for f, _ in ranked]), np.array([x for _, x in ranked])

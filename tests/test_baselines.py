@@ -1,5 +1,7 @@
 """CMA-ES and random search behind the shared interface, and every method over the table of problems."""
 
+import threading
+import warnings
 from typing import Any
 
 import cma
@@ -10,6 +12,7 @@ from problems import PROBLEMS, Problem, sphere
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import memory
+from leamvd.optimizers import cma_es
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.methods import METHODS
@@ -90,6 +93,38 @@ def test_cma_es_ranks_values_that_are_not_finite_last() -> None:
     a.tell(a.ask(), np.full(24, np.nan))
     assert a.stop() == {"nan": 2}
     assert np.isfinite(a.ask()).all()
+
+
+@pytest.mark.parametrize("method", ["cma-es", "sep-cma-es"])
+@pytest.mark.parametrize("value", [8.0, -1e300, 1.7e308])
+def test_one_finite_value_is_no_flat_function_to_cma_es(method: str, value: float) -> None:
+    """Only the start solution has a value."""
+    inside = lambda x: value if np.all(x == X0) else np.inf  # noqa: E731
+    result = minimize(inside, X0, method=method, seed=1, n_gen=5)
+    assert (result.nit, result.reason, result.success) == (5, "n_gen", False)
+
+
+def test_searches_in_threads_leave_warnings_as_they_were() -> None:
+    """The one that begins first ends first: it would put back filters that the other one's end then replaces."""
+    inside, first_left = threading.Barrier(2), threading.Event()
+
+    def search(ends_first: bool) -> None:
+        def work() -> None:
+            inside.wait(10)
+            if not ends_first:
+                first_left.wait(10)
+
+        cma_es._quiet(work)
+        if ends_first:
+            first_left.set()
+
+    before = warnings.filters[:]
+    threads = [threading.Thread(target=search, args=[ends_first]) for ends_first in (True, False)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert warnings.filters == before
 
 
 def test_cma_es_says_why_pycma_stops() -> None:

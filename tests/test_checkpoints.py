@@ -221,6 +221,16 @@ def test_time_is_that_of_one_call_and_each_makes_progress(tmp_path: Path) -> Non
     assert_same(run(n_gen=5, checkpoint=path), run(n_gen=5))
 
 
+def test_a_class_of_ones_own_goes_on_from_the_file(tmp_path: Path) -> None:
+    class Own(LEAMVD):
+        pass
+
+    given: dict[str, Any] = {"checkpoint": tmp_path / "run.npz"}
+    with pytest.raises(Killed):
+        minimize(killed_after(150), method=Own(X0, seed=1, n_gen=20), **given)
+    assert_same(minimize(point, method=Own(X0, seed=1, n_gen=20), **given), run(n_gen=20))
+
+
 def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     with pytest.raises(Killed):

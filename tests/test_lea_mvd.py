@@ -195,16 +195,17 @@ def test_the_start_solution_is_the_first_row_and_left_unmodified() -> None:
     assert not np.any(optimizer(x0=x0, reading=Reading(x0_in_population=False)).ask() == x0)
 
 
-def test_ties_keep_their_order_or_the_newest_goes_first() -> None:
-    for ties in ("keep", "newest"):
-        opt = optimizer(reading=Reading(ties=ties))
-        first = opt.ask().copy()
-        opt.tell(first, np.zeros(24))
-        np.testing.assert_array_equal(opt.state.population, first)
-        second = opt.ask().copy()
-        opt.tell(second, np.zeros(20))
-        rows = [first[:4], second] if ties == "keep" else [second, first[:4]]
-        np.testing.assert_array_equal(opt.state.population, np.concatenate(rows))
+@pytest.mark.parametrize("elites", ["keep", "reevaluate"])
+@pytest.mark.parametrize("ties", ["keep", "newest"])
+def test_ties_keep_their_order_or_the_newest_goes_first(ties: Any, elites: Any) -> None:
+    opt = optimizer(reading=Reading(ties=ties, elites=elites))
+    first = opt.ask().copy()
+    opt.tell(first, np.zeros(24))
+    np.testing.assert_array_equal(opt.state.population, first)
+    second = opt.ask()[-20:].copy()
+    opt.tell(opt.ask(), np.zeros(opt.n_candidates))
+    rows = [first[:4], second] if ties == "keep" else [second, first[:4]]
+    np.testing.assert_array_equal(opt.state.population, np.concatenate(rows))
 
 
 @pytest.mark.compiled

@@ -392,7 +392,15 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: Training(x0_limit=0.5), "ValueError: x0_limit=0.5 clashes with x0='epochs': it belongs to x0='none'"),
     (lambda: Training(dtype="float16"), "ValueError: dtype must be one of 'float32', 'float64', got 'float16'"),
-    (lambda: Training(cd_steps=0), "ValueError: k must be an integer >= 1, got 0"),
+    (
+        lambda: reconstruction_errors(MODEL, IMAGES[:, :4], seed=0, train_mean=np.zeros(1)),
+        "ValueError: train_mean must have shape (4,), got (1,)",
+    ),
+    (
+        lambda: likelihood.estimate(MODEL, IMAGES[:, :4], [1.0]),
+        "ValueError: log_w must be of two chains or more, got 1",
+    ),
+    (lambda: Training(cd_steps=0), "ValueError: cd_steps must be an integer >= 1, got 0"),
     (lambda: next(dbn.train("sgd", IMAGES, 3)), "ValueError: method must be one of 'cd', 'lea-mvd', 'cma-es'"),
     (lambda: next(dbn.train("cd", IMAGES, 3, seed=2**64)), "ValueError: seed must be an integer >= 0 and <= 184467440"),
     (lambda: dbn.layer_input([], IMAGES, features="both"), "ValueError: features must be one of 'probabilities', 'bit"),
@@ -410,6 +418,10 @@ CASES: list[tuple[Callable[[], Any], str]] = [
     (lambda: DBN((3, 0)).fit(IMAGES), "ValueError: layers[1] must be an integer >= 1, got 0"),
     (lambda: DBN((3, 2.5)).fit(IMAGES), "TypeError: layers[1] must be an integer, got 2.5"),
     (lambda: DBN(features="pixels").fit(IMAGES), "ValueError: features must be one of 'probabilities', 'bits', got 'p"),
+    (
+        lambda: DBN((3,), n_iter=1, random_state=1).fit(IMAGES).inverse_transform(IMAGES),
+        f"ValueError: X must have shape (any, 3), got {IMAGES.shape}",
+    ),
 ]
 
 

@@ -277,7 +277,7 @@ def test_a_point_may_be_kept_and_written_to_but_a_generation_is_a_view() -> None
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_bounds_are_kept_unless_a_reading_says_otherwise(method: str) -> None:
+def test_bounds_are_kept_unless_limits_say_otherwise(method: str) -> None:
     """The best point lies far outside."""
     seen: list[Any] = []
 
@@ -291,9 +291,14 @@ def test_bounds_are_kept_unless_a_reading_says_otherwise(method: str) -> None:
     assert np.abs(X).max() <= 1
     assert np.any(X == 1) == ("cma" not in method), "clipped, not reflected; pycma has a way of its own"
     if method == "lea-mvd":
-        for reading, outside in ((leamvd.Reading(), True), (leamvd.Reading(limits="reflect"), False)):
+        for own, outside in (
+            ({"reading": leamvd.Reading.recommended()}, False),
+            ({"reading": leamvd.Reading(limits="reflect")}, False),
+            ({"limits": "first"}, True),
+            ({"reading": leamvd.Reading.recommended(), "limits": "first"}, True),
+        ):
             seen.clear()
-            minimize(fun, np.full(6, 0.8), **options, reading=reading)
+            minimize(fun, np.full(6, 0.8), **options | own)
             assert (np.abs(np.concatenate(seen)).max() > 1) == outside
 
 
@@ -378,7 +383,8 @@ def test_an_automatic_step_size_keeps_to_the_budget_and_the_bounds() -> None:
     assert (result.nfev, result.reason) == (125, "max_nfev")  # 61, 24 and twice 20
     assert np.max(told[:61]) == 1.005
     assert np.min(told[:61]) == pytest.approx(0.995)
-    with pytest.raises(ValueError, match="max_nfev must be at least 85, a generation's candidates, got 80"):
+    told_why = "max_nfev must be at least 85, 61 for sigma0='auto' and a generation's candidates, got 80"
+    with pytest.raises(ValueError, match=told_why):
         minimize(sphere, np.ones(50), max_nfev=80, **given)
 
 
@@ -392,11 +398,27 @@ def test_a_search_with_an_automatic_step_size_goes_on_with_the_one_it_has(tmp_pa
     np.testing.assert_array_equal(rest.x, whole.x)
 
 
-def test_where_nothing_curves_upward_the_papers_step_size_is_taken() -> None:
-    with pytest.warns(RuntimeWarning, match="curves upward at steps of 0.01 around x0: 0.1 is taken") as caught:
-        result = minimize(lambda x: -float(sphere(x[None])[0]), X0, sigma0="auto", seed=1, n_gen=2)
+@pytest.mark.parametrize(
+    ("fun", "needed"),
+    [
+        (lambda x: -((x - 2) ** 2).sum(), "a slope and upward curvature"),
+        (lambda _: 3.0, "a slope and upward curvature"),
+        (lambda x: (x**2).sum() if x[0] >= 1 else np.inf, "finite values"),
+        (lambda x: np.nan if x[0] > 1 else (x**2).sum(), "finite values"),
+        (lambda x: 1e200 * (x[0] > 1), "finite values"),
+    ],
+)  # fmt: skip
+def test_where_nothing_can_be_measured_the_papers_step_size_is_taken(fun: Any, needed: str) -> None:
+    with pytest.warns(RuntimeWarning, match=f"needs {needed}.* at steps of 0.01 around x0: 0.1 is taken") as caught:
+        result = minimize(fun, np.ones(6), sigma0="auto", seed=1, n_gen=2)
     assert [warning.filename for warning in caught] == [__file__]
     assert result.sigma0 == 0.1
+
+
+def test_evaluations_that_raise_do_not_count_toward_an_automatic_step_size() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        minimize(lambda _: 1 / 0, X0, sigma0="auto")
+    assert caught.value.result.nfev == 0
 
 
 def test_an_automatic_step_size_needs_a_start_solution_and_no_optimizer() -> None:

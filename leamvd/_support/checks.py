@@ -84,6 +84,11 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
     return value
 
 
+def precision(value: object) -> type[np.float32 | np.float64]:
+    """Return the type of arithmetic on `value`: float32 for a float32 array, float64 for anything else."""
+    return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64
+
+
 def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
     found: Any = None

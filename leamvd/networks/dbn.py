@@ -90,6 +90,7 @@ class Training:
             if self.x0 != x0 and getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to x0={x0!r}")
         checks.choice("dtype", self.dtype, ("float32", "float64"))
+        checks.integer("cd_steps", self.cd_steps, at_least=1)  # which is `k` there
         _ = self.computation  # checks its settings
         self.contrastive_divergence(np.zeros((1, 1), self.dtype), 1, seed=0)  # checks its settings
 

@@ -134,9 +134,10 @@ class RBM(_Network):
 
     Notes
     -----
-    The names that `sklearn.neural_network.BernoulliRBM` has too mean the same, and `n_hidden` is its `n_components`.
-    As there, `X` may hold any finite numbers; as probabilities they lie in [0, 1]. Arithmetic is float32 where the
-    `X` of the training is float32, and float64 otherwise.
+    Parameters and attributes that `sklearn.neural_network.BernoulliRBM` has too mean the same, and `n_hidden` is its
+    `n_components`. Two methods do not: `score_samples` is the pseudo-likelihood there, and `partial_fit` one update by
+    all of `X`. As there, `X` may hold any finite numbers; as probabilities they lie in [0, 1]. Arithmetic is float32
+    where the `X` of the training is float32, and float64 otherwise.
     """
 
     n_hidden: int = 256
@@ -149,8 +150,9 @@ class RBM(_Network):
     def partial_fit(self) -> Callable[..., Self]:
         """Train by one more epoch of contrastive divergence, ``partial_fit(X, y=None)``, on any images.
 
-        It goes on where `fit` or the last call ended, with its momentum and random numbers, also after pickling; as
-        many calls as `n_iter` on the same images give the bits of `fit`. An AttributeError with other trainers.
+        It goes on where contrastive divergence in `fit` or the last call ended, with its momentum and random numbers,
+        also after pickling, and begins anew after another trainer; as many calls as `n_iter` on the same images give
+        the bits of `fit`. An AttributeError with other trainers.
         """
         if self.trainer != "cd":  # as `sklearn.utils.metaestimators.available_if`, which would not say why
             raise AttributeError(f"partial_fit needs trainer='cd', got {self.trainer!r}")
@@ -256,7 +258,10 @@ class DBN(_Network):
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Return what the layers make of their uppermost units `X`, shape (m, n_hidden): (m, n_visible) images."""
         check_is_fitted(self, "layers_")
-        return downward(self.layers_, check_array(X, dtype=[np.float64, np.float32], input_name="X"))
+        H = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if H.shape[1] != self._n_features_out:
+            raise ValueError(f"X must have shape (any, {self._n_features_out}), got {H.shape}")
+        return downward(self.layers_, H)
 
     @property
     def _n_features_out(self) -> int:

@@ -72,6 +72,9 @@ def estimate(rbm: RBMParameters, V: ArrayLike, log_w: Array) -> LogLikelihood:
 
     The standard error is that of the logarithm of the weights' mean, to first order.
     """
+    log_w = checks.array("log_w", log_w, shape=(None,), dtype=np.float64)
+    if len(log_w) < 2:
+        raise ValueError(f"log_w must be of two chains or more, got {len(log_w)}")
     double = RBMParameters(*(p.astype(np.float64) for p in rbm))
     log_z = float(logsumexp(log_w) - np.log(len(log_w)))
     error = float(np.exp(log_w - log_z).std(ddof=1) / np.sqrt(len(log_w)))

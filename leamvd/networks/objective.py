@@ -14,7 +14,7 @@ from leamvd._support import checks
 from leamvd._support.compile import Array, kernel
 from leamvd._support.threads import in_threads, one_blas_thread, thread_count
 from leamvd.networks.logistic import sigmoid, squared_error
-from leamvd.networks.rbm import RBMParameters, floating, images, n_parameters, sample_bits
+from leamvd.networks.rbm import RBMParameters, images, n_parameters, sample_bits
 from leamvd.networks.torch_backend import TorchErrors, computation
 from leamvd.optimizers import random_streams
 
@@ -73,6 +73,8 @@ def reconstruction_errors(
     V = images("V", V)
     if V.shape[1] != len(rbm.b):
         raise ValueError(f"V must have {len(rbm.b)} columns, one for each visible unit, got {V.shape[1]}")
+    if train_mean is not None:
+        train_mean = checks.array("train_mean", train_mean, shape=rbm.b.shape, dtype=np.float64)
     seed = checks.integer("seed", seed, at_least=0)
     purpose = random_streams.ERROR_BITS if train_mean is None else random_streams.TEST_ERROR_BITS
     W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
@@ -174,7 +176,7 @@ class ReconstructionObjective:
         block_size: int | None = None,
         unit_interval: bool = True,
     ) -> None:
-        self.computation = computation(backend, device, precision, floating(V))
+        self.computation = computation(backend, device, precision, checks.precision(V))
         V = images("V", V, unit_interval=unit_interval)
         self.n_threads = thread_count(n_threads)
         self.n_visible = V.shape[1]

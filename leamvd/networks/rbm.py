@@ -8,7 +8,7 @@ Arithmetic is float32 where the images are float32 and float64 otherwise.
 """
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -68,7 +68,7 @@ class RBMParameters(NamedTuple):
             Where the length is wrong or a number is not finite.
         """
         n = n_parameters(n_visible, n_hidden)
-        theta = checks.array("theta", theta, shape=(n,), dtype=floating(theta))
+        theta = checks.array("theta", theta, shape=(n,), dtype=checks.precision(theta))
         n_weights = n_visible * n_hidden
         W, b, c = np.split(theta, [n_weights, n_weights + n_visible])
         return cls(W.reshape(n_visible, n_hidden), b, c)
@@ -174,7 +174,7 @@ def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None, *, unit_inte
 
     Numbers outside [0, 1] are refused, unless `unit_interval` is false: then they need only be finite.
     """
-    V = checks.array(name, V, shape=(None, None), dtype=floating(V) if dtype is None else dtype)
+    V = checks.array(name, V, shape=(None, None), dtype=checks.precision(V) if dtype is None else dtype)
     if V.size == 0:
         raise ValueError(f"{name} must hold at least one image of at least one pixel, got shape {V.shape}")
     if unit_interval and (V.min() < 0 or V.max() > 1):
@@ -186,8 +186,3 @@ def sample_bits(P: Array, rng: np.random.Generator, out: Array | None = None) ->
     """Return an array (in `out`) of ones with probability `P` and zeros elsewhere, of the shape and dtype of `P`."""
     U = rng.random(P.shape, dtype=P.dtype.type, out=out)
     return np.less(U, P, out=U)
-
-
-def floating(value: ArrayLike) -> type[np.floating[Any]]:
-    """Return the type of arithmetic on `value`: float32 for a float32 array, float64 for anything else."""
-    return np.float32 if getattr(value, "dtype", None) == np.float32 else np.float64

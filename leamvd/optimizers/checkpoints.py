@@ -180,7 +180,8 @@ def _state(opt: Optimizer) -> dict[str, Any]:
 def _arguments(opt: LEAMVD | RandomSearch) -> dict[str, Any]:
     """Return what a search depends on, except its limits; of long arrays a digest."""
     names = ("n_var", "population_size", "seed", "sigma0", "generation")
-    arguments = {"method": type(opt).__name__, "dtype": opt.dtype.name} | {name: getattr(opt, name) for name in names}
+    method = LEAMVD if isinstance(opt, LEAMVD) else RandomSearch  # or a class of somebody's that is one of them
+    arguments = {"method": method.__name__, "dtype": opt.dtype.name} | {name: getattr(opt, name) for name in names}
     if isinstance(opt, LEAMVD):
         reading = dataclasses.asdict(opt.reading)
         arguments["n_elite"] = opt.n_elite

@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from scipy.optimize import OptimizeResult
 from leamvd._support import checks, memory
 from leamvd._support.compile import Array, Floats
 from leamvd._support.interrupts import uninterrupted
-from leamvd._support.threads import one_blas_thread
+from leamvd._support.threads import Shared, one_blas_thread
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.random_streams import SeedLike
@@ -119,7 +121,9 @@ class CMAES(Optimizer):
         self._keep_best(X, F)
         finite = F[np.isfinite(F)]
         if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
-            worst = np.nextafter(np.max(finite), np.inf)  # pycma refuses infinite values: rank them last instead
+            # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
+            largest = float(np.max(finite))
+            worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
             _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
 
     @property
@@ -166,6 +170,15 @@ def _strategy(*arguments: Any) -> Any:
 
 def _quiet(function: Any, *arguments: Any) -> Any:
     """Call pycma without its warnings about injected solutions, on one BLAS thread so that its bits are fixed."""
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore")
+    with _silence, one_blas_thread():
         return function(*arguments)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+_silence = Shared(_without_warnings)  # searches in threads would put back each other's filters

@@ -111,12 +111,13 @@ def _takes_columns(fun: Callable[..., Any], args: tuple[Any, ...], X: Floats) ->
 
 def _number(value: Any) -> Any:
     """Return what `fun` has returned of one point, the element of an array that has one."""
-    if value is None or np.size(value) != 1:
-        what = "None" if value is None else f"{np.size(value)} numbers"
+    number = np.asanyarray(value)  # of PyTorch's too
+    if value is None or number.size != 1:
+        what = "None" if value is None else f"{number.size} numbers"
         raise ValueError(f"fun must return one number for each point, got {what}; where it takes rows: vectorized=True")
     if np.ma.is_masked(value):
         raise TypeError(f"{NAME} must not be masked, got {checks.shown(value)}")
-    return value.item() if isinstance(value, np.ndarray) else value
+    return number.item()
 
 
 def _process_count(workers: object) -> int:

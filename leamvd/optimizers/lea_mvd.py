@@ -188,10 +188,11 @@ class LEAMVD(Optimizer):
         count = self.population_size - len(X)
         if X is not self._candidates:
             self._X[count:] = X
-        # elites in their order, then the candidates in theirs; or candidates first (R18)
-        elites, candidates = (self._order[:count], self._F[:count]), (np.arange(count, self.population_size), F)
-        both = (elites, candidates) if self.reading.ties == "keep" else (candidates, elites)
-        rows, values = (np.concatenate(parts) for parts in zip(*both, strict=True))
+        # elites in their order, then the candidates in theirs; or the new ones first (R18)
+        rows = np.concatenate([self._order[:count], np.arange(count, self.population_size)])
+        values = np.concatenate([self._F[:count], F])
+        if self.reading.ties == "newest" and self.generation > 1:
+            rows, values = np.roll(rows, -self.n_elite), np.roll(values, -self.n_elite)
         best_first = values.argsort(kind="stable")
         self._order, self._F = rows[best_first], values[best_first]  # ix
         previous, self.best_fun = self.best_fun, float(self._F[0])

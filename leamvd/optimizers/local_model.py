@@ -51,7 +51,8 @@ class LocalModel(NamedTuple):
 
         Infinite where the curvature is not above zero: then every step size gains.
         """
-        largest = -order_statistics(population_size)[0]
+        size = checks.integer("population_size", population_size, at_least=1)
+        largest = _expected(size, size)
         return float(2 * largest * self.slope / self.curvature) if self.curvature > 0 else math.inf
 
     def gain(self, quality: float) -> float:
@@ -69,7 +70,7 @@ def measure(
     objective : callable
         Takes points, shape (m, n), and returns their values, shape (m,).
     x0 : array_like, shape (n,)
-        The point; its dtype is that of the points.
+        The point; its dtype is that of the points. Where a value around it is not finite, slope and curvature are not.
     sigma : float
         Standard deviation of the steps, above 0.
     n_pairs : int
@@ -87,7 +88,7 @@ def measure(
         If an argument is out of range.
     """
     given = np.asarray(x0)
-    dtype: type[np.float32 | np.float64] = np.float32 if given.dtype == np.float32 else np.float64
+    dtype = checks.precision(given)
     point = checks.array("x0", given, shape=(None,), dtype=dtype)
     sigma = checks.real("sigma", sigma, above=0)
     n_pairs = checks.integer("n_pairs", n_pairs, at_least=2)
@@ -97,28 +98,33 @@ def measure(
         batch = slice(first, min(first + BATCH // 2, n_pairs))
         steps = dtype(sigma) * rng.standard_normal((batch.stop - first, len(point)), dtype)
         above, below = np.split(np.asarray(objective(np.concatenate([point + steps, point - steps])), np.float64), 2)
-        odd[batch], even[batch] = (above - below) / 2, (above + below) / 2 - value
-    lower = np.concatenate([even + odd, even - odd]) < 0
-    quadratic = 2 * even / sigma**2  # z'Hz
-    return LocalModel(
-        sigma,
-        n_pairs,
-        value,
-        float(np.sqrt(np.mean(odd**2)) / sigma),
-        float(quadratic.mean()),
-        float(quadratic.std(ddof=1)),
-        float(lower.mean()),
-    )
+        with np.errstate(over="ignore", invalid="ignore"):
+            odd[batch], even[batch] = (above - below) / 2, (above + below) / 2 - value
+    with np.errstate(over="ignore", invalid="ignore"):
+        lower = np.concatenate([even + odd, even - odd]) < 0
+        quadratic = 2 * even / sigma**2  # z'Hz
+        return LocalModel(
+            sigma,
+            n_pairs,
+            value,
+            float(np.sqrt(np.mean(odd**2)) / sigma),
+            float(quadratic.mean()),
+            float(quadratic.std(ddof=1)),
+            float(lower.mean()),
+        )
 
 
 def order_statistics(population_size: int) -> Floats:
     """Return the expected values of so many draws from N(0, 1) in ascending order, shape (population_size,)."""
     size = checks.integer("population_size", population_size, at_least=1)
-    rank = np.arange(1, size + 1)[:, None]
+    return np.array([_expected(rank, size) for rank in range(1, size + 1)])
+
+
+def _expected(rank: int, size: int) -> float:
+    """Return the expected value of one of so many draws from N(0, 1), the smallest having rank 1."""
     logs = (rank - 1) * special.log_ndtr(_GRID) + (size - rank) * special.log_ndtr(-_GRID) - _GRID**2 / 2
     densities = np.exp(logs - special.betaln(rank, size - rank + 1)) / np.sqrt(2 * np.pi)
-    found: Floats = (densities * _GRID).sum(axis=1) * (_GRID[1] - _GRID[0])
-    return found
+    return float((densities * _GRID).sum() * (_GRID[1] - _GRID[0]))
 
 
 def quality(weights: ArrayLike) -> float:

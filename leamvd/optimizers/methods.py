@@ -65,7 +65,7 @@ def started(
 ) -> Optimizer:
     """Return the optimizer that a search is to run, or the one that is given, which may go on.
 
-    A new one keeps its bounds unless a reading is given. Where there is an `other_budget`, the default number of
+    A new one keeps its bounds, unless `limits` are given. Where there is an `other_budget`, the default number of
     generations is none.
     """
     if isinstance(method, Optimizer):
@@ -76,8 +76,8 @@ def started(
     reading = options.get("reading")
     if bounds is not None:
         options = options | {"bounds": bounds}
-        if method == "lea-mvd" and reading is None:
-            options["reading"] = Reading(limits="clip")
+        if method == "lea-mvd" and getattr(reading, "limits", Reading.limits) == Reading.limits:
+            options = {"limits": "clip"} | options
     if other_budget and options.get("n_gen") is None and getattr(reading, "n_gen", Reading.n_gen) == Reading.n_gen:
         options = options | {"n_gen": UNLIMITED}
     return optimizer(method, x0, **options)

@@ -92,8 +92,8 @@ def minimize(
     x0 : array_like, shape (n,), optional
         Start solution; without it, the first generation is drawn uniformly in `bounds`.
     bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
-        Search limits, finite and around `x0`, which every point keeps, unless a `reading` is given that says otherwise
-        (item R15).
+        Search limits, finite and around `x0`, which every point keeps; with ``limits="first"``, as in the paper, those
+        of the first generation alone (item R15).
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row; what takes one a column, as SciPy's
         `differential_evolution` has them, is transposed: ``lambda X: fun(X.T)``.
@@ -126,7 +126,8 @@ def minimize(
         generation of the file. A search that values of NaN have ended goes on too. Not for CMA-ES. The file holds
         numbers and text, no pickle. One process at a time may use it.
     checkpoint_every : int
-        Store each of so many generations, and the last one.
+        Store each of so many generations, and the last one of a search that ends by itself: a kill, Ctrl-C or an
+        exception of `fun` loses those since.
     args : tuple
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
@@ -139,8 +140,8 @@ def minimize(
         in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds`
         is given. Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope
         and curvature, and half of the step size is taken at which half of all generations gain
-        (`leamvd.optimizers.local_model`). They count as evaluations. Where the function does not curve upward there,
-        it is 0.1, and a warning says so.
+        (`leamvd.optimizers.local_model`). They count as evaluations. Where the function has no slope there, does not
+        curve upward or is not finite, it is 0.1, and a warning says so.
 
     Returns
     -------
@@ -196,11 +197,9 @@ def minimize(
             options["sigma0"], auto = stored.get("sigma0", _USUAL), not stored
         begin = functools.partial(started, method, x0, bounds, other_budget=(max_nfev, max_seconds) != (None, None))
         opt = begin(options)
-        if auto:
-            if x0 is None:
-                raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
-            opt.nfev = _MEASURED
-        limits = _limits(opt, target, max_nfev, max_stagnation)
+        if auto and x0 is None:
+            raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
+        limits = _limits(opt, target, max_nfev, max_stagnation, measured=_MEASURED if auto else 0)
         history = [] if saved is None else [Generation(*row) for row in saved.restore(opt)]
         first, F = opt.generation - len(history), np.empty(0)
         try:
@@ -261,24 +260,29 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     room = np.minimum(x0 - opt._low, opt._high - x0) if opt._low.size else x0.dtype.type(np.inf)
 
     def values(X: Array) -> Array:
-        return evaluation(x0 + np.clip(X - x0, -room, room))
+        F = evaluation(x0 + np.clip(X - x0, -room, room))
+        opt.nfev += len(F)
+        return F
 
     model = measure(values, x0, sigma=_STEP, n_pairs=_PAIRS, seed=opt.seed)
     sigma0 = model.step_size(opt.population_size) / 2
     if 0 < sigma0 < np.inf:
         return sigma0
+    needed = "a slope and upward curvature" if np.isfinite(model.slope + model.curvature) else "finite values"
     warnings.warn(
-        f"sigma0={AUTO!r} needs a function that curves upward at steps of {_STEP} around x0: {_USUAL} is taken",
+        f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken",
         RuntimeWarning,
         stacklevel=4,  # the caller of `minimize`, whose names of SciPy's are a function, too
     )
     return _USUAL
 
 
-def _limits(opt: Optimizer, target: float | None, max_nfev: int | None, max_stagnation: int | None) -> _Limits:
-    least = opt.nfev + opt.n_candidates
+def _limits(
+    opt: Optimizer, target: float | None, max_nfev: int | None, max_stagnation: int | None, measured: int
+) -> _Limits:
+    least, first = measured + opt.n_candidates, f"{measured} for sigma0={AUTO!r} and " if measured else ""
     if max_nfev is not None and checks.integer("max_nfev", max_nfev, at_least=1) < least and opt.generation == 0:
-        raise ValueError(f"max_nfev must be at least {least}, a generation's candidates, got {max_nfev}")
+        raise ValueError(f"max_nfev must be at least {least}, {first}a generation's candidates, got {max_nfev}")
     return _Limits(
         None if target is None else checks.real("target", target),
         max_nfev,

@@ -94,15 +94,11 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
         If the shapes do not match or a value is not finite.
     """
     given = np.asarray(population)
-    X = checks.array("population", given, shape=(None, None), dtype=_floating(given))
+    X = checks.array("population", given, shape=(None, None), dtype=checks.precision(given))
     G = checks.array("weights", weights, shape=(len(X),), dtype=X.dtype)
     mean, std = np.empty(X.shape[1], X.dtype), np.empty(X.shape[1], X.dtype)
     mean_std_columns(X, np.arange(len(X)), G, 0, X.shape[1], mean, std)
     return mean, std
-
-
-def _floating(a: Array) -> np.dtype[np.floating]:
-    return np.dtype(np.float32 if a.dtype == np.float32 else np.float64)
 
 
 @kernel()
