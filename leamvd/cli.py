@@ -262,15 +262,18 @@ def record(run: Path, name: str | None, replace: bool, extend: bool, jobs: int |
     """Turn a finished run's study into the form that ships with the notebooks, and print its folder.
 
     RUN is a folder such as results/03_mnist_7x7/latest, or the name of searches that belong to no section: these are
-    computed, with the store in the folder results. Tables are kept compressed, with their provenance and with
-    small pictures in the place of the weights. A study can be recorded in steps, each a run with some of its seeds.
+    computed, with the store in the folder results unless LEAMVD_STORE names another. Tables are kept compressed, with
+    their provenance and with small pictures in the place of the weights. A study can be recorded in steps, each a run
+    with some of its seeds.
     """
     if replace and extend:
         raise click.UsageError("--replace clashes with --extend: give one of them")
     from leamvd.studies import recording
 
     if str(run) in recording.SEARCHES and not run.exists():
-        click.echo(recording.record_searches(str(run), Path("results"), n_jobs=jobs))
+        if name or extend:
+            raise click.UsageError(f"--name and --extend are for a run of a section, and {run} are searches")
+        click.echo(recording.record_searches(str(run), Path("results"), n_jobs=jobs, replace=replace))
         return
     found = runs.read(run)
     name = name or found.about["section"].replace("-", "_")
@@ -280,9 +283,9 @@ def record(run: Path, name: str | None, replace: bool, extend: bool, jobs: int |
 @main.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--jobs", type=click.IntRange(1), default=3, show_default=True, help="How many, of each table.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the choice of jobs.")
+@click.option("--seed", type=click.IntRange(0), help="Choose them at random; default: those that need least.")
 @click.pass_context
-def verify(context: click.Context, names: tuple[str, ...], jobs: int, seed: int) -> None:
+def verify(context: click.Context, names: tuple[str, ...], jobs: int, seed: int | None) -> None:
     """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if nothing was compared.
 
     A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded. All numbers are compared

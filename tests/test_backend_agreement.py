@@ -7,6 +7,7 @@ from small_studies import SMALL
 from leamvd.analysis.intervals import agreement
 from leamvd.campaign import archive
 from leamvd.campaign.run import run_tables
+from leamvd.campaign.store import FOLDER
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.studies import backend_agreement, pictures, records
@@ -34,7 +35,9 @@ def test_the_same_runs_by_every_search(torch: Any, tmp_path: Path) -> None:
         assert known["versions"].get("torch") == (torch.__version__ if "torch" in search else None)
     for row in result.itertuples():
         training = Training(**provenance[row.search]["study"]["training"])
-        (rbm,) = pictures.stack(dataclasses.replace(TINY, training=training), tmp_path, data, row.method, row.seed, 1)
+        (rbm,) = pictures.stack(
+            dataclasses.replace(TINY, training=training), tmp_path / FOLDER, data, row.method, row.seed, 1
+        )
         assert row.mean_field == reconstruction_errors(rbm, data.train, seed=row.seed).mean_field
 
 

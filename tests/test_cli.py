@@ -301,6 +301,13 @@ def test_a_dry_run_counts_jobs_and_what_of_them_is_stored(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
 
 
+def test_a_dry_run_says_what_nobody_knows(tmp_path: Path, nothing_runs: None) -> None:
+    given = ("-pseeds=0", "-pmethods=cd", "-players=3", "-pn_images=40", "--output", str(tmp_path), "--dry-run")
+    lines = leamvd("reproduce", "classification", *given).stdout.splitlines()
+    assert [line.split()[-3:] for line in lines if line.startswith("FineTune-cd")] == [["1", "0", "–"]]
+    assert re.fullmatch(r"about 0 minutes on \d+ process(es)?, without 12 jobs of unknown length", lines[-2])
+
+
 def test_minutes_are_minutes(notebooks: Path, no_kernel: None, monkeypatch: pytest.MonkeyPatch) -> None:
     write(notebooks / "01_one.ipynb", "one", WORK)
     monkeypatch.setattr(time, "monotonic", iter(range(1000, 10000, 50)).__next__)  # 50 s go by from look to look
@@ -670,6 +677,17 @@ def test_verify_fails_where_any_name_drifts(monkeypatch: pytest.MonkeyPatch, dri
     assert result.output.endswith("2 of 2 compared\n")
 
 
+def test_searches_are_recorded_once_by_their_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "SEARCHES", {"starts": lambda _: pytest.fail("planned")})
+    for option in (("--name", "other"), ("--extend",)):
+        result = leamvd("record", "starts", *option)
+        assert result.exit_code == 2
+        assert "--name and --extend are for a run of a section, and starts are searches" in result.output
+    result = leamvd("record", "starts")
+    assert result.exit_code == 1
+    assert "starts is recorded already in" in result.output
+
+
 def test_verify_fails_where_nothing_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "names", lambda: ["linear_cost"])
     result = leamvd("verify")
@@ -691,3 +709,5 @@ def test_a_run_that_cannot_be_moved_to_its_place_loses_neither(tmp_path: Path) -
     assert runs.publish(work, tmp_path, "one", "a") == place == runs.latest(tmp_path, "one")
     assert (place / "figure").read_text() == "second"
     assert list((tmp_path / ".partial").glob("*/figure")) == []
+    shutil.rmtree(place)
+    assert runs.latest(tmp_path, "one") is None, "folders of results can be deleted"

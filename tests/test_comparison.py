@@ -33,6 +33,17 @@ def test_what_is_read_is_per_10000_images_of_its_own_kind():
     assert comparison.runs(table, "test_mean_field")["value"].tolist() == [9000.0, 1000.0]
 
 
+def test_of_many_methods_the_papers_are_drawn_or_the_first_ones():
+    others = [f"lea-mvd:sigma0={i}" for i in range(1, 7)]
+    for names, shown in (
+        (["cd", *others[:3]],) * 2,
+        (["lea-mvd", "cd", *others], ["lea-mvd", "cd"]),
+        (others, others[:4]),
+    ):
+        found = comparison.drawn(frame({name: [[1.0]] for name in names}))
+        assert found["method"].unique().tolist() == shown
+
+
 def test_label_and_setting_say_what_was_run():
     one, four = Study(seeds=(3,)), Study(layers=(6, 5), seeds=(0, 1, 2, 3))
     table = frame({"cd": [[1.0]]}, n_images=60_000)

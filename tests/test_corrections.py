@@ -91,6 +91,11 @@ def test_power_is_how_often_the_test_says_yes(bounds: dict[str, float], unit: st
     assert power(effect(**bounds, unit=unit), level, SMALLEST) == pytest.approx(met, abs=0.05)
 
 
+@pytest.mark.parametrize(("bounds", "unit"), [({"upper": 0.5}, "ratio"), ({"lower": 0.5}, "share")])
+def test_where_more_than_no_effect_is_asked_for_there_is_no_power(bounds: dict[str, float], unit: str) -> None:
+    assert np.isnan(power(effect(**bounds, unit=unit), 0.01, SMALLEST))
+
+
 def test_an_error_is_that_of_the_mean() -> None:
     x = pd.Series(np.random.default_rng(1).normal(0.0, 2.0, 25))
     assert paired(x, 0.0, "points").error == pytest.approx(stats.sem(x))

@@ -303,5 +303,7 @@ def test_gains_show_what_is_needed_in_the_panels_of_its_study() -> None:
     targets = [[line.get_ydata()[0] for line in ax.lines if line.get_ydata()[0] > 10] for ax in figure.axes]
     assert targets == [[], [], [50, 80], [50, 80]]
     assert [line.get_linestyle() for line in figure.axes[2].lines if line.get_ydata()[0] > 10] == ["-", "--"]
+    fourth = explanation.gains(rows.assign(layer=4), needed[:0], "")
+    assert "RBM 4" in [text.get_text() for text in fourth.legends[0].get_texts()]
     named, without = ({text.get_text() for text in each.legends[0].get_texts()} for each in (figure, other))
     assert named - without == {"to end below CD", "for the paper's number"}

@@ -81,7 +81,7 @@ def test_searches_are_compared_on_the_seeds_that_all_studies_have() -> None:
     ]  # fmt: skip
     table = pd.DataFrame(rows, columns=["inputs", "layer", "method", "seed", "iteration", "mean_field"])
     table["n_images"] = 5_000
-    others = table[table["seed"] < 2].replace({"method": {"lea-mvd": "random"}})
+    others = table[table["seed"] < 2].replace({"method": {"lea-mvd": "random", "cd": "cd:n_gen=1"}})
     others.loc[others["seed"].eq(1) & others["iteration"].eq(1), "mean_field"] = 32.0
     found = intervals.improvements([table, others])
     assert found.index.tolist() == [(1, "lea-mvd"), (1, "random"), (2, "lea-mvd"), (2, "random")]

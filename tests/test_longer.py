@@ -42,11 +42,14 @@ def test_a_score_weighs_problems_and_marks_alike_whatever_their_scale_and_seeds(
 
 
 def test_at_equal_time_a_method_that_takes_longer_is_seen_earlier() -> None:
-    rows = [("p", method, 0, mark, 100 * mark, 1 / mark) for method in ("a", "b", "c") for mark in (1, 2, 5, 10)]
-    found = longer.at_equal_time(pd.DataFrame(rows, columns=COLUMNS), {"a": 1e-3, "b": 1.9e-3}, "a")
-    assert found[["method", "mark"]].values.tolist() == [["a", 10], ["b", 5]]  # b comes to its 526th evaluation
-    found = longer.at_equal_time(pd.DataFrame(rows, columns=COLUMNS), {"a": 1e-3, "b": 1.9e-3}, "b")
-    assert found[["method", "mark"]].values.tolist() == [["a", 10], ["b", 10]]
+    """Values fall with the square of the evaluations, a line by logarithms; the third method has no time."""
+    rows = [("p", method, 0, mark, 100 * mark, mark**-2.0) for method in ("a", "b", "c") for mark in (1, 2, 5, 10)]
+    table = pd.DataFrame(rows, columns=COLUMNS)
+    for slower, of_a, of_b in (("a", 0.01, 0.01 * 1.9**2), ("b", 0.01, 0.01)):
+        found = longer.at_equal_time(table, {"a": 1e-3, "b": 1.9e-3}, slower).set_index("method")["best"]
+        assert found.to_dict() == pytest.approx({"a": of_a, "b": of_b})
+    late = longer.at_equal_time(table, {"a": 1e-3, "b": 0.0101}, "a")
+    assert late["method"].tolist() == ["a"], "the other has not come to its first mark"
 
 
 def test_prose_quotes_ratios_and_counts_who_is_ahead() -> None:

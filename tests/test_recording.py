@@ -13,7 +13,7 @@ from recorded_runs import Run, files
 
 from leamvd.campaign import archive
 from leamvd.campaign.jobs import key
-from leamvd.campaign.store import DamageError
+from leamvd.campaign.store import FOLDER, DamageError
 from leamvd.data.images import Images
 from leamvd.studies import catalog, pictures, recording, records
 from leamvd.studies.study import images
@@ -69,7 +69,7 @@ def test_what_is_recorded_is_the_study_and_what_it_takes_to_read_it(
 def test_pictures_ship_in_the_place_of_weights(recorded: Path, run: Run) -> None:
     with np.load(recorded / "mnist_7x7" / "pictures.npz", allow_pickle=False) as file:
         shipped = dict(file)
-    made = pictures.pictures(run.study, run.output, images(run.study))
+    made = pictures.pictures(run.study, run.output / FOLDER, images(run.study))
     assert list(shipped) == list(made)
     assert all(np.array_equal(shipped[name], made[name]) for name in made)
 

@@ -16,7 +16,7 @@ from small_studies import MEASURED, SMALL, TINY, same
 
 from leamvd.analysis import comparison
 from leamvd.campaign import versions
-from leamvd.campaign.store import STORE, DamageError
+from leamvd.campaign.store import FOLDER, STORE, DamageError
 from leamvd.data.images import Dataset, Images, load
 from leamvd.networks.dbn import Training, pretrain
 from leamvd.optimizers.reading import Reading
@@ -76,7 +76,7 @@ def test_a_stack_is_what_was_trained(table: pd.DataFrame, output: Path) -> None:
     own = pretrain(images(TINY).train, TINY.layers, method="lea-mvd", **given)
     for depth in (1, 2):
         for ours, theirs in zip(
-            pictures.stack(TINY, output, images(TINY), "lea-mvd", 5, depth), own[:depth], strict=True
+            pictures.stack(TINY, output / FOLDER, images(TINY), "lea-mvd", 5, depth), own[:depth], strict=True
         ):
             assert all(np.array_equal(x, y) for x, y in zip(ours, theirs, strict=True))
 

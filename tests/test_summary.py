@@ -72,11 +72,19 @@ def test_errors_stand_by_method_and_layer() -> None:
 def test_what_is_recorded_of_the_same_settings_is_found() -> None:
     some = dataclasses.replace(PAPER, seeds=(3,), methods=("cd", "random"), inputs=("own",))
     assert reproduction._recorded(some) == "mnist_7x7"
+    assert reproduction._recorded(dataclasses.replace(some, methods=("lea-mvd:sigma0=0.7",))) is None
     changes = {"n_images": 100, "dataset": "digits", "layers": (30,), "features": "bits"}
     training = dataclasses.replace(PAPER.training, sigma0=0.2)
     reading = dataclasses.replace(PAPER.reading, n_gen=49)
     changed = [{name: value} for name, value in changes.items()] + [{"training": training}, {"reading": reading}]
     assert {reproduction._recorded(dataclasses.replace(some, **one)) for one in changed} == {None}
+
+
+@pytest.mark.parametrize("section", ["mnist-7x7", "mnist-28x28", "readings"])
+def test_each_profile_is_compared_with_what_is_recorded_of_it(section: str) -> None:
+    for profile in (profile for name, profile in catalog.STUDIES if name == section):
+        study = dataclasses.replace(catalog.STUDIES[section, profile], seeds=(3,))
+        assert reproduction._recorded(study) == catalog.ARCHIVED[section].get(profile), profile
 
 
 def test_a_recorded_run_ends_with_its_errors_too_and_compares_them_with_nothing(

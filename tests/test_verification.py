@@ -216,7 +216,7 @@ def test_what_cannot_be_verified_says_why(recorded: Path) -> None:
         verify("linear_cost")
     with pytest.raises(ValueError, match="name must be one of 'classification', 'linear_cost'"):
         verify("mnist")
-    with pytest.raises(NotVerifiedError, match="mnist_7x7: jobs must be an integer >= 1, got 0"):
+    with pytest.raises(ValueError, match=r"^jobs must be an integer >= 1, got 0"):
         verify("mnist_7x7", jobs=0)
     place = recorded / "mnist_7x7" / "provenance.json"
     edit(place, parameters={"n_images": 5000})
@@ -224,4 +224,20 @@ def test_what_cannot_be_verified_says_why(recorded: Path) -> None:
         verify("mnist_7x7")
     edit(place, parameters={"n_images": 40}, checksum="other")
     with pytest.raises(NotVerifiedError, match=r"mnist_7x7: it rests on scikit-learn digits: .* is another"):
+        verify("mnist_7x7")
+
+
+def test_data_that_are_missing_are_no_drift_and_a_mistake_in_the_code_is_no_lack(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def mistaken(*_: object, **__: object) -> None:
+        raise TypeError("mistake")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recording, "compare", mistaken)
+        with pytest.raises(TypeError, match="mistake"):
+            verify("mnist_7x7", jobs=1)
+    edit(recorded / "mnist_7x7" / "provenance.json", parameters={"dataset": "mnist"})
+    monkeypatch.setenv("LEAMVD_DATA_DIR", str(tmp_path / "nowhere"))
+    with pytest.raises(NotVerifiedError, match=r"mnist_7x7: .*nowhere"):
         verify("mnist_7x7")

@@ -80,8 +80,14 @@ def setting(study: Study, name: str, table: pd.DataFrame, computation: Computati
 
 
 def drawn(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of all methods, or of the paper's where they are more than one figure can tell apart."""
-    few: pd.DataFrame = table[table["method"].isin(PAPER)] if table["method"].nunique() > TOLD_APART else table
+    """Return the rows of all methods, or of the paper's where they are more than one figure can tell apart.
+
+    Without any of the paper's they are those of the first methods.
+    """
+    every = table["method"].unique()
+    if len(every) <= TOLD_APART:
+        return table
+    few: pd.DataFrame = table[table["method"].isin([*set(every) & set(PAPER)] or every[:TOLD_APART])]
     return few
 
 

@@ -1,7 +1,8 @@
 """The answers by the rules that were written after the runs, beside those by the registered rules.
 
 The book's page of these rules gives the reason for each. They change which parts a claim has, which interval an effect
-is shown with, and which answers are called undecided; tests, margins and Holm's correction stay.
+is shown with, and which answers are called undecided; tests and margins stay, and Holm's correction is over the parts
+that claims have by them.
 """
 
 import dataclasses

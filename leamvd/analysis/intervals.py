@@ -73,7 +73,8 @@ def improvements(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     seeds = set.intersection(*(set(table["seed"]) for table in tables))
     both = pd.concat(tables)
-    both = both[(both["inputs"] == "own") & (both["method"] != "cd") & both["seed"].isin(seeds)]
+    searches = both["method"].str.partition(":")[0] != "cd"
+    both = both[(both["inputs"] == "own") & searches & both["seed"].isin(seeds)]
     both = both.assign(error=scaled(both, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
     errors = both.groupby(["layer", "method", "seed"], sort=False)["error"]
     runs = pd.DataFrame({"start": errors.first(), "end": errors.last()}).reset_index()

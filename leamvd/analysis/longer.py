@@ -8,6 +8,8 @@ import pandas as pd
 from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import LEVEL, compared, summarize
 
+_SEARCH = ["problem", "method", "seed"]
+
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
     """Return the geometric mean of the best values over seeds, by problem, method and mark, with its 95 % interval."""
@@ -41,13 +43,19 @@ def scores(table: pd.DataFrame) -> pd.Series:
 
 
 def at_equal_time(table: pd.DataFrame, seconds: Mapping[str, float], method: str) -> pd.DataFrame:
-    """Return the last rows of each search within the time that a method takes to a problem's last mark.
+    """Return the best values of each search at the time that a method takes to a problem's last mark.
 
-    `seconds` are those of an evaluation, by method; what has none is left out.
+    `seconds` are those of an evaluation, by method; what has none is left out. Between two marks a value is
+    interpolated, by the logarithms of values and evaluations; before the first one there is none. A search that is
+    over by then has its last value.
     """
-    timed = table.assign(time=table["evaluations"] * table["method"].map(seconds)).dropna(subset="time")
-    allowed = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
-    return last(timed[timed["time"] <= allowed].drop(columns="time"), "mark")
+    timed = table.dropna(subset="best").assign(time=table["evaluations"] * table["method"].map(seconds))
+    timed["end"] = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
+    found = []
+    for search, run in timed.dropna(subset="time").sort_values("time").groupby(_SEARCH, sort=False):
+        best = np.interp(np.log(run["end"].iloc[0]), np.log(run["time"]), np.log(run["best"]), left=np.nan)
+        found.append((*search, run["mark"].max(), np.exp(best)))
+    return pd.DataFrame(found, columns=[*_SEARCH, "mark", "best"]).dropna(subset="best")
 
 
 def quoted(found: pd.DataFrame) -> dict[str, float | str]:

@@ -216,8 +216,11 @@ def power(effect: Effect, level: float, smallest: float) -> float:
     """Return the probability of an answer yes, at a level, where there is no effect.
 
     Where no effect lies on a bound, it is that of the effect that is smallest of interest: a ratio of `smallest`, or of
-    one over it. Of the rank tests it is an approximation, by the t-tests that they stand for; NaN without runs.
+    one over it. Of the rank tests it is an approximation, by the t-tests that they stand for; NaN without runs, and
+    where more is asked for than no effect.
     """
+    if not effect.lower <= (effect.unit == "ratio") <= effect.upper:
+        return math.nan
     logarithm = math.log if effect.unit == "ratio" else float
     rooms = [
         (logarithm(smallest) if bound == (effect.unit == "ratio") else abs(logarithm(bound))) / effect.error

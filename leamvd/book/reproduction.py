@@ -1,6 +1,7 @@
 """What `leamvd reproduce` does with a section before its notebook: check it, plan it, compute it, sum it up."""
 
 import dataclasses
+import math
 import textwrap
 import time
 from collections.abc import Mapping, Sequence
@@ -118,14 +119,17 @@ def dry_run_table(study: Study | None, store: Path, n_jobs: int | None) -> str:
     rows = []
     for job in with_needs(records.jobs(study, data)):
         stored, cost = job in there, costs.cost(job, data)
-        minutes = 0.0 if stored else cost.seconds / 60
+        minutes = 0.0 if stored else cost.seconds / 60  # NaN where nobody can tell
         rows.append((job.name.rpartition("-seed")[0], stored, minutes, 0 if stored else cost.memory))
     table = pd.DataFrame(rows, columns=["job", "stored", "minutes", "memory"])
     groups = table.groupby("job", sort=False)
-    shown = groups.agg(jobs=("stored", "size"), stored=("stored", "sum"), minutes=("minutes", "sum")).round(1)
+    shown = groups.agg(jobs=("stored", "size"), stored=("stored", "sum")).join(
+        groups["minutes"].sum(min_count=1).round(1)
+    )
     processes = thread_count(None) if n_jobs is None else n_jobs
     where = f"on {processes} process{'es' * (processes > 1)}"
-    lines = [shown.to_string(), f"about {table['minutes'].sum() / processes:.0f} minutes {where}"]
+    total, unknown = f"about {table['minutes'].sum() / processes:.0f} minutes {where}", table["minutes"].isna().sum()
+    lines = [shown.to_string(na_rep="–"), f"{total}, without {unknown} jobs of unknown length" if unknown else total]
     memory = processes * table["memory"].max()
     if memory > available():
         largest = table["job"].iloc[int(table["memory"].argmax())]
@@ -162,11 +166,16 @@ def final_errors(study: Study | None, output: Path) -> pd.DataFrame | None:
 
 
 def _recorded(study: Study) -> str | None:
-    """Return the name of what is recorded with the settings of a study, on whatever backend; None where nothing is."""
+    """Return the name of what is recorded with the settings of a study, on whatever backend; None where nothing is.
+
+    Of several it is what has most of the study's methods, on most of its inputs.
+    """
+    shared = {"": 0}
     for known in catalog.recorded(study.section).values():
         computed = {field: getattr(known.training, field) for field in Computation._fields}
         free = {field: getattr(known, field) for field in ("archived", "methods", "inputs", "seeds")}
         training = dataclasses.replace(study.training, **computed)
         if dataclasses.replace(study, training=training, **free) == known:
-            return known.archived
-    return None
+            both = ({*getattr(known, field)} & {*getattr(study, field)} for field in ("methods", "inputs"))
+            shared[known.archived] = math.prod(map(len, both))
+    return max(shared, key=lambda name: shared[name]) or None

@@ -122,9 +122,10 @@ def alike(output: Path, section: str, about: Mapping[str, Any]) -> list[Run]:
 
 
 def latest(output: Path, section: str) -> Path | None:
-    """Return the folder of the last run of a section, given by its file's stem; None where there is none."""
+    """Return the folder of the last run of a section, given by its file's stem; None where there is none any more."""
     named = output / section / LATEST
-    return named.with_name(named.read_text(encoding="utf-8").strip()) if named.is_file() else None
+    found = named.with_name(named.read_text(encoding="utf-8").strip()) if named.is_file() else None
+    return found if found and found.is_dir() else None
 
 
 def read(path: Path) -> Run:

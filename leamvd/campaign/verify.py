@@ -21,17 +21,20 @@ COLUMNS = ["job", "number", "recorded", "here", "digits", "judged by", "drifts"]
 """Of a verification: of each job the number that differs most, how many digits of it agree, and the judgment."""
 
 
-def sample(table: Table, count: int, seed: int) -> Table:
+def sample(table: Table, count: int, seed: int | None) -> Table:
     """Return some of a table's jobs: of each group of labels that differ in the seed alone one, then another one.
 
-    Those that need few others come first. A job that stands behind several labels is the first one's.
+    Without a `seed` those that need few others come first, with one they come in an order that it draws. A job that
+    stands behind several labels is the first one's.
     """
     checks.integer("jobs", count, at_least=1)
-    rng = np.random.default_rng(checks.integer("seed", seed, at_least=0))
+    rng = np.random.default_rng(0 if seed is None else checks.integer("seed", seed, at_least=0))
     once: dict[Job, tuple[Any, ...]] = {}
     for label, job in table.jobs.items():
         once.setdefault(job, label)
     jobs = sorted(once, key=lambda job: len(job.needs))
+    if seed is not None:
+        jobs = [jobs[i] for i in rng.permutation(len(jobs))]
     labels = pd.DataFrame([once[job] for job in jobs], columns=list(table.labels))
     group = [name for name in table.labels if name != "seed"]
     turns = labels.iloc[rng.permutation(len(jobs))].groupby(group).cumcount()

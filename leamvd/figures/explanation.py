@@ -23,8 +23,8 @@ from leamvd.figures.style import (
     styled,
 )
 
-LAYERS = {1: (BLUE, "o"), 2: (VERMILION, "s"), 3: (GREEN, "^")}
-"""Color and marker of a layer."""
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"))
+"""Colors and markers of layers, the first one first; a fourth one looks like the first."""
 
 KINDS = {"predicted": "before", "retrodicted": "own inputs"}
 """What slope and curvature say: before any search, or of the inputs that the searches below have made."""
@@ -43,7 +43,7 @@ def step_sizes(table: pd.DataFrame, sigma0: float, title: str) -> Figure:
     figure, axes = new(len(studies), 1, height=2.2 * len(studies) + 0.8, title=title)
     for ax, (study, own) in zip(axes[:, 0], groups(table, "study"), strict=True):
         for layer, line in groups(own, "layer"):
-            band(ax, line, "sigma", f"RBM {layer}", (LAYERS[layer][0], "-"))
+            band(ax, line, "sigma", f"RBM {layer}", (_look(layer)[0], "-"))
         ends = [own["sigma"].min(), own["sigma"].max()]
         ax.plot(ends, ends, color="black", linewidth=0.8, linestyle=":", label="as large as measured")
         ax.axvline(sigma0, color=PURPLE, linestyle="--", linewidth=1, label="the paper's sigma0")
@@ -72,13 +72,13 @@ def gains(rows: pd.DataFrame, needed: pd.DataFrame, title: str) -> Figure:
         ax = axes[studies.index(study), list(KINDS).index(kind)]
         ax.plot([0, most], [0, most], color="black", linewidth=0.8, linestyle=":")
         for (layer, reset), points in groups(own, ["layer", "reset"]):
-            color, marker = LAYERS[layer]
+            color, marker = _look(layer)
             ax.errorbar(
                 points[kind], points["measured"], yerr=error_bars(points, "measured", "low", "high"), fmt=marker,
                 color=color, fillstyle="full" if reset else "none", markersize=5, linewidth=0.8,
             )  # fmt: skip
         for layer, below, fall in needed.loc[needed["study"] == study, ["layer", "below", "needed"]].values:
-            ax.axhline(fall, 0.85, color=LAYERS[layer][0], linestyle=NEEDED[below == "cd"][0], linewidth=1.2)
+            ax.axhline(fall, 0.85, color=_look(layer)[0], linestyle=NEEDED[below == "cd"][0], linewidth=1.2)
         for scale, limits in ((ax.set_xscale, ax.set_xlim), (ax.set_yscale, ax.set_ylim)):
             scale("symlog", linthresh=1)
             limits(-0.2, most)
@@ -89,9 +89,8 @@ def gains(rows: pd.DataFrame, needed: pd.DataFrame, title: str) -> Figure:
     for ax in axes[:, 0]:
         ax.set_ylabel("measured fall, %")
     handles = [
-        Line2D([], [], color=color, marker=marker, linestyle="", label=f"RBM {layer}")
-        for layer, (color, marker) in LAYERS.items()
-        if layer in set(rows["layer"])
+        Line2D([], [], color=_look(layer)[0], marker=_look(layer)[1], linestyle="", label=f"RBM {layer}")
+        for layer in sorted(rows["layer"].unique())
     ]
     handles += [
         Line2D([], [], color="black", marker="o", linestyle="", label="with the reset"),
@@ -143,6 +142,10 @@ def scaling(falls: Mapping[str, pd.DataFrame], title: str) -> Figure:
     ax.set_xlabel("variables")
     legend(figure, ax)
     return figure
+
+
+def _look(layer: int) -> tuple[str, str]:
+    return LOOKS[(layer - 1) % len(LOOKS)]
 
 
 def _pixels(study: str) -> str:

@@ -24,6 +24,7 @@ from leamvd.campaign.store import place
 from leamvd.campaign.tables import as_csv, read_table
 from leamvd.campaign.verify import compare, sample
 from leamvd.data.images import Images
+from leamvd.data.mnist import DataError
 from leamvd.experiments.local_models import GradientStep
 from leamvd.experiments.stacks import FineTune, Mistakes
 from leamvd.networks.torch_backend import Computation
@@ -84,11 +85,7 @@ def record(
     """
     if not re.fullmatch(r"[a-z0-9_]+", name):
         raise ValueError(f"the name must be lower-case letters, digits and underscores, got {name!r}")
-    place = archive.folder(name)
-    if not (versions.PACKAGE.parent / "_config.yml").is_file():
-        raise ValueError(f"recording needs a clone of the repository, got an installed package: {place.parent}")
-    if place.exists() and not (replace or extend):
-        raise FileExistsError(f"{name} is recorded already in {place}: choose another name, or replace or extend it")
+    place = _free(name, again=replace or extend)
     if not catalog.has_study(about):
         raise ValueError(f"{folder} must be a run of a section with a study to be recorded, got {about['section']}")
     if about["parameters"]["dataset"] not in (None, "digits", "mnist"):
@@ -101,13 +98,23 @@ def record(
         raise ValueError(f"{folder} must be run again: other code, versions or data computed it")
     content = {f"{table}.csv.xz": _compressed(records.kept(rows)) for table, rows in tables.items()}
     if not isinstance(study, Classification):
-        content[PICTURES] = _packed(pictures.pictures(study, store.parent, data))
+        content[PICTURES] = _packed(pictures.pictures(study, store, data))
     known = {name: about[name] for name in ("section", "parameters")} | known
     if extend:
         known, content = _extended(name, study, known, content)
     known["sha256"] = {name: digest(file) for name, file in content.items()}
     _write(place, content, known)
     return place
+
+
+def _free(name: str, *, again: bool) -> Path:
+    """Return the folder of what is to be recorded; refuse one that is there, unless it may be written `again`."""
+    folder = archive.folder(name)
+    if not (versions.PACKAGE.parent / "_config.yml").is_file():
+        raise ValueError(f"recording needs a clone of the repository, got an installed package: {folder.parent}")
+    if folder.exists() and not again:
+        raise FileExistsError(f"{name} is recorded already in {folder}: choose another name, or replace or extend it")
+    return folder
 
 
 def _extended(
@@ -303,16 +310,18 @@ SEARCHES: dict[str, _Plan] = {
 a provenance says of the plan, or by the usual one."""
 
 
-def record_searches(name: str, output: str | Path, *, n_jobs: int | None = 1) -> Path:
+def record_searches(name: str, output: str | Path, *, n_jobs: int | None = 1, replace: bool = False) -> Path:
     """Compute one of `SEARCHES`, which no notebook does, and write it to ``notebooks/recorded/NAME``.
 
     The store is in the folder `output`: what was stopped goes on from there. For `n_jobs` see `leamvd.campaign.run`.
+    What is recorded already is a `FileExistsError`, unless it is to be replaced.
     """
+    folder = _free(name, again=replace)
     parts, known = SEARCHES[checks.choice("name", name, tuple(SEARCHES))]({})
     found = campaign.run_planned(parts, place(output), label=name, n_jobs=n_jobs)
     content = {f"{table}.csv": as_csv(rows).encode() for table, rows in found.items()}
-    _write(archive.folder(name), content, known)
-    return archive.folder(name)
+    _write(folder, content, known)
+    return folder
 
 
 # ---- verifying
@@ -323,7 +332,7 @@ def names() -> list[str]:
     return sorted(path.name for path in archive.folder("").glob("[!.]*") if path.is_dir())
 
 
-def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
+def verify(name: str, *, jobs: int = 3, seed: int | None = None) -> Verification:
     """Compute a sample of the jobs behind each recorded table, and compare, see `leamvd.campaign.verify`.
 
     A `NotVerifiedError` says what is no table of jobs, or why its data are not here; a
@@ -337,7 +346,10 @@ def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
         known = archive.provenance(name) if name in SEARCHES else archive.checked(name)
         plan: _Plan = SEARCHES.get(name, _study)
         parts, here = plan(known)
-        changed = _changed(known, here)
+    except (ImportError, OSError, ValueError, DataError) as error:
+        raise NotVerifiedError(f"{name}: {error}") from None
+    changed = _changed(known, here)
+    try:
         with tempfile.TemporaryDirectory(prefix="leamvd-verify-") as folder:
             for part in parts:
                 chosen = {table: sample(whole, jobs, seed) for table, whole in part.tables.items()}
@@ -352,7 +364,7 @@ def verify(name: str, *, jobs: int = 3, seed: int = 0) -> Verification:
                             ignored=["section", "reading", "study", "seconds"],
                         )
                     )  # fmt: skip
-    except (ImportError, OSError, TypeError, ValueError) as error:
+    except ImportError as error:
         raise NotVerifiedError(f"{name}: {error}") from None
     return Verification(changed, pd.concat(found, ignore_index=True))
 

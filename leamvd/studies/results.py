@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from leamvd.campaign import archive
 from leamvd.campaign.archive import PICTURES
+from leamvd.campaign.store import place
 from leamvd.experiments.stacks import ORIGINAL
 from leamvd.networks.torch_backend import Computation
 from leamvd.studies import pictures, records
@@ -48,7 +49,7 @@ def run(study: Study, output: str | Path) -> Results:
         return _read(study)
     data = images(study)
     tables = records.tables(study, data, output)
-    return Results(study, data.name, study.training.computation, tables, pictures.pictures(study, output, data))
+    return Results(study, data.name, study.training.computation, tables, pictures.pictures(study, place(output), data))
 
 
 def dataset(study: Study) -> str:

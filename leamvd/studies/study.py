@@ -68,6 +68,7 @@ class Study:
     archived: str = ""  # of a study that is recorded, the name that its results are read from; else it is run
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "methods", tuple(str(Method.parse(method)) for method in self.methods))
         for name in ("layers", "methods", "inputs", "seeds"):
             value = tuple(getattr(self, name))
             if not value or (len(set(value)) < len(value) and name != "layers"):
@@ -80,7 +81,6 @@ class Study:
             checks.integer("seeds", seed, at_least=0)
         for inputs in self.inputs:
             checks.choice("inputs", inputs, INPUTS)
-        object.__setattr__(self, "methods", tuple(str(Method.parse(method)) for method in self.methods))
         for method in self.methods:
             own, training, reading = self.settings_of(method)
             if own.trainer == "lea-mvd":  # a population that clashes with the reading is found here, not hours later
