@@ -140,7 +140,7 @@ def _extended(
         "study": known["study"] | {"seeds": seeds},
         "parameters": known["parameters"] | {"seeds": None if seeds == usual else seeds},
         **{
-            name: ", ".join(dict.fromkeys(str(about[name]) for about in (before, known)))
+            name: ", ".join(dict.fromkeys(one for about in (before, known) for one in str(about[name]).split(", ")))
             for name in ("commit", "machine")
         },
     }
