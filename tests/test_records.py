@@ -211,7 +211,7 @@ DAMAGES: list[tuple[Callable[[Path], object], str]] = [
     *((edited(member), ANOTHER) for member in ("study", "methods", "data", "checksum", "code", "versions")),
     *((lambda path, text=text: about(path).write_text(text), "is cut or altered: ") for text in JUNK),
     (lambda path: about(path).rename(path.parent / "study-0.json"), ANOTHER),
-    (lambda path: about(path).unlink(), "must hold the file study-.*run its section again"),
+    (lambda path: about(path).unlink(), "must hold the file study-.*a sweep has none"),
 ]
 
 

@@ -52,7 +52,7 @@ def at_equal_time(table: pd.DataFrame, seconds: Mapping[str, float], method: str
     timed = table.dropna(subset="best").assign(time=table["evaluations"] * table["method"].map(seconds))
     timed["end"] = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
     found = []
-    for search, run in timed.dropna(subset="time").sort_values("time").groupby(_SEARCH, sort=False):
+    for search, run in timed.dropna(subset="time").groupby(_SEARCH, sort=False):  # rows are in the order of marks
         best = np.interp(np.log(run["end"].iloc[0]), np.log(run["time"]), np.log(run["best"]), left=np.nan)
         found.append((*search, run["mark"].max(), np.exp(best)))
     return pd.DataFrame(found, columns=[*_SEARCH, "mark", "best"]).dropna(subset="best")

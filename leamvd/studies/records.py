@@ -151,7 +151,9 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, pd.DataFrame]]:
     """
     found = sorted(folder.glob("study-*.json"))
     if not found:
-        raise DamageError(f"{folder} must hold the file study-*.json of its section's study; run its section again")
+        raise DamageError(
+            f"{folder} must hold the file study-*.json of its section's study; a sweep has none, run others again"
+        )
     path = found[0]
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
