@@ -88,7 +88,7 @@ def test_sentences_hold_numbers_references_and_tables(page: Any) -> None:
         "the exponent that comes closest to it is 2.99.",
         "In Fig. 1.1 the circles of the binary tournament",
         "Fig. 1.1. How strongly each rank is selected",
-        "one held among the winners of another (item R19)",
+        "one among the winners of others (item R19)",
         "Table 1.1. What the paper says of the exponent, and the answers.",
     ):
         assert words in text
