@@ -291,6 +291,20 @@ def test_a_job_that_ends_beside_one_that_fails_is_stored(tmp_path: Path, first: 
     assert [job in store for job in jobs] == [first == 1, first == 0]
 
 
+def test_a_job_is_given_up_after_so_many_deaths_of_its_own(tmp_path: Path) -> None:
+    job, other = jobs = [Count(number=1), Count(number=2)]
+    workers = Workers(1, Clock())
+    with campaign._Progress("", jobs, show=False) as progress:
+        going = campaign._Campaign(jobs, Store(tmp_path), workers, progress, math.inf)
+        for _ in range(campaign.DEATHS):
+            assert going._ready() == jobs
+            assert going._begin(job, math.inf)
+            (future,) = workers.running
+            workers.end(future, DeathError())
+            going._end([future])
+        assert going._ready() == [other]
+
+
 def test_whatever_happens_nothing_is_lost_and_nothing_is_computed_twice() -> None:
     given = settings(
         max_examples=30,

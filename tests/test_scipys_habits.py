@@ -152,6 +152,18 @@ def test_fields_of_a_reading_leave_the_bounds_kept() -> None:
         assert (np.abs(result.x).max() <= 1) == inside
 
 
+def test_fields_replace_those_of_the_reading_that_is_given_and_leave_its_others() -> None:
+    given, whole, alone = (
+        search(sphere, seed=1, n_gen=15, **options).x.tolist()
+        for options in (
+            {"reading": Reading(exponent=3.0), "reset": "off"},
+            {"reading": Reading(exponent=3.0, reset="off")},
+            {"reset": "off"},
+        )
+    )
+    assert given == whole != alone
+
+
 # ---- objectives that take columns
 
 
