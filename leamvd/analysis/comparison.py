@@ -7,6 +7,7 @@ import pandas as pd
 
 from leamvd.analysis.statistics import number
 from leamvd.campaign import archive
+from leamvd.experiments.methods import trainer_of
 from leamvd.networks.rbm import n_parameters
 from leamvd.networks.torch_backend import Computation
 from leamvd.studies.study import ONE_EPOCH, Study
@@ -135,7 +136,7 @@ def left_start(table: pd.DataFrame) -> pd.DataFrame:
     It has left where its error was ever below that of iteration 0. So a search that has its start in no population, and
     only gets worse, has not. Contrastive divergence does not search, nor does `START`.
     """
-    searches = table[~table["method"].str.split(":").str[0].isin(["cd", START])]
+    searches = table[~table["method"].map(trainer_of).isin(["cd", START])]
     run = [*GROUP, "seed"]
     start = searches[searches["iteration"] == 0].set_index(run)["mean_field"]
     least = searches.groupby(run)["mean_field"].min().reindex(start.index)

@@ -7,6 +7,7 @@ import pandas as pd
 
 from leamvd.analysis.comparison import GROUP, MEASURES, last, quote, scaled, six_digits
 from leamvd.analysis.statistics import compared, paired, summarize, texts, unpaired
+from leamvd.experiments.methods import trainer_of
 
 MARGIN = 0.02
 """Searches are equivalent whose errors are shown to differ by no more than this part."""
@@ -73,7 +74,7 @@ def improvements(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """
     seeds = set.intersection(*(set(table["seed"]) for table in tables))
     both = pd.concat(tables)
-    searches = both["method"].str.partition(":")[0] != "cd"
+    searches = both["method"].map(trainer_of) != "cd"
     both = both[(both["inputs"] == "own") & searches & both["seed"].isin(seeds)]
     both = both.assign(error=scaled(both, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
     errors = both.groupby(["layer", "method", "seed"], sort=False)["error"]

@@ -29,6 +29,11 @@ _SETTINGS = {
 """Settings that a trainer can have of its own: those that what it computes depends on, its start solution included."""
 
 
+def trainer_of(text: str) -> str:
+    """Return the trainer of a method, given its text, or another name as it is."""
+    return text.partition(":")[0]
+
+
 @dataclasses.dataclass(frozen=True)
 class Method:
     """A trainer and its own settings, which take the place of a study's."""

@@ -17,6 +17,7 @@ from leamvd.figures.style import (
     line_style,
     logarithmic,
     new,
+    parts,
     percent,
     plain,
     styled,
@@ -67,9 +68,9 @@ def networks(table: pd.DataFrame, title: str) -> Figure:
             continue
         offset = 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
         look = (BLUE, "none") if method == "mlp" else (line_style(method)[0], "none")
-        full = "full" if ":" not in method else "none"
-        marker = MARKERS[method.partition(":")[0]]
-        bars(ax, places + offset, own, method, look, marker=marker, markersize=5, fillstyle=full)
+        name, settings = parts(method)
+        full = "none" if settings else "full"
+        bars(ax, places + offset, own, method, look, marker=MARKERS[name], markersize=5, fillstyle=full)
     logarithmic(ax.yaxis)
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
     ax.set_ylabel("wrong test images, %")
@@ -93,7 +94,7 @@ def beside_preset(found: pd.DataFrame, title: str) -> Figure:
         offset = 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
         places = np.array([problems.index(name) for name in own["problem"]]) + offset
         look: dict[str, Any] = {"markersize": 4, "markerfacecolor": color if line == "-" else "none"}
-        look |= {"fmt": MARKERS[method.partition(":")[0]], "color": color, "label": plain(method)}
+        look |= {"fmt": MARKERS[parts(method)[0]], "color": color, "label": plain(method)}
         ax.errorbar(own["ratio"], places, xerr=error_bars(own, "ratio", "low", "high"), **look)
     ax.axvline(1, color="black", linewidth=0.8)
     logarithmic(ax.xaxis)

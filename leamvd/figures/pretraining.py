@@ -19,6 +19,7 @@ from leamvd.figures.style import (
     line_style,
     logarithmic,
     new,
+    parts,
     percent,
     plain,
     styled,
@@ -86,7 +87,7 @@ def _panels(table: pd.DataFrame, title: str, ylabel: str) -> tuple[Figure, list[
 
 def _look(method: str, table: pd.DataFrame) -> tuple[str, str]:
     """Return color and line style of a method, or of random weights by their place among them."""
-    if method.partition(":")[0] in COLORS:
+    if parts(method)[0] in COLORS:
         return line_style(method)
-    others = [other for other in table["method"].unique() if other.partition(":")[0] not in COLORS]
+    others = [other for other in table["method"].unique() if parts(other)[0] not in COLORS]
     return GRAY, _RANDOM[others.index(method) % len(_RANDOM)]

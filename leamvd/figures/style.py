@@ -80,9 +80,15 @@ class Picture:
 
 
 def line_style(method: str) -> tuple[str, str]:
-    """Return color and line style of a method, whose reading stands behind a colon."""
-    name, _, reading = method.partition(":")
+    """Return color and line style of a method, with its reading."""
+    name, reading = parts(method)
     return COLORS[name], STYLES.get(reading, "-.")
+
+
+def parts(method: str) -> tuple[str, str]:
+    """Return the name of a method, and what it has of its own, which stands behind a colon."""
+    name, _, own = method.partition(":")
+    return name, own
 
 
 @styled

@@ -13,6 +13,7 @@ from leamvd.campaign import archive
 from leamvd.campaign.jobs import Job
 from leamvd.data.images import Dataset
 from leamvd.experiments.layers import TrainLayer
+from leamvd.experiments.methods import trainer_of
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers.cma_es import SQUARE_MATRICES
 
@@ -63,7 +64,7 @@ def _rates() -> pd.DataFrame:
         training, table = archive.provenance(name)["study"]["training"], archive.read(name)
         last = table[table["iteration"] == table["iteration"].max()]
         rate = last["seconds"] / (last["n_var"] * last["n_images"] * last["products"])
-        about = {"trainer": last["method"].str.partition(":")[0], "rate": rate, "n_var": last["n_var"]}
+        about = {"trainer": last["method"].map(trainer_of), "rate": rate, "n_var": last["n_var"]}
         tables.append(pd.DataFrame(about).assign(backend=training["backend"], precision=training["precision"]))
     objectives = archive.read("linear_cost", "objectives")
     objectives = objectives[(objectives["threads"] == 1) & (objectives["status"] == "ok")]
