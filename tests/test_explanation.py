@@ -229,8 +229,22 @@ def test_predicted_beside_measured() -> None:
     assert found["retrodicted"].tolist() == pytest.approx([50, 0])
     assert found["share predicted"].tolist() == [1, 0.5]
     assert found["share measured"].tolist() == [1, 0]
+    assert found["generation predicted"].tolist() == pytest.approx([1, np.nan], nan_ok=True), "half of them never"
     assert found["sigma0"].tolist() == [0.01, 0.3]
     assert found["reset"].tolist() == [True, False]
+
+
+def test_when_searches_leave_their_start() -> None:
+    """A search is off whichever side it errs to; those that should move at once, or never, and do not, do not count."""
+
+    def searches(column: str, *left: int | None) -> pd.DataFrame:
+        falls = ([10.0 if at is None or i < at else 9.0 - i for i in range(9)] for at in left)
+        return made({("a", 1, "lea-mvd"): list(falls)}, column)
+
+    runs = searches("mean_field", 7, 3, 8, 1, 5, None)
+    assert explanation.falls(runs, "mean_field")["left"].tolist() == [7, 3, 8, 1, 5, np.inf]
+    off = explanation.generations_off(searches("best", 4, 5, 2, 1, None, 6), runs)
+    assert off.to_dict() == {"off": {"a": 3}}
 
 
 def test_the_fall_that_is_needed() -> None:

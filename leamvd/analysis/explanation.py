@@ -24,6 +24,8 @@ QUALITIES = {
 
 LAYER = ["study", "layer"]
 
+_SEARCH = [*LAYER, "method", "seed"]
+
 
 def pairs(table: pd.DataFrame) -> pd.DataFrame:
     """Return pairs with what theory makes of each row, at each of their step sizes.
@@ -51,13 +53,15 @@ def over_seeds(table: pd.DataFrame, column: str) -> pd.DataFrame:
 def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
     """Return by how many percent the last value of each search lies below its first, by study, layer, method and seed.
 
-    That is 100 where a surrogate, which an error is not, falls below zero. `moved` is whether it falls at all.
+    That is 100 where a surrogate, which an error is not, falls below zero. `left` is the generation in which it first
+    falls, and infinite where none does.
     """
-    runs = table.sort_values("iteration", kind="stable").groupby([*LAYER, "method", "seed"], sort=False)[value]
+    table = table.sort_values("iteration", kind="stable")
+    runs = table.groupby(_SEARCH, sort=False)[value]
+    left = table[table[value] < runs.transform("first")].groupby(_SEARCH)["iteration"].min()
     ends = pd.DataFrame({"first": runs.first(), "last": runs.last()})
-    return ends.assign(
-        fall=100 * (1 - ends["last"].clip(lower=0) / ends["first"]), moved=ends["last"] < ends["first"]
-    ).reset_index()
+    ends["fall"] = 100 * (1 - ends["last"].clip(lower=0) / ends["first"])
+    return ends.join(left.rename("left")).fillna({"left": np.inf}).reset_index()
 
 
 def predicted_and_measured(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -66,19 +70,31 @@ def predicted_and_measured(surrogates: pd.DataFrame, retrodictions: pd.DataFrame
     `predicted` and `retrodicted` are those of searches on slope and curvature alone: on the inputs that a stack of
     start solutions makes, and on those that the searches below have made. `measured` are those on the layer's error,
     with their 95 % interval where there are three runs or more. The shares are those of the searches that left the
-    start solution.
+    start solution, and the generations the medians of when they did, NaN where most never did.
     """
     by = [*LAYER, "method"]
     table = falls(runs, "mean_field")
-    found = summarize(table, "fall", by).rename(columns={"mean": "measured"}).set_index(by)
+    found = summarize(table, "fall", by).drop(columns="mean").set_index(by)
     found.loc[found["runs"] < 3, ["low", "high"]] = np.nan  # of two runs it is 13 times their standard error
-    found["share measured"] = table.groupby(by)["moved"].mean()
-    for name, surrogate in (("predicted", surrogates), ("retrodicted", retrodictions)):
-        table = falls(surrogate, "best")
-        found[[name, f"share {name}"]] = table.groupby(by)[["fall", "moved"]].mean()
+    kinds = {"measured": table, "predicted": falls(surrogates, "best"), "retrodicted": falls(retrodictions, "best")}
+    for name, table in kinds.items():
+        searches = table.assign(moved=np.isfinite(table["left"])).groupby(by)
+        found[[name, f"share {name}"]] = searches[["fall", "moved"]].mean()
+        found[f"generation {name}"] = searches["left"].median().replace(np.inf, np.nan)
     settings = [dict(Method.parse(method).settings) for method in found.index.get_level_values("method")]
     sigma0 = [own.get("sigma0", Training.sigma0) for own in settings]
     return found.assign(sigma0=sigma0, reset=[own.get("reset") != "off" for own in settings]).reset_index()
+
+
+def generations_off(retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return how many generations before or after the retrodicted one searches leave their start: medians by study.
+
+    They are those of the searches that leave it, and should after their first generation.
+    """
+    said, found = (falls(*one).set_index(_SEARCH)["left"] for one in ((retrodictions, "best"), (runs, "mean_field")))
+    off = (found - said).abs()[(said > 1) & np.isfinite(said) & np.isfinite(found)].to_frame("off")
+    medians: pd.DataFrame = off.groupby("study", sort=False).median()
+    return medians
 
 
 def reach(pairs: pd.DataFrame, sigma: float) -> pd.DataFrame:
