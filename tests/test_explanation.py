@@ -247,6 +247,19 @@ def test_when_searches_leave_their_start() -> None:
     assert off.to_dict() == {"off": {"a": 3}}
 
 
+def test_which_recorded_searches_should_have_left_their_start() -> None:
+    """Runs whose pairs are not measured do not count, nor do other methods, nor the first layer twice."""
+    still, falls = (10.0, 10.0), (10.0, 9.0)
+    layers = {("a", 1, "lea-mvd"): [falls, falls, still], ("a", 2, "lea-mvd"): [falls, still, still]}
+    own = made(layers | {("a", 2, "cd"): [falls] * 3}, "mean_field").drop(columns="study")
+    runs = pd.concat([own.assign(inputs=inputs) for inputs in ("own", "shared")])
+    said = made({("a", 1, "lea-mvd"): [falls, still], ("a", 2, "lea-mvd"): [falls, falls]}, "best").assign(inputs="own")
+    found = explanation.retrodicted(said, {"a": runs})
+    assert found.loc["a", 1, "own"].to_dict() == {"retrodicted": 1, "left": 2, "right": 1, "runs": 2}
+    assert found.loc["a", 2, "own"].to_dict() == {"retrodicted": 2, "left": 1, "right": 1, "runs": 2}
+    assert len(found) == 2
+
+
 def test_the_fall_that_is_needed() -> None:
     ends = {"cd": [(9e4, 2e4), (9e4, 3e4)], "lea-mvd": [(8e4, 7e4), (12e4, 10.5e4)]}
     table = made({("a", 2, method): runs for method, runs in ends.items()}, "mean_field").assign(n_images=20_000)

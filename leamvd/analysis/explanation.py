@@ -1,5 +1,6 @@
 """What slope and curvature around the start solutions say of the searches, beside what the searches found."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,16 @@ def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
     That is 100 where a surrogate, which an error is not, falls below zero. `left` is the generation in which it first
     falls, and infinite where none does.
     """
-    table = table.sort_values("iteration", kind="stable")
-    runs = table.groupby(_SEARCH, sort=False)[value]
-    left = table[table[value] < runs.transform("first")].groupby(_SEARCH)["iteration"].min()
-    ends = pd.DataFrame({"first": runs.first(), "last": runs.last()})
-    ends["fall"] = 100 * (1 - ends["last"].clip(lower=0) / ends["first"])
-    return ends.join(left.rename("left")).fillna({"left": np.inf}).reset_index()
+    runs = table.sort_values("iteration", kind="stable").groupby(_SEARCH, sort=False)[value]
+    ends = pd.DataFrame({"first": runs.first(), "last": runs.last(), "left": _left(table, value, _SEARCH)})
+    return ends.assign(fall=100 * (1 - ends["last"].clip(lower=0) / ends["first"])).reset_index()
+
+
+def _left(table: pd.DataFrame, value: str, by: list[str]) -> pd.Series:
+    """Return the generation in which each search is first below its start, infinite where it never is."""
+    start = table[table["iteration"] == 0].set_index(by)[value].rename("start")
+    lower = table.join(start, on=by).query(f"{value} < start").groupby(by)["iteration"].min()
+    return lower.reindex(start.index).fillna(np.inf)
 
 
 def predicted_and_measured(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -95,6 +100,21 @@ def generations_off(retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataF
     off = (found - said).abs()[(said > 1) & np.isfinite(said) & np.isfinite(found)].to_frame("off")
     medians: pd.DataFrame = off.groupby("study", sort=False).median()
     return medians
+
+
+def retrodicted(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return in how many runs of recorded studies LEA-MVD left its start, and in how many slope and curvature say so.
+
+    "right" counts the runs for which they say what was found. Rows are by study, layer and inputs.
+    """
+    runs = pd.concat([table.assign(study=study) for study, table in studies.items()])
+    runs = runs[(runs["method"] == "lea-mvd") & ((runs["layer"] > 1) | (runs["inputs"] == "own"))]
+    by = [*LAYER, "inputs", "seed"]
+    left = pd.DataFrame({"retrodicted": _left(surrogates, "best", by), "left": _left(runs, "mean_field", by)}).dropna()
+    moved = left < np.inf
+    moved = moved.assign(right=moved["retrodicted"] == moved["left"], runs=True)
+    counts: pd.DataFrame = moved.groupby(by[:-1], sort=False).sum()
+    return counts
 
 
 def reach(pairs: pd.DataFrame, sigma: float) -> pd.DataFrame:

@@ -145,12 +145,12 @@ IMAGE_SETS = tuple(
 """The same study on each of ten disjoint sets of images, whose differences a study on one set does not see."""
 
 START_SOLUTIONS = (
-    Explanation(dataset="mnist", inputs=INPUTS, sigmas=(REFERENCE,), seeds=tuple(range(5))),
+    Explanation(dataset="mnist", inputs=INPUTS, sigmas=(REFERENCE,), seeds=tuple(range(30))),
     Explanation(
         dataset="mnist", side=_LARGE.side, layers=_LARGE.layers, inputs=INPUTS, sigmas=(REFERENCE,), seeds=(0, 1, 2)
     ),
 )
-"""The start solutions of studies A and D, around which pairs tell how far their searches could get."""
+"""The start solutions of studies A and D, around which pairs tell how far their searches could get, and when."""
 
 SCALING = tuple(
     Explanation(

@@ -272,9 +272,11 @@ def _starts(_: Any) -> tuple[list[Planned], Any]:
     parts = []
     for study in catalog.START_SOLUTIONS:
         data = images(study)
-        pairs = {inputs: study.pairs(Images.of(data), inputs) for inputs in study.inputs}
-        jobs = {(inputs, *label): job for inputs, own in pairs.items() for label, job in own.items()}
-        parts.append(Planned({"pairs": Table(("inputs", "study", "layer", "seed"), jobs, "iteration")}, data))
+        by_inputs = {inputs: study.pairs(Images.of(data), inputs) for inputs in study.inputs}
+        pairs = {(inputs, *label): job for inputs, own in by_inputs.items() for label, job in own.items()}
+        searches = {label: study.surrogate(job, "lea-mvd") for label, job in pairs.items()}
+        planned = Table(("inputs", "study", "layer", "seed"), pairs, "iteration")
+        parts.append(Planned({"pairs": planned, "surrogates": dataclasses.replace(planned, jobs=searches)}, data))
     return _of_study(parts, catalog.START_SOLUTIONS[0])
 
 
@@ -295,7 +297,7 @@ SEARCHES: dict[str, _Plan] = {
     "backend_agreement": lambda _: _agreement(backend_agreement.FIRST_LAYER),
     "backend_agreement_above": lambda _: _agreement(backend_agreement.ABOVE),
     "mistakes": lambda _: _mistakes("paper", methods=(ONE_EPOCH, "cd", "lea-mvd")),
-    "mistakes_28x28": lambda _: _mistakes("paper-28x28", backend="torch", device="cpu", precision="bfloat16"),
+    "mistakes_28x28": lambda _: _mistakes("paper-28x28", methods=(ONE_EPOCH, "cd")),
     "starts": _starts,
     "image_sets": _image_sets,
     "preset_networks": lambda known: _searches(architectures.planned, architectures.JUDGED, known),

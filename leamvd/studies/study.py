@@ -259,21 +259,24 @@ class Explanation(Study):
         surrogates: dict[tuple[Any, ...], SearchSurrogate] = {}
         retrodictions: dict[tuple[Any, ...], SearchSurrogate] = {}
         for seed, method in product(self.seeds, self.methods):
-            _, training, reading = self.settings_of(method)
             stacks = (self.stack(one, seed, images) for one in (method, ONE_EPOCH))
             for search, start in zip(*stacks, strict=True):
                 before = pairs[self.size, search.layer, seed]
                 own = dataclasses.replace(start, below=search.below)
                 after = dataclasses.replace(before, start=own, sigmas=(REFERENCE,)) if own.below else before
                 for table, job in ((surrogates, before), (retrodictions, after)):
-                    surrogate = SearchSurrogate(pairs=job, training=training, reading=reading)
-                    table[self.size, method, search.layer, seed] = surrogate
+                    table[self.size, method, search.layer, seed] = self.surrogate(job, method)
         labels = ("study", "method", "layer", "seed")
         return super().tables(images) | {
             "pairs": Table(("study", "layer", "seed"), pairs, "iteration"),
             "surrogates": Table(labels, surrogates, "iteration"),
             "retrodictions": Table(labels, retrodictions, "iteration"),
         }
+
+    def surrogate(self, pairs: MeasurePairs, method: str) -> SearchSurrogate:
+        """Return the search of a method on what pairs say."""
+        _, training, reading = self.settings_of(method)
+        return SearchSurrogate(pairs=pairs, training=training, reading=reading)
 
     def pairs(self, images: Images, inputs: str = "own") -> dict[tuple[Any, ...], MeasurePairs]:
         """Return the pairs around the start solutions of a stack of them, by study, layer and seed.
