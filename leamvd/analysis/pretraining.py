@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from leamvd.analysis.comparison import last, quote
 from leamvd.analysis.statistics import compared, components, summarize, texts
@@ -40,14 +38,6 @@ def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_image
     cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
     found = components(cells, "share", "image", "seed")
     return float(found["high"] - found["mean"])
-
-
-def widest_over_test_images(errors: Sequence[float], error: float, n_images: int) -> float:
-    """Return the same where mistakes are not listed: the most that it can be, which no image in common gives.
-
-    `errors` are the two test errors, and `error` is the standard error of their log ratio over seeds.
-    """
-    return float(stats.norm.ppf(0.975) * np.sqrt(error**2 + sum(1 / one for one in errors) / n_images))
 
 
 def scores(found: Measured) -> dict[str, pd.DataFrame]:
