@@ -3,6 +3,7 @@
 import re
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 
 from leamvd.analysis.statistics import number
@@ -137,11 +138,15 @@ def left_start(table: pd.DataFrame) -> pd.DataFrame:
     only gets worse, has not. Contrastive divergence does not search, nor does `START`.
     """
     searches = table[~table["method"].map(trainer_of).isin(["cd", START])]
-    run = [*GROUP, "seed"]
-    start = searches[searches["iteration"] == 0].set_index(run)["mean_field"]
-    least = searches.groupby(run)["mean_field"].min().reindex(start.index)
-    left = (least < start).groupby(level=GROUP, sort=False)
+    left = (left_at(searches, "mean_field", [*GROUP, "seed"]) < np.inf).groupby(level=GROUP, sort=False)
     return pd.DataFrame({"left": left.sum(), "runs": left.size()})
+
+
+def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
+    """Return the first iteration in which each run's value is below that of iteration 0, infinite where it never is."""
+    start = table[table["iteration"] == 0].set_index(run)[value].rename("start")
+    lower = table.join(start, on=run).query(f"{value} < start").groupby(run)["iteration"].min()
+    return lower.reindex(start.index).fillna(np.inf)
 
 
 def with_start(table: pd.DataFrame, name: str = "") -> pd.DataFrame:

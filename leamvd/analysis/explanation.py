@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from leamvd.analysis.comparison import quote, six_digits
+from leamvd.analysis.comparison import left_at, quote, six_digits
 from leamvd.analysis.rules import PRINTED, REGISTERED
 from leamvd.analysis.statistics import Effect, paired, summarize
 from leamvd.experiments.methods import Method
@@ -58,15 +58,8 @@ def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
     falls, and infinite where none does.
     """
     runs = table.sort_values("iteration", kind="stable").groupby(_SEARCH, sort=False)[value]
-    ends = pd.DataFrame({"first": runs.first(), "last": runs.last(), "left": _left(table, value, _SEARCH)})
+    ends = pd.DataFrame({"first": runs.first(), "last": runs.last(), "left": left_at(table, value, _SEARCH)})
     return ends.assign(fall=100 * (1 - ends["last"].clip(lower=0) / ends["first"])).reset_index()
-
-
-def _left(table: pd.DataFrame, value: str, by: list[str]) -> pd.Series:
-    """Return the generation in which each search is first below its start, infinite where it never is."""
-    start = table[table["iteration"] == 0].set_index(by)[value].rename("start")
-    lower = table.join(start, on=by).query(f"{value} < start").groupby(by)["iteration"].min()
-    return lower.reindex(start.index).fillna(np.inf)
 
 
 def predicted_and_measured(surrogates: pd.DataFrame, retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -96,7 +89,7 @@ def generations_off(retrodictions: pd.DataFrame, runs: pd.DataFrame) -> pd.DataF
 
     They are those of the searches that leave it, and should after their first generation.
     """
-    said, found = (falls(*one).set_index(_SEARCH)["left"] for one in ((retrodictions, "best"), (runs, "mean_field")))
+    said, found = left_at(retrodictions, "best", _SEARCH), left_at(runs, "mean_field", _SEARCH)
     off = (found - said).abs()[(said > 1) & np.isfinite(said) & np.isfinite(found)].to_frame("off")
     medians: pd.DataFrame = off.groupby("study", sort=False).median()
     return medians
@@ -110,8 +103,8 @@ def retrodicted(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) -
     runs = pd.concat([table.assign(study=study) for study, table in studies.items()])
     runs = runs[(runs["method"] == "lea-mvd") & ((runs["layer"] > 1) | (runs["inputs"] == "own"))]
     by = [*LAYER, "inputs", "seed"]
-    left = pd.DataFrame({"retrodicted": _left(surrogates, "best", by), "left": _left(runs, "mean_field", by)}).dropna()
-    moved = left < np.inf
+    left = {"retrodicted": left_at(surrogates, "best", by), "left": left_at(runs, "mean_field", by)}
+    moved = pd.DataFrame(left).dropna() < np.inf
     moved = moved.assign(right=moved["retrodicted"] == moved["left"], runs=True)
     counts: pd.DataFrame = moved.groupby(by[:-1], sort=False).sum()
     return counts
