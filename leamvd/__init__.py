@@ -1,7 +1,7 @@
 """LEA-MVD: an evolutionary algorithm with linear cost, and what its paper's experiments need."""
 
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from leamvd.optimizers.state import State
 
 __all__ = ["LEAMVD", "Reading", "State", "minimize"]
-__version__ = version("leamvd")
+
+try:
+    __version__ = version("leamvd")
+except PackageNotFoundError:  # a clone that is not installed
+    __version__ = "0+unknown"
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,5 @@
+"""``python -m leamvd``."""
+
+from leamvd.cli import main
+
+main()

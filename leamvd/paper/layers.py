@@ -1,0 +1,285 @@
+"""Studies: methods compared over seeds, layer by layer, by the errors that they make after each iteration.
+
+Their settings, the calls that train their layers, and the tables of errors that several sections show.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from itertools import product
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from leamvd._support import checks
+from leamvd.data.images import Dataset, load
+from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, train
+from leamvd.networks.objective import Errors, reconstruction_errors
+from leamvd.networks.rbm import RBMParameters, n_parameters
+from leamvd.optimizers.reading import Reading
+
+from .methods import Method
+from .results import Call, Plan, Result, delayed
+from .statistics import Effect, paired, summarize, unpaired
+
+# ---- settings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Images:
+    """Images by what they are made of, see `leamvd.data.images.load`."""
+
+    dataset: str = "digits"
+    side: int = 7
+    pooling: Literal["mean", "center"] = "mean"
+    binarize: str = "gray"
+    n_images: int | None = None  # for training
+    image_set: int = 0
+    checksum: str = ""  # of the data set, where results depend on it
+
+    def load(self, dtype: Any) -> Dataset:
+        """Return the images; a data set other than the checksum's is an error."""
+        data = _load(dataclasses.replace(self, checksum=""), str(dtype))
+        if self.checksum not in ("", data.checksum):
+            raise ValueError(f"{self.dataset} is another data set here than where it was asked for: checksums differ")
+        return data
+
+
+@functools.lru_cache(2)
+def _load(images: Images, dtype: str) -> Dataset:
+    return load(
+        images.dataset,
+        side=images.side,
+        pooling=images.pooling,
+        binarize=images.binarize,
+        n_train=images.n_images,
+        image_set=images.image_set,
+        dtype=dtype,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is compared: methods on the same images, layers and budget, over seeds."""
+
+    images: Images = Images()
+    layers: tuple[int, ...] = (30, 30, 120)  # hidden units
+    methods: tuple[str, ...] = ("cd", "lea-mvd", "cma-es")  # "lea-mvd:sigma0=0.01+reset=off" has settings of its own
+    inputs: tuple[str, ...] = ("own", "shared")  # a layer sees its method's features or those of CD (item E7)
+    seeds: tuple[int, ...] = (0,)
+    features: Literal["probabilities", "bits"] = "probabilities"  # what a layer hands on
+    training: Training = dataclasses.field(default_factory=Training)
+    reading: Reading = EXPERIMENT
+
+    def __post_init__(self) -> None:
+        for name in ("layers", "methods", "inputs", "seeds"):
+            values = tuple(getattr(self, name))
+            values = tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
+            object.__setattr__(self, name, values)
+            if not values or (len(set(values)) < len(values) and name != "layers"):
+                raise ValueError(f"{name} must be one or more different values, got {values!r}")
+        for name, values, least in (("layers", self.layers, 1), ("seeds", self.seeds, 0)):
+            for value in values:
+                checks.integer(name, value, at_least=least)
+        for value in self.inputs:
+            checks.choice("inputs", value, ("own", "shared"))
+        for method in map(Method.parse, self.methods):
+            if method.trainer == "lea-mvd":  # refuses now, and not after hours, a population that it cannot have
+                own = method.training(self.training)
+                own.optimizer("lea-mvd", np.zeros(1), reading=method.reading(self.reading), seed=0)
+
+    @property
+    def size(self) -> str:
+        """The name of the images' size in tables of several studies."""
+        return f"mnist-{self.images.side}x{self.images.side}"
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the study with fields of it, its images, training or reading changed; a change to None is none."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        for part in ("images", "training", "reading"):
+            value = given.pop(part, getattr(self, part))
+            own = {name: given.pop(name) for name in vars(value) if name in given}
+            self = dataclasses.replace(self, **{part: dataclasses.replace(value, **own)})
+        return dataclasses.replace(self, **given)
+
+    def on_disk(self) -> Self:
+        """Return the study of the images that are on this machine, with their checksum."""
+        return self.changed(checksum=self.images.load(self.training.dtype).checksum)
+
+
+# ---- what is computed
+
+
+def layer(
+    images: Images,
+    trainer: str,
+    n_hidden: int,
+    seed: int,
+    training: Training,
+    reading: Reading,
+    features: Literal["probabilities", "bits"] = "probabilities",
+    below: Result | None = None,
+) -> Result:
+    """Return the errors of a layer after each iteration from 0, its start solution, on; and the stack it is on."""
+    stack = rbms(below)
+    V, T = (layer_inputs(stack, images, features, seed, training.dtype, test=test) for test in (False, True))
+    own_seed, mean = layer_seed(seed, len(stack) + 1), V.mean(axis=0, dtype=np.float64)
+    rows, flat = [], None
+    for step in train(trainer, V, n_hidden, training=training, reading=reading, seed=own_seed):
+        previous, flat = flat, step.rbm.flat()
+        if previous is None or not np.array_equal(flat, previous):  # most searches stay where they are for long
+            on_images = reconstruction_errors(step.rbm, V, seed=own_seed)
+            on_test_images = reconstruction_errors(step.rbm, T, seed=own_seed, train_mean=mean)
+        rows.append((step.iteration, *on_images, *on_test_images, *step[2:-1]))
+    table = pd.DataFrame(rows, columns=COLUMNS).assign(
+        n_visible=V.shape[1],
+        n_hidden=n_hidden,
+        n_var=n_parameters(V.shape[1], n_hidden),
+        n_images=len(V),
+        n_test_images=len(T),
+        input_std=float(V.std(axis=0, dtype=np.float64).mean()),
+    )
+    top = {f"{name}{len(stack) + 1}": values for name, values in step.rbm._asdict().items()}
+    return Result(table, ({} if below is None else below.arrays) | top)
+
+
+COLUMNS = [
+    *("iteration", *Errors._fields, *(f"test_{name}" for name in Errors._fields)),  # errors are sums over images
+    *("evaluations", "passes", "products", "seconds"),  # what the layer has cost so far
+]
+
+
+def rbms(result: Result | None) -> list[RBMParameters]:
+    """Return the layers of a stack, the first one first."""
+    arrays = {} if result is None else result.arrays
+    return [RBMParameters(*(arrays[f"{name}{n}"] for name in "Wbc")) for n in range(1, len(arrays) // 3 + 1)]
+
+
+def layer_inputs(
+    stack: list[RBMParameters], images: Images, features: str, seed: int, dtype: Any, *, test: bool = False
+) -> np.ndarray:
+    """Return what the layer above a stack sees, shape (m, n_visible)."""
+    data = images.load(dtype)
+    return layer_input(stack, data.test if test else data.train, features=features, seed=seed, test=test)
+
+
+# ---- the layers of a study
+
+
+def layer_call(study: Study, method: str, n_hidden: int, seed: int, below: Call | None) -> Call:
+    """Return the call that trains a layer of a study by one of its methods."""
+    own, features = Method.parse(method), study.features if below else "probabilities"
+    settings = own.training(study.training), own.reading(study.reading)
+    return delayed(layer)(study.images, own.trainer, n_hidden, seed, *settings, features, below)
+
+
+@functools.cache
+def stack(study: Study, method: str, seed: int, inputs: str = "own") -> tuple[Call, ...]:
+    """Return the calls that train a stack, each layer on its method's features or on those of CD."""
+    calls: list[Call] = []
+    for number, n_hidden in enumerate(study.layers):
+        handed_on = calls if inputs == "own" else stack(study, "cd", seed)
+        calls.append(layer_call(study, method, n_hidden, seed, handed_on[number - 1] if number else None))
+    return tuple(calls)
+
+
+LABELS = ["inputs", "layer", "method", "seed"]
+
+
+def searches(study: Study) -> dict[tuple[Any, ...], Call]:
+    """Return every layer of a study by its `LABELS`, in the order of its table."""
+    numbers = range(1, len(study.layers) + 1)
+    return {
+        (inputs, number, method, seed): stack(study, method, seed, inputs)[number - 1]
+        for inputs, number, method, seed in product(study.inputs, numbers, study.methods, study.seeds)
+    }
+
+
+def plan(study: Study) -> Plan:
+    """Return the plan of a study's one table, "runs": a row for each iteration of each layer."""
+    return {"runs": (LABELS, searches(study))}
+
+
+# ---- tables of errors
+
+MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}  # the errors of item E2, and what they are called
+
+GROUP = ["inputs", "layer", "method"]  # what tells one group of seeds from another
+
+ONE_EPOCH = "cd:n_gen=1"  # the start solution of searches by itself
+
+PRINTED = {("cd", 2): 50_000.0, ("lea-mvd", 2): 5_000.0, ("lea-mvd", 3): 900.0}
+"""Errors that the paper prints, by method and layer of 28 x 28; taken to be of 10,000 images."""
+
+
+def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
+    """Return a column for reading: an error per 10,000 images, everything else as it is."""
+    if measure.removeprefix("test_") not in MEASURES:
+        return table[measure]
+    return 1e4 * table[measure] / table["n_test_images" if measure.startswith("test_") else "n_images"]
+
+
+def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
+    """Return the last row of every run, by a column that counts; runs may differ in how far they went."""
+    run = [name for name in ("study", "problem", *GROUP, "seed") if name in table]
+    return table[table[step] == table.groupby(run)[step].transform("max")]
+
+
+def errors(table: pd.DataFrame, measures: Iterable[str] = tuple(MEASURES)) -> pd.DataFrame:
+    """Return measures at the last iteration, errors per 10,000 images: means over runs and their 95 % intervals."""
+    ends = last(table)
+    each = [ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures]
+    return summarize(pd.concat(each), "value", ["measure", *GROUP])
+
+
+def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return the mean of a measure over runs at each iteration, with its 95 % interval and its passes and seconds.
+
+    Errors are per 10,000 images. Where there is one run both ends are its value.
+    """
+    by = [*GROUP, "iteration"]
+    found = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(columns="runs")
+    means = table.groupby(by, sort=False)[["passes", "seconds"]].mean().reset_index().merge(found, on=by)
+    return means.assign(**{end: means[end].fillna(means["mean"]) for end in ("low", "high")})
+
+
+def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Return the geometric mean of the last errors of `b` over those of `a`, per image, with its 95 % interval.
+
+    It is of the pairs where two seeds or more are shared, else of two samples; `paired` is how many seeds are shared.
+    """
+    rows = []
+    for measure in MEASURES:
+        ours, theirs = (
+            {cell: own.set_index("seed")[measure] / own.set_index("seed")["n_images"] for cell, own in ends}
+            for ends in (last(table).groupby(GROUP, sort=False) for table in (a, b))
+        )
+        for cell, x in ours.items():
+            if cell in theirs:
+                y = theirs[cell]
+                shared = len(x.index.intersection(y.index))
+                found: Effect = (paired if shared >= min(2, len(x), len(y)) else unpaired)(y, x)
+                rows.append((measure, *cell, shared, found.low, found.effect, found.high))
+    return pd.DataFrame(rows, columns=["measure", *GROUP, "paired", "low", "ratio", "high"])
+
+
+def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, pd.DataFrame]] = ()) -> pd.DataFrame:
+    """Return the last errors of a study, and their ratios to those of a recorded study that has the same settings.
+
+    Methods, inputs and seeds may differ, and what computes the errors that optimizers see.
+    """
+    found = errors(table)
+    for known, rows in recorded:
+        own = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
+        own |= {name: getattr(known.training, name) for name in ("backend", "device", "precision")}
+        if dataclasses.replace(study.changed(checksum=""), seeds=known.seeds).changed(**own) == known:
+            ends = {"low": "ratio_low", "high": "ratio_high"}
+            return found.merge(ratios(rows, table).rename(columns=ends), how="left", on=["measure", *GROUP])
+    return found
+
+
+def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
+    """Return the first iteration in which each run's value is below that of iteration 0, infinite where it never is."""
+    start = table[table["iteration"] == 0].set_index(run)[value].rename("start")
+    lower = table.join(start, on=run).query(f"{value} < start").groupby(run)["iteration"].min()
+    return lower.reindex(start.index).fillna(np.inf)

@@ -1,0 +1,108 @@
+"""Methods of a study: a trainer, and what it has of its own among the study's settings."""
+
+import dataclasses
+import functools
+import json
+from typing import Any, Self
+
+from leamvd._support import checks
+from leamvd.networks.dbn import METHODS as TRAINERS
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.methods import METHODS as OPTIMIZERS
+from leamvd.optimizers.reading import PRESETS, Reading
+
+PRESET = "preset"
+"""The setting that stands for a whole reading, one of `PRESETS`, see `leamvd.Reading.named`."""
+
+_CD = (
+    *("cd_steps", "persistent", "batch_size", "learning_rate", "momentum", "final_momentum", "momentum_epochs"),
+    *("weight_decay", "initial_weights", "weight_scale"),
+)
+_START = ("sigma0", "x0", "x0_epochs", "x0_limit")
+_COMPUTATION = ("backend", "device", "precision")
+_READ = tuple(field.name for field in dataclasses.fields(Reading))
+_SETTINGS = {
+    "cd": (*_CD, "n_gen"),
+    "lea-mvd": (*_CD, *_START, "n_elite", *_READ, PRESET),
+    **dict.fromkeys(OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)),
+}
+"""Settings that a trainer can have of its own: those that what it computes depends on, its start solution included."""
+
+
+def trainer_of(text: str) -> str:
+    """Return the trainer of a method, given its text, or another name as it is."""
+    return text.partition(":")[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """A trainer and its own settings, which take the place of a study's."""
+
+    trainer: str  # of `leamvd.networks.dbn.METHODS`
+    settings: tuple[tuple[str, Any], ...] = ()  # of `Training` or `Reading`, and `PRESET`, in the order given
+
+    @classmethod
+    @functools.cache
+    def parse(cls, text: str) -> Self:
+        """Return the method that a text stands for: "lea-mvd", "lea-mvd:printed" or "lea-mvd:sigma0=0.01+reset=off"."""
+        trainer, _, own = text.partition(":")
+        checks.choice("methods", trainer, TRAINERS)
+        settings: dict[str, Any] = {}
+        for part in own.split("+") if own else ():
+            name, equals, value = part.partition("=")
+            if not equals:
+                name, value = PRESET, checks.choice(f"a preset in methods, {text!r},", part, PRESETS)
+            checks.choice(f"a setting in methods, {text!r},", name, _SETTINGS[trainer])
+            if name in settings:
+                raise ValueError(f"methods must give a setting once, got {name} twice in {text!r}")
+            settings[name] = value if name == PRESET else _value(name, value)
+        method = cls(trainer, tuple(settings.items()))
+        method.training(Training()), method.reading(Reading())  # checks each value
+        return method
+
+    def __str__(self) -> str:
+        """Return the text that `parse` takes."""
+        return ":".join(filter(None, (self.trainer, self.own)))
+
+    @property
+    def own(self) -> str:
+        """The settings as `parse` takes them."""
+        return "+".join(str(value) if name == PRESET else f"{name}={_text(value)}" for name, value in self.settings)
+
+    def training(self, base: Training) -> Training:
+        """Return a study's settings with the method's own; what the trainer does not see has its default."""
+        unseen: tuple[str, ...] = () if self.trainer == "lea-mvd" else ("n_elite",)
+        if self.trainer == "cd":
+            unseen += (*_START, *_COMPUTATION)
+        usual = {name: getattr(Training, name) for name in unseen}
+        own = {name: value for name, value in self.settings if name in Training.__dataclass_fields__}
+        changed = dataclasses.replace(base, **usual | own)
+        return dataclasses.replace(changed, **changed.computation._asdict() if self.trainer != "cd" else {})
+
+    def reading(self, base: Reading) -> Reading:
+        """Return a study's reading with the method's own settings; what the trainer does not see has its default."""
+        own = dict(self.settings)
+        changed = Reading.named(own.get(PRESET, "default"), base)
+        changed = dataclasses.replace(changed, **{name: value for name, value in own.items() if name in _READ})
+        seen = {"lea-mvd": _READ, "cd": ("n_gen",)}.get(self.trainer, ("population_size", "n_gen", "x0_in_population"))
+        return Reading(**{name: getattr(changed, name) for name in seen})
+
+    def without(self, *names: str) -> "Method":
+        """Return the method without some of its settings."""
+        return Method(self.trainer, tuple(pair for pair in self.settings if pair[0] not in names))
+
+
+def _value(name: str, text: str) -> Any:
+    """Return what a text gives for a setting: a number, a truth value or a word."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):  # of too many digits, or brackets
+        return text
+    usual = getattr(Training if name in Training.__dataclass_fields__ else Reading, name)
+    return float(value) if isinstance(usual, float) and type(value) is int else value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value).removesuffix(".0").replace("e+", "e")  # a plus sign joins settings

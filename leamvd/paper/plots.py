@@ -1,0 +1,146 @@
+"""The look of all figures, and the one function that saves them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from IPython.display import Image
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+
+BLUE, VERMILION, GREEN, PURPLE, GRAY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
+"""Four colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
+
+STYLE: dict[str, Any] = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 200,
+    "figure.labelsize": "medium",
+    "font.size": 10,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+}
+
+styled = plt.style.context(["default", STYLE])  # the decorator of functions that draw
+
+WIDTH = 5.4  # inches: text of 10 points is still 9 pixels high on a phone
+
+COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY, "start": BLUE}
+"""One color per method, the same in every figure; the start solution has that of contrastive divergence."""
+
+STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}  # readings of one method; all others are dash-dotted
+
+
+def method_look(method: str) -> dict[str, str]:
+    """Return color and line style of a method, given its text."""
+    trainer, _, own = method.partition(":")
+    return {"color": COLORS.get(trainer, GRAY), "linestyle": STYLES.get(own, "-.")}
+
+
+@styled
+def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, np.ndarray]:
+    """Return a figure of the page's width and its axes, shape (rows, columns)."""
+    return plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
+
+
+def band(ax: Axes, line: pd.DataFrame, x: str, y: str = "mean", **look: Any) -> None:
+    """Draw a column as a line, and the interval from `low` to `high` as a band."""
+    (drawn,) = ax.plot(line[x], line[y], **look)
+    ax.fill_between(line[x], line["low"], line["high"], color=drawn.get_color(), alpha=0.2, linewidth=0)
+
+
+def log_scale(ax: Axes, axes: str) -> None:
+    """Make the axes "x", "y" or "xy" logarithmic, with plain numbers."""
+    for name in axes:
+        getattr(ax, f"set_{name}scale")("log")
+        getattr(ax, f"{name}axis").set_major_formatter("{x:,g}")
+
+
+def legend(figure: Figure, ncols: int = 3) -> None:
+    """Show the labels of all panels, each once, below them."""
+    found = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=ncols)
+
+
+def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:
+    """Return the lengths of error bars, shape (2, rows), from the middle to `low` and `high`; 0 where there are none."""
+    return np.nan_to_num(rows[["low", "high"]].sub(rows[middle], axis=0).abs().to_numpy().T)
+
+
+# ---- pictures of several sections
+
+
+@styled
+def input_std(errors: pd.DataFrame) -> Figure:
+    """Plot the measure "input_std" of each layer on the first kind of inputs, a line for each method."""
+    figure, ((ax,),) = panels(1, 1, height=3.6)
+    layers = sorted(errors["layer"].unique())
+    own = errors[errors["inputs"] == errors["inputs"].iloc[0]]
+    for method, points in own.groupby("method", sort=False):
+        look = method_look(method) | {"linewidth": 1.0, "marker": "o", "markersize": 3, "label": method}
+        ax.errorbar(points["layer"], points["mean"], error_bars(points), **look)
+    ax.set_xticks(layers, [f"RBM {layer}" for layer in layers])
+    ax.set(ylim=(0, None), ylabel="standard deviation of the inputs")
+    legend(figure)
+    return figure
+
+
+@styled
+def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figure:
+    """Show images in 0 to 255, shape (k, side, side), in a row for each name.
+
+    If `signed`, blue is below 127.5, white there, and red above.
+    """
+    colors, k = "RdBu_r" if signed else "gray_r", len(next(iter(rows.values())))
+    figure, axes = plt.subplots(len(rows), 1, figsize=(1.6 + 0.35 * k, 0.3 + 0.4 * len(rows)), squeeze=False)
+    for ax, (name, images) in zip(axes[:, 0], rows.items(), strict=True):
+        framed = np.pad(images.astype(float), ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
+        ax.imshow(np.hstack(list(framed)), cmap=colors, vmin=0, vmax=255, interpolation="nearest")
+        ax.set_axis_off()
+        ax.text(-0.01, 0.5, name.replace("$", r"\$"), transform=ax.transAxes, ha="right", va="center")
+    return figure
+
+
+# ---- saving
+
+
+@styled
+def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
+    """Write ``figures/NAME.png`` and what is plotted, ``figures/NAME.json``; return the picture for a notebook."""
+    path = Path(folder, "figures", f"{name}.png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    path.with_suffix(".json").write_text(json.dumps(plotted(figure)) + "\n", encoding="utf-8")
+    plt.close(figure)
+    return Image(path, width=round(100 * figure.get_figwidth()))
+
+
+def plotted(figure: Figure) -> list[dict[str, Any]]:
+    """Return title, labels and arrays of each of a figure's axes, to eight digits."""
+    found = []
+    for ax in figure.axes:
+        areas = [c for c in ax.collections if not isinstance(c, PathCollection)]  # bands and error bars
+        arrays = [
+            *(line.get_xydata() for line in ax.lines),
+            *(c.get_offsets() for c in ax.collections),
+            *(shown.get_array() for shown in (*ax.collections, *ax.images) if shown.get_array() is not None),
+            *(path.vertices for c in areas for path in c.get_paths()),
+            *(np.array(bar.get_bbox()) for bar in ax.patches),
+        ]
+        words = {"title": ax.get_title(), "x": ax.get_xlabel(), "y": ax.get_ylabel()}
+        found.append(words | {"arrays": [_eight_digits(values) for values in arrays]})
+    return found
+
+
+def _eight_digits(array: Any) -> Any:
+    values = np.ma.filled(np.ma.asarray(array, dtype=float), np.nan)
+    plain = [None if np.isnan(value) else float(f"{value:.8g}") for value in values.ravel()]
+    return np.array(plain, dtype=object).reshape(values.shape).tolist()

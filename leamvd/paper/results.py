@@ -1,0 +1,239 @@
+"""Results of long computations: calls run in parallel and kept on disk, and the tables that ship.
+
+A computation is a plain function of settings and results that returns a `Result`. ``delayed(f)(...)`` stands for a call
+of it, and may be an argument of another one, which is then given its result. `run_all` computes what a folder lacks: in
+this process, in several, or on the Dask cluster of ``joblib.parallel_config("dask")``.
+"""
+
+import ast
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import inspect
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import pandas as pd
+from llvmlite.binding import get_host_cpu_name
+from tqdm import tqdm
+
+import leamvd
+from leamvd._support import children
+from leamvd._support.threads import limited_to, thread_count
+
+PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
+
+STORE = "LEAMVD_STORE"  # the environment variable that names the folder of results, whatever a notebook's folder is
+
+
+class Result(NamedTuple):
+    """What a computation returns."""
+
+    rows: pd.DataFrame
+    arrays: dict[str, np.ndarray] = {}
+
+
+class Call(NamedTuple):
+    """A call that `run_all` computes; equal calls have equal keys."""
+
+    function: Callable[..., Result]
+    arguments: dict[str, Any]
+    key: str
+
+    @property
+    def needs(self) -> "list[Call]":
+        """The calls among the arguments."""
+        return [value for value in self.arguments.values() if isinstance(value, Call)]
+
+
+def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
+    """Return a function that takes the same arguments and returns the `Call`, as joblib's does."""
+
+    def call(*args: Any, **kwargs: Any) -> Call:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        content = [function.__module__, function.__qualname__, canonical(dict(bound.arguments))]
+        text = json.dumps(content, sort_keys=True, allow_nan=False)
+        return Call(function, bound.arguments, f"{function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}")
+
+    return call
+
+
+def canonical(value: Any) -> Any:
+    """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields, calls by key."""
+    if isinstance(value, Call):
+        return {"call": value.key}
+    if dataclasses.is_dataclass(value):
+        return {"class": type(value).__qualname__, **canonical(vars(value))}
+    if isinstance(value, dict):
+        return {str(name): canonical(item) for name, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [canonical(item) for item in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def run_all(
+    calls: Iterable[Call], folder: str | Path = ".", *, n_jobs: int = 1, label: str = ""
+) -> dict[str, pd.DataFrame]:
+    """Return the rows of some calls, and of those among their arguments that were computed, by their keys.
+
+    This process alone reads and writes the folder, each result as it arrives: whatever ends it loses what was being
+    computed and nothing else.
+    """
+    store = Path(os.environ.get(STORE, folder)) / f"{code()}-{get_host_cpu_name()}"
+    store.mkdir(parents=True, exist_ok=True)
+    found: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
+    missing: dict[str, Call] = {}
+    asked = list(calls)
+    for call in asked:  # which grows by what is needed for what is missing
+        if call.key not in found and call.key not in missing:
+            if (result := _read(store / f"{call.key}.npz")) is not None:
+                found[call.key] = result.rows
+            else:
+                missing[call.key] = call
+                asked += call.needs
+    # arrays are sent as they are: those that joblib maps into memory instead can only be read
+    workers = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1, max_nbytes=None)
+    here = code(), os.getpid(), max(1, thread_count(None) // joblib.effective_n_jobs(n_jobs))
+    with tqdm(total=len(missing), desc=label, unit="call", leave=False, disable=not missing, file=sys.stderr) as bar:
+        while missing:
+            ready = [call for call in missing.values() if all(need.key in found for need in call.needs)]
+            sent = (
+                joblib.delayed(_compute)(call, [_read(store / f"{need.key}.npz") for need in call.needs], *here)
+                for call in ready
+            )
+            for key, result in workers(sent):
+                _write(store / f"{key}.npz", result)
+                found[key] = result.rows
+                del missing[key]
+                bar.update()
+    return found
+
+
+def _compute(call: Call, needs: list[Result], asked: str, parent: int, n_threads: int) -> tuple[str, Result]:
+    if os.getppid() == parent:
+        _follow(parent)  # loky's processes would stay for minutes when the one that asks is killed
+    if code() != asked:
+        raise RuntimeError("a worker has other code or other versions of packages than this process: install the same")
+    given = iter(needs)
+    arguments = {name: next(given) if isinstance(value, Call) else value for name, value in call.arguments.items()}
+    with limited_to(n_threads):
+        return call.key, call.function(**arguments)
+
+
+_follow = functools.cache(children.follow)
+
+Plan = Mapping[str, tuple[list[str], Mapping[tuple[Any, ...], Call]]]
+"""Tables by their names: the columns that name a call, and the calls by what these columns hold."""
+
+
+def tables(plan: Plan, folder: str | Path = ".", *, n_jobs: int = 1, label: str = "") -> dict[str, pd.DataFrame]:
+    """Return the tables of a plan, see `run_all`; the columns that name a call come first."""
+    calls = [call for _, own in plan.values() for call in own.values()]
+    found = run_all(calls, folder, n_jobs=n_jobs, label=label)
+    tidy: dict[str, list[pd.DataFrame]] = {name: [] for name in plan}
+    for name, (columns, own) in plan.items():
+        for values, call in own.items():
+            rows = found[call.key].assign(**dict(zip(columns, values, strict=True)))
+            tidy[name].append(rows[[*columns, *rows.columns.difference(columns, sort=False)]])
+    return {name: pd.concat(rows, ignore_index=True) for name, rows in tidy.items()}
+
+
+@functools.cache  # an edit while a study runs does not change what runs
+def code() -> str:
+    """Return a digest of the package's sources, without comments and docstrings, and of the versions it rests on."""
+    digest = hashlib.sha256(json.dumps(versions()).encode())
+    folder = Path(leamvd.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(body := getattr(node, "body", None), list):
+                node.body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        digest.update(f"{path.relative_to(folder).as_posix()}\n{ast.dump(tree)}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that decide on results, those that are installed."""
+    found = {}
+    for name in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _write(path: Path, result: Result) -> None:
+    """Write a result, whole or not at all: an .npz file with its SHA-256 behind it."""
+    rows = {f"rows.{name}": column.to_numpy() for name, column in result.rows.items()}
+    file = io.BytesIO()
+    np.savez(file, **{name: v.astype(str) if v.dtype == object else v for name, v in rows.items()}, **result.arrays)
+    new = path.with_name(f".{path.name}-{os.getpid()}")
+    new.write_bytes(file.getvalue() + hashlib.sha256(file.getvalue()).digest())
+    new.replace(path)
+
+
+def _read(path: Path) -> Result | None:
+    """Return a result, None where there is none or where it is not what was written."""
+    content = path.read_bytes() if path.is_file() else b""
+    if hashlib.sha256(content[:-32]).digest() != content[-32:]:
+        return None
+    with np.load(io.BytesIO(content[:-32]), allow_pickle=False) as file:
+        arrays = dict(file)
+    rows = {name: arrays.pop(name) for name in list(arrays) if name.startswith("rows.")}
+    return Result(pd.DataFrame(rows).rename(columns=lambda name: name.removeprefix("rows.")), arrays)
+
+
+# ---- tables that ship with the notebooks
+
+NOTEBOOKS = Path(leamvd.__file__).parent.parent / "notebooks"  # of a clone
+if not NOTEBOOKS.is_dir():
+    NOTEBOOKS = Path(leamvd.__file__).parent / "notebooks"  # of what pip has installed
+RECORDED = NOTEBOOKS / "recorded"
+
+
+class Recorded(NamedTuple):
+    """What is recorded under a name: the settings that its provenance tells, and how its tables are computed."""
+
+    settings: Any
+    plan: Plan
+    keep: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows  # which rows of each table ship
+
+
+def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
+    """Return a table of what is recorded under a name; a file that is not what was written is an error."""
+    path = next((RECORDED / name).glob(f"{table}.csv*"))
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != provenance(name)["sha256"][path.name]:
+        raise ValueError(f"{path} is not what was recorded: check it out again")
+    return pd.read_csv(io.BytesIO(content), compression="xz" if path.suffix == ".xz" else None)  # exact from 3.1 on
+
+
+def provenance(name: str) -> dict[str, Any]:
+    """Return the settings, code, versions and processor behind what is recorded under a name."""
+    found: dict[str, Any] = json.loads((RECORDED / name / "provenance.json").read_text(encoding="utf-8"))
+    return found
+
+
+def write_recorded(name: str, found: Mapping[str, pd.DataFrame], settings: Any, folder: Path = RECORDED) -> Path:
+    """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
+    place = folder / name
+    place.mkdir(parents=True, exist_ok=True)
+    sums = {}
+    for table, rows in found.items():
+        path = next(place.glob(f"{table}.csv*"), place / f"{table}.csv.xz")
+        rows.to_csv(path, index=False, lineterminator="\n")
+        sums[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    known = {"settings": canonical(settings), "code": code(), "processor": get_host_cpu_name(), "versions": versions()}
+    text = json.dumps(known | {"sha256": sums}, indent=2) + "\n"
+    (place / "provenance.json").write_text(text, encoding="utf-8")
+    return place

@@ -1,0 +1,281 @@
+"""The statistics of all tables: runs summarized with an interval, and two groups of runs compared.
+
+Intervals are Student's t or Welch's t, of 95 %. Ratios are compared by their logarithms. p is of Wilcoxon's signed-rank
+test where runs are paired by their seeds, else of Mann and Whitney's. "Between" two bounds is two one-sided tests, and
+counts the larger p: it is met where an effect is shown to be small, not where nothing could be shown.
+
+An effect also has the estimate of Hodges and Lehmann with the interval that belongs to its test (Hollander, Wolfe and
+Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from which the test's power follows.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+LEVEL = 0.05
+"""Of significance, for all tests of one table together."""
+
+
+class Effect(NamedTuple):
+    """An effect with its 95 % interval, the bounds that are asked about, and the p-value of the answer yes."""
+
+    effect: float
+    low: float
+    high: float
+    lower: float  # what the effect is to be above; -inf for no bound
+    upper: float  # what it is to be below; inf for no bound
+    unit: str  # "ratio", or that of a difference
+    runs: int
+    test: str
+    p: float
+    error: float = np.nan  # standard error of the effect, of a ratio's logarithm
+    freedom: float = np.nan  # degrees of freedom of the error
+    rank: float = np.nan  # estimate of Hodges and Lehmann
+    rank_low: float = np.nan
+    rank_high: float = np.nan
+
+
+def interval(runs: Any) -> tuple[Any, Any, Any]:
+    """Return the mean of a Series, or of each group of a grouped one, and the ends of its 95 % interval, if any."""
+    n, mean = runs.count(), runs.mean()
+    half = stats.t.ppf(0.975, n - 1) * runs.std() / np.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: bool = False) -> pd.DataFrame:
+    """Return a row for each group of runs, in order of appearance: `by`, runs, mean, low, high (NaN for one run)."""
+    groups = (np.log(table[value]) if geometric else table[value]).groupby([table[name] for name in by], sort=False)
+    ends = pd.DataFrame(dict(zip(("mean", "low", "high"), interval(groups), strict=True)))
+    ends = ends.apply(np.exp) if geometric else ends
+    ends.insert(0, "runs", groups.count())
+    return ends.reset_index()
+
+
+def number(value: float) -> str:
+    """Return a number as tables show it: 33,870, 4.746, 0.944, 8.1e-32; a dash for NaN.
+
+    A page sets ``pd.options.display.float_format`` to it.
+    """
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else str(value)
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
+
+
+def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
+    """Return a mean with its interval for reading; the mean alone where there is no interval."""
+    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
+
+
+def texts(table: pd.DataFrame, show: Callable[[float], str] = number) -> pd.Series:
+    """Return the `text` of each row with mean, low and high."""
+    rows = zip(table["mean"], table["low"], table["high"], strict=True)
+    return pd.Series([text(*row, show) for row in rows], table.index, dtype=str)
+
+
+def paired(
+    a: pd.Series, b: pd.Series | float, unit: str = "ratio", *, lower: float = -np.inf, upper: float = np.inf
+) -> Effect:
+    """Compare runs with others of the same seed; both are indexed by it, and seeds that one of them lacks are left out.
+
+    The unit "ratio" compares a / b, of which the effect is the geometric mean; any other is that of the differences
+    a - b. p tells whether the effect is above `lower`, below `upper` or between both; without bounds, whether there is
+    one. It is 1 where there are no pairs, or where no pair differs from what is asked about.
+    """
+    pairs: pd.Series = ((a / b).apply(np.log) if unit == "ratio" else a - b).dropna()
+    asked, ends = _asked(unit, lower, upper), interval(pairs)
+    p = max(_signed_rank(tuple(pairs - bound), side) for side, bound in asked)
+    test = "Wilcoxon, TOST" if len(asked) > 1 else "Wilcoxon, paired"
+    x, runs = pairs.to_numpy(dtype=float), len(pairs)
+    first, second = np.triu_indices(runs)
+    ranks = _rank_interval((x[first] + x[second]) / 2, _signed_ranks(runs))
+    effect, low, high, *ranks = map(float, np.exp([*ends, *ranks]) if unit == "ratio" else [*ends, *ranks])
+    error = float(pairs.std()) / np.sqrt(max(runs, 1))
+    return Effect(effect, low, high, lower, upper, unit, runs, test, p, error, runs - 1, *ranks)
+
+
+def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float = np.inf) -> Effect:
+    """Compare runs with others that share no seed, by the ratio of their geometric means; otherwise as `paired`.
+
+    Of the two numbers of runs, `runs` is the smaller one.
+    """
+    x, y = np.log(a), np.log(b)
+    asked, runs = _asked("ratio", lower, upper), min(len(x), len(y))
+    welch = stats.ttest_ind(x, y, equal_var=False) if runs > 1 else None
+    ends = welch.confidence_interval(0.95) if welch else (np.nan, np.nan)
+    error, freedom = (float(np.hypot(x.sem(), y.sem())), float(welch.df)) if welch else (np.nan, np.nan)
+    sides = (stats.mannwhitneyu(x - bound, y, alternative=side).pvalue for side, bound in asked if runs)
+    test = "Mann-Whitney, TOST" if len(asked) > 1 else "Mann-Whitney"
+    ranks = _rank_interval(
+        np.subtract.outer(x.to_numpy(dtype=float), y.to_numpy(dtype=float)), _rank_sums(len(x), len(y))
+    )
+    effect, low, high, *ranks = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends, *ranks))
+    p = float(max(sides, default=1.0))
+    return Effect(effect, low, high, lower, upper, "ratio", runs, test, p, error, freedom, *ranks)
+
+
+def share(successes: pd.Series, *, lower: float) -> Effect:
+    """Test whether runs succeed more often than a share, by the exact binomial test, with Clopper and Pearson's ends.
+
+    The error is that of a share that lies on the bound.
+    """
+    runs, test = len(successes), "binomial"
+    if not runs:
+        return Effect(np.nan, np.nan, np.nan, lower, np.inf, "share", runs, test, 1.0)
+    found, ends = int(successes.sum()), _exact(successes)
+    p = float(stats.binomtest(found, runs, lower, alternative="greater").pvalue)
+    error = math.sqrt(lower * (1 - lower) / runs)
+    return Effect(found / runs, *ends, lower, np.inf, "share", runs, test, p, error, np.inf)
+
+
+def shares(table: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFrame:
+    """Return for each group of runs, in order of appearance, the share that succeeds, as `summarize` does of a mean."""
+    rows = [(*cell, len(own), own.mean(), *_exact(own)) for cell, own in table.groupby(list(by), sort=False)[value]]
+    return pd.DataFrame(rows, columns=[*by, "runs", "mean", "low", "high"])
+
+
+def _exact(successes: pd.Series) -> tuple[float, float]:
+    """Return the ends of the exact 95 % interval of a share."""
+    ends = stats.binomtest(int(successes.sum()), len(successes)).proportion_ci(0.95)
+    return float(ends.low), float(ends.high)
+
+
+def compared(
+    table: pd.DataFrame,
+    value: str,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    by: Sequence[str],
+    names: str = "method",
+    unit: str = "ratio",
+    upper: float = np.inf,
+) -> pd.DataFrame:
+    """Compare groups of runs with their baselines, by seed, see `paired`, within each group of the columns `by`.
+
+    `pairs` are names in the column `names`; those that are not both there are left out. `equal` counts the runs that
+    are, to the last bit; p is corrected by Holm over the whole table, NaN where all runs are equal or there is one.
+    """
+    rows = []
+    for cell, group in table.groupby(list(by), sort=False):
+        runs = {name: own.set_index("seed")[value] for name, own in group.groupby(names, sort=False)}
+        for name, baseline in pairs:
+            if name in runs and baseline in runs:
+                a, b = runs[name], runs[baseline]
+                found = paired(a, b, unit, upper=upper)
+                rows.append((*cell, name, baseline, found.runs, (a == b.reindex(a.index)).sum(), *found[:3], found.p))
+    result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", unit, "low", "high", "p"])
+    tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
+    return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
+
+
+def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.Series:
+    """Return how much of the scatter of a value is between `rows`, between `columns` and neither.
+
+    Both are random and crossed, with one run in each cell: the method of moments for two factors without replication
+    (Searle, Casella and McCulloch 1992, section 4.7). Standard deviations in the unit of the value, those of variances
+    estimated below zero as zero; `mean` is the grand mean, and `low` and `high` the ends of an interval of 95 % that
+    covers other rows and other columns, with Satterthwaite's degrees of freedom.
+    """
+    cells = table.pivot(index=rows, columns=columns, values=value)
+    (a, b), mean = cells.shape, float(cells.to_numpy().mean())
+    by_row, by_column = cells.mean(axis=1), cells.mean(axis=0)
+    rest = cells.sub(by_row, axis=0).sub(by_column, axis=1) + mean
+    squares = np.array([b * by_row.var(), a * by_column.var(), (rest**2).to_numpy().sum() / ((a - 1) * (b - 1))])
+    between_rows, between_columns = (squares[0] - squares[2]) / b, (squares[1] - squares[2]) / a
+    weights = np.array([1, 1, -1]) / (a * b)  # of the mean's variance: both factors' and the rest's
+    variance = max(float(weights @ squares), float(squares[2]) / (a * b))
+    freedom = variance**2 / float(((weights * squares) ** 2 / [a - 1, b - 1, (a - 1) * (b - 1)]).sum())
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
+    stds = np.sqrt(np.maximum([between_rows, between_columns, squares[2]], 0))
+    return pd.Series(
+        [*stds, mean, mean - half, mean + half], index=[rows, columns, "neither", "mean", "low", "high"], dtype=float
+    )
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is no test and stays."""
+    adjusted = np.full(len(p), np.nan)
+    order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # NaN sorts last
+    scaled = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+def hardest(tests: Iterable[tuple[str, Effect]]) -> tuple[str, Effect]:
+    """Return, of tests with names, the one with the largest p: where it is met, all are (intersection-union)."""
+    return max(tests, key=lambda named: (named[1].p, -named[1].runs))
+
+
+def power(effect: Effect, level: float, smallest: float) -> float:
+    """Return the probability of an answer yes, at a level, where there is no effect.
+
+    Where no effect lies on a bound, it is that of the effect that is smallest of interest: a ratio of `smallest`, or of
+    one over it. Of the rank tests it is an approximation, by the t-tests that they stand for; NaN without runs, and
+    where more is asked for than no effect.
+    """
+    if not effect.lower <= (effect.unit == "ratio") <= effect.upper:
+        return math.nan
+    logarithm = math.log if effect.unit == "ratio" else float
+    rooms = [
+        (logarithm(smallest) if bound == (effect.unit == "ratio") else abs(logarithm(bound))) / effect.error
+        for bound in (effect.lower, effect.upper)
+        if np.isfinite(bound)
+    ]
+    needed = stats.t.isf(level, effect.freedom)
+    return max(0.0, sum(float(stats.t.cdf(room - needed, effect.freedom)) for room in rooms) - len(rooms) + 1)
+
+
+def _rank_interval(values: NDArray[np.float64], counts: NDArray[np.float64]) -> list[float]:
+    """Return the median of pairwise values, and the ends of the interval of 95 % that inverts their rank test.
+
+    `counts` are, for each value of the test's statistic, in how many of the equally likely cases it takes it.
+    """
+    if values.size == 0:
+        return [np.nan] * 3
+    values = np.sort(values, axis=None)
+    below = int(np.searchsorted(np.cumsum(counts) / counts.sum(), 0.025, side="right"))
+    ends = [values[below - 1], values[-below]] if below else [np.nan, np.nan]
+    return [float(np.median(values)), *ends]
+
+
+@functools.cache
+def _signed_ranks(n: int) -> NDArray[np.float64]:
+    """Return how many of the 2^n signs of n ranks have each sum of positive ranks."""
+    counts = np.ones(1)
+    for rank in range(1, n + 1):
+        counts = np.convolve(counts, [1, *[0] * (rank - 1), 1])
+    return counts
+
+
+@functools.cache
+def _rank_sums(m: int, n: int) -> NDArray[np.float64]:
+    """Return how many of the orders of m and n values have each number of pairs in the wrong order."""
+    counts = {(0, 0): np.ones(1)}
+    for i, j in product(range(m + 1), range(n + 1)):
+        if i + j:
+            found = np.zeros(i * j + 1)
+            if i:  # the largest value is one of m: it is above all n
+                found[j:] += counts[i - 1, j]
+            if j:
+                found[: i * (j - 1) + 1] += counts[i, j - 1]
+            counts[i, j] = found
+    return counts[m, n]
+
+
+def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:
+    """Return the alternative hypotheses, in SciPy's words, with the numbers that they are about."""
+    bounds = [(side, bound) for side, bound in (("greater", lower), ("less", upper)) if np.isfinite(bound)]
+    return [(side, np.log(bound) if unit == "ratio" else bound) for side, bound in bounds] or [("two-sided", 0.0)]
+
+
+@functools.cache  # SciPy goes through all permutations of up to 13 runs with ties: seconds, for each margin again
+def _signed_rank(x: tuple[float, ...], side: Any) -> float:
+    return float(stats.wilcoxon(x, alternative=side).pvalue) if any(x) else 1.0
