@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+
 from leamvd._support import checks
 from leamvd.data.images import Dataset, load
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, train
@@ -140,7 +141,7 @@ def layer(
         input_std=float(V.std(axis=0, dtype=np.float64).mean()),
     )
     top = {f"{name}{len(stack) + 1}": values for name, values in step.rbm._asdict().items()}
-    return Result(table, ({} if below is None else below.arrays) | top)
+    return Result(table, {**({} if below is None else below.arrays), **top})
 
 
 COLUMNS = [

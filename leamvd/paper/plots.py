@@ -71,7 +71,7 @@ def legend(figure: Figure, ncols: int = 3) -> None:
 
 
 def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:
-    """Return the lengths of error bars, shape (2, rows), from the middle to `low` and `high`; 0 where there are none."""
+    """Return the lengths of error bars, shape (2, rows), from the middle to `low` and `high`; 0 without an interval."""
     return np.nan_to_num(rows[["low", "high"]].sub(rows[middle], axis=0).abs().to_numpy().T)
 
 

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import joblib
@@ -39,7 +40,7 @@ class Result(NamedTuple):
     """What a computation returns."""
 
     rows: pd.DataFrame
-    arrays: dict[str, np.ndarray] = {}
+    arrays: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 class Call(NamedTuple):
