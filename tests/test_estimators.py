@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from prose import PAGES
 from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
@@ -28,6 +27,7 @@ from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.reading import Reading
 
+PAGE = (Path(__file__).parents[1] / "book" / "train_rbm.md").read_text(encoding="utf-8")
 SEED = 2**63 + 5
 V = np.random.default_rng(0).random((45, 9))
 
@@ -253,7 +253,7 @@ def test_the_page_runs_as_printed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGES["train_rbm"], re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 8
     said = []
     with one_blas_thread():  # on busy processors regressions take minutes with more
