@@ -175,14 +175,15 @@ def plot_differences(counts: pd.DataFrame, closest: pd.DataFrame) -> Figure:
     looks = {"stated": {"color": VERMILION, "linestyle": "--"}, "closest": {"color": BLUE}}
     for ax, (name, own) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
         ax.axhline(0, color="black", linewidth=0.8)
+        title = str(name)
         for kind, look in looks.items():
             if pd.notna(a := closest.loc[name, f"{kind} exponent"]):
                 values = 100 * (fractional_tournament(len(own), a) - own["exact"])
                 ax.plot(own["rank"], values, label=f"{kind} exponent", **look)
-                name += f", {kind} exponent {a:.4g}"
+                title += f", {kind} {a:.4g}"
         look = {"fmt": ".k", "markersize": 4, "linewidth": 1, "label": "simulation ± 2 s.e."}
         ax.errorbar(own["rank"], 100 * (own["share"] - own["exact"]), 200 * own["error"], **look)
-        ax.set_title(name)
+        ax.set_title(title)
     axes[-1, 0].set_xlabel("rank (1 = best)")
     figure.supylabel("less the exact probability (percentage points)")
     legend(figure)
