@@ -259,7 +259,7 @@ LOOKS = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}  
 def plot_flat(scene: Scene) -> Figure:
     """Plot a generation in two variables: the population, its projections, the shift, and the objective along it."""
     points, vectors, numbers, slices = scene
-    figure, ((a, b), (c, d)) = panels(2, 2, height=6.6)
+    figure, ((a, b), (c, d)) = panels(2, 2, height=7.0)
     for row in points.itertuples(index=False):
         a.plot([row.x1, row.f1], [row.x2, row.f2], color="0.8", linewidth=0.8)
     a.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
@@ -284,11 +284,11 @@ def plot_flat(scene: Scene) -> Figure:
             c.plot(*vectors.loc[[name, PATH]].to_numpy().T, ":", color=color, linewidth=1)
             c.plot(*vectors.loc[v], "o", color=color, fillstyle="none", label=v)
     c.set(xlabel="step in $x_1$", ylabel="step in $x_2$", title=f"the shift v, $\\beta_2$ = {numbers['beta_2']:.2g}")
-    d.set(xlabel="distance from the mean", title="change of f along the directions, %")
+    d.set(xlabel="distance from the mean", title="change of f, %")
     for ax in (a, c):
         ax.set_aspect("equal", adjustable="datalim")
         ax.locator_params(axis="x", nbins=3)
-    legend(figure)
+    legend(figure, ncols=2)
     return figure
 
 
@@ -303,7 +303,7 @@ def plot_solid(scene: Scene) -> Figure:
         for name, own, style in ((PATH, GREEN, "-"), (step, color, "-"), (v, "0.3", "--")):
             vector = vectors.loc[name].to_numpy()
             ends = np.array([mean, mean + _scaled(vector, numbers["norm of sigma"])])
-            ax.plot(*ends.T, style, color=own, label=f"{name}: {np.linalg.norm(vector):.2g} long")
+            ax.plot(*ends.T, style, color=own, label=f"{name} ({np.linalg.norm(vector):.2g})")
             ax.plot(*ends[1:].T, "o", color=own, markersize=4)
         ax.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=step.removeprefix("C_ani, "))
         ax.set_box_aspect(None, zoom=0.72)  # or the last label is cut
