@@ -23,7 +23,7 @@ from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
 
 from .functions import cosine, directions, generations
-from .plots import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, panels, styled
+from .plots import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, log_scale, panels, styled
 from .statistics import shares
 
 # ---- settings
@@ -333,7 +333,8 @@ def plot_steps(trace: pd.DataFrame) -> Figure:
     figure, axes = panels(3, 1, height=6.4, sharex=True)
     own, (best, beta, std) = trace[trace["seed"] == trace["seed"].iloc[0]], axes[:, 0]
     best.plot(own["generation"], own["best"], color=BLUE)
-    best.set(ylabel="best value", yscale="log", title=f"seed {own['seed'].iloc[0]}")
+    log_scale(best, "y")
+    best.set(ylabel="best value", title=f"seed {own['seed'].iloc[0]}")
     beta.plot(own["generation"], own["beta1"], color=PURPLE, label="$\\beta_1$")
     beta.plot(own["generation"], own["beta2"], color=GREEN, linestyle="--", label="$\\beta_2$")
     later = own[own["generation"] > 1]
@@ -359,8 +360,10 @@ def plot_resets(resets: pd.DataFrame) -> Figure:
         if seed == first:
             left.plot(own["generation"], own["std"], style, color=color, label=f"reset = {reading}")
         right.plot(own["generation"], own["relative"], style, color=color, linewidth=0.8, alpha=0.7)
-    left.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", yscale="log", title=f"seed {first}")
-    right.set(xlabel="generation", ylabel="best value / first best value", yscale="log", title="all seeds")
+    left.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", title=f"seed {first}")
+    right.set(xlabel="generation", ylabel="best value / first best value", title="all seeds")
+    log_scale(left, "y")
+    log_scale(right, "y")
     legend(figure)
     return figure
 
