@@ -325,5 +325,5 @@ def plot_preset(found: pd.DataFrame) -> Figure:
     log_scale(ax, "x")
     ax.set_yticks(range(len(problems)), problems)
     ax.set(xlabel="best value over the preset's", ylim=(len(problems) - 0.5, -0.5))
-    legend(figure)
+    legend(figure, ncols=2)
     return figure

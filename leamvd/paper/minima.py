@@ -125,7 +125,7 @@ def valley(function: str, n_var: int, seed: int) -> Valley | None:
 
 
 def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], seed: int) -> Result:
-    """Return the ends of a method's searches from a local minimum of a function, a row for each first deviation.
+    """Return the ends of a method's searches from a local minimum of a function, a row for each sigma0.
 
     `early` and `end` are what L-BFGS-B makes of the best points after `EARLY` and `BUDGET` evaluations; all are NaN
     where there is no local minimum to start from.
@@ -230,7 +230,7 @@ def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
 
 
 def share_escaped(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the shares of searches on functions that escape, by first deviation, method and number of variables."""
+    """Return the shares of searches on functions that escape, by sigma0, method and number of variables."""
     ordered = escaped(runs).sort_values(["sigma0", "n_var"], kind="stable")
     return shares(ordered, "escaped", ["sigma0", "method", "n_var"])
 
@@ -251,7 +251,7 @@ def most_escape(found: Tables) -> dict[str, Effect]:
 
 @styled
 def plot_escapes(found: pd.DataFrame) -> Figure:
-    """Plot shares of `share_escaped` in percent against the number of variables: a panel for each first deviation."""
+    """Plot shares of `share_escaped` in percent against the number of variables: a panel for each sigma0."""
     sigmas = list(found["sigma0"].unique())
     figure, axes = panels(len(sigmas), 1, height=1.7 * len(sigmas) + 1.2, sharex=True)
     percent = found.assign(**100 * found[["mean", "low", "high"]])
@@ -265,5 +265,5 @@ def plot_escapes(found: pd.DataFrame) -> Figure:
         ax.minorticks_off()
     axes[-1, 0].set_xlabel("variables")
     figure.supylabel("searches that escape, %")
-    legend(figure)
+    legend(figure, ncols=2)
     return figure
