@@ -12,6 +12,7 @@ import pandas as pd
 from leamvd._support import checks
 from leamvd.data import functions
 from leamvd.data.functions import Objective
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import n_parameters
@@ -65,7 +66,7 @@ class FirstRBM:
     def start(self, seed: int) -> tuple[np.ndarray, Objective]:
         """Return the start solution and the objective."""
         V = self.images.load("float32").train
-        cd = Training().contrastive_divergence(V, self.n_hidden, seed=layer_seed(seed, 1))
+        cd = ContrastiveDivergence(V, self.n_hidden, seed=layer_seed(seed, 1))
         return cd.epoch().flat(), ReconstructionObjective(V, self.n_hidden)
 
 
