@@ -18,6 +18,7 @@ from scipy import optimize
 from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.data.functions import MULTIMODAL, Objective, in_unit_cube
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers.methods import optimizer
@@ -185,7 +186,7 @@ def escape_from_training(images: Images, method: str, seed: int) -> Result:
     """
     V, own = images.load("float64").train.astype(np.float64), Method.parse(method)
     training, reading = own.training(Training(dtype="float64")), own.reading(EXPERIMENT)
-    trainer = training.contrastive_divergence(V, N_HIDDEN, seed=layer_seed(seed, 1))
+    trainer = ContrastiveDivergence(V, N_HIDDEN, settings=training, seed=layer_seed(seed, 1))
     trainer.fit(EPOCHS)
     theta, objective, rows = trainer.rbm.flat(), ReconstructionObjective(V, N_HIDDEN), []
     for start in STARTS:
