@@ -14,7 +14,8 @@ import inspect
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from leamvd._support import children
 from leamvd._support.threads import limited_to, thread_count
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
+
+_planning = ContextVar("planning", default=False)
 
 STORE = "LEAMVD_STORE"  # the environment variable that names the folder of results, whatever a notebook's folder is
 
@@ -81,6 +84,20 @@ def canonical(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+class Planned(Exception):  # noqa: N818
+    """Raised by `run_all` in the place of its work, within `planning`: what was asked for has been accepted."""
+
+
+@contextlib.contextmanager
+def planning() -> Iterator[None]:
+    """Have `run_all` raise `Planned`, so that settings can be checked before anything is computed."""
+    token = _planning.set(True)
+    try:
+        yield
+    finally:
+        _planning.reset(token)
+
+
 def run_all(
     calls: Iterable[Call], folder: str | Path = ".", *, n_jobs: int = 1, label: str = ""
 ) -> dict[str, pd.DataFrame]:
@@ -89,6 +106,8 @@ def run_all(
     This process alone reads and writes the folder, each result as it arrives: whatever ends it loses what was being
     computed and nothing else.
     """
+    if _planning.get():
+        raise Planned
     store = Path(os.environ.get(STORE, folder)) / f"{code()}-{get_host_cpu_name()}"
     store.mkdir(parents=True, exist_ok=True)
     found: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
