@@ -25,7 +25,7 @@ from .layers import ONE_EPOCH, PRINTED, last
 from .methods import trainer_of
 from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, panels, styled
 from .results import read_recorded
-from .statistics import Effect, compared, components, hardest, holm, paired, power, share, unpaired
+from .statistics import Effect, compared, components, holm, paired, power, share, unpaired
 
 # ---- settings
 
@@ -242,7 +242,7 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
         for own in settings:
             other = readings.ends("shared", layer, f"lea-mvd:{own}")["mean_field"]
             tests.append(((layer, own), paired(default, other, upper=1 + percent / 100)))
-    (layer, own), found = hardest(tests)
+    (layer, own), found = max(tests, key=lambda test: test[1].p)
     return Part(f"RBM {layer}, {name}", "LEA-MVD", own, f"LEA-MVD ends at {{}} times its error with {own}", found)
 
 
@@ -293,10 +293,10 @@ def learns(trained: pd.DataFrame, network: str) -> Part:
 
 # ---- what decides
 
-Judged = list[tuple[str, str, Part]]  # claim, view and part
+Parts = list[tuple[str, str, Part]]  # claim, view and part
 
 
-def registered_claims(found: Tables, margins: Margins) -> Judged:
+def registered_claims(found: Tables, margins: Margins) -> Parts:
     """Return the parts of the claims that the rules before the runs judge too; their tests are a family."""
     small, large = Errors.of("7×7 pixels", found.mnist_7x7), Errors.of("28×28 pixels", found.mnist_28x28)
     readings = Errors.of("7×7 pixels", found.readings)
@@ -349,7 +349,7 @@ def registered_claims(found: Tables, margins: Margins) -> Judged:
     ]
 
 
-def later_claims(found: Tables) -> Judged:
+def later_claims(found: Tables) -> Parts:
     """Return the parts of the claims that had no test before the runs; their tests are another family."""
     searches = found.local_minima[found.local_minima["sigma0"] == SIGMA0]
     return [
@@ -372,7 +372,7 @@ def evidence(found: Tables, margins: Margins = Margins()) -> pd.DataFrame:
     return rows.sort_values("claim", key=lambda claims: claims.str[1:].astype(int), kind="stable", ignore_index=True)
 
 
-def _judged(parts: Judged, level: float) -> pd.DataFrame:
+def _judged(parts: Parts, level: float) -> pd.DataFrame:
     """Return a family of parts as rows. A search that stays at its start in all runs is a test, but it decides nothing.
 
     The effect of a rank test is the estimate of Hodges and Lehmann, with the interval that belongs to the test.
@@ -392,9 +392,7 @@ def _judged(parts: Judged, level: float) -> pd.DataFrame:
     contradicted = (rows["low"] > rows["upper"]) | (rows["high"] < rows["lower"])
     untold = (rows["error"] > 0) & ~contradicted & (holds_bound(rows) | (pd.Series(powers, rows.index) < 0.5))
     rows["met"] = np.select([few, met, untold], ["too few runs", "yes", "undecided"], "no")
-    return rows.loc[(rows["effect"] != 0) | (rows["error"] != 0), [*names, "met"]].drop(
-        columns=list(Effect._fields[9:])
-    )
+    return rows.loc[(rows["effect"] != 0) | (rows["error"] != 0), [*names[: names.index("p") + 1], "met"]]
 
 
 def holds_bound(rows: pd.DataFrame) -> pd.Series:
@@ -406,8 +404,9 @@ def holds_bound(rows: pd.DataFrame) -> pd.Series:
 def answers(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the answer to every claim in each view, from `evidence`, a row for each claim.
 
-    A claim is reproduced where all of its parts are met, partly where some are, not reproduced where none is, and
-    undecided where that hangs on undecided parts. The part "furthest from the claim" is that of the first view.
+    A claim is reproduced where all of its parts are met, partly where some are, not reproduced where none is, undecided
+    where that hangs on undecided parts, and not testable where a part has too few runs. The last column has the effect
+    that is furthest from what the claim asks for.
     """
     found = {}
     for claim, words in CLAIMS.items():
@@ -452,14 +451,14 @@ def beside_others(found: Tables) -> pd.DataFrame:
     fastest = both.sort_values("time").drop_duplicates("method").set_index("method")[["n", *COSTS]]
     shared = found.mnist_7x7[found.mnist_7x7["inputs"] == "shared"]
     ends = last(shared[shared["evaluations"] <= shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()])
-    pycma = {"sep-cma-es": "pycma separable", "cma-es": "pycma full"}
-    errors = compared(ends, "mean_field", [(name, "lea-mvd") for name in (*pycma, "cd")], by=["layer"])
+    names = {"pycma separable": "sep-cma-es", "pycma full": "cma-es"}
+    errors = compared(ends, "mean_field", [(name, "lea-mvd") for name in (*names.values(), "cd")], by=["layer"])
     errors = errors.assign(reach=100 * np.fmax(errors["ratio"] / errors["low"], errors["high"] / errors["ratio"]) - 100)
-    found_errors = errors.pivot(index="method", columns="layer", values="ratio").add_prefix("error, RBM ")
-    found_errors["intervals, %"] = errors.groupby("method")["reach"].max()
-    other = fastest.index.drop(pycma.values())[0]
-    rows = fastest.join(found_errors.rename(index=NAMES | pycma), how="outer")
-    return rows.loc[[*pycma.values(), other, NAMES["cd"]]].rename_axis("method")
+    final = errors.pivot(index="method", columns="layer", values="ratio").add_prefix("error, RBM ")
+    final["intervals, ± %"] = errors.groupby("method")["reach"].max()
+    rows = fastest.rename(names).join(final, how="outer")
+    shown = {"sep-cma-es": "separable CMA-ES (pycma)", "cma-es": "CMA-ES with a full matrix (pycma)"}
+    return rows.loc[[*shown, fastest.index.drop([*names])[0], "cd"]].rename(NAMES | shown).rename_axis("method")
 
 
 # ---- figures
