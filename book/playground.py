@@ -14,8 +14,8 @@ from matplotlib.patches import Ellipse
 
 import leamvd
 from leamvd.data.functions import FUNCTIONS
-from leamvd.figures.style import BLUE, GREEN, PURPLE, VERMILION, logarithmic, new, styled
 from leamvd.optimizers.state import State
+from leamvd.paper.plots import BLUE, GREEN, PURPLE, VERMILION, log_scale, panels, styled
 
 STATIC = Path(__file__).parent / "static"
 PRESET = "directions-2d"
@@ -73,7 +73,7 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
 def figure() -> Figure:
     """Return the figure of the preset: the plane, and error, step sizes and standard deviations."""
     found = states()
-    drawn, axes = new(3, 2, height=4.6, width_ratios=(5, 3))
+    drawn, axes = panels(3, 2, height=4.6, width_ratios=(5, 3))
     for unused in axes[:, 0]:
         unused.remove()
     _plane(drawn.add_subplot(axes[0, 0].get_gridspec()[:, 0]), found[-1])
@@ -89,7 +89,7 @@ def figure() -> Figure:
     std.plot(generations, [state.std_norm / np.sqrt(2) for state in found], color=BLUE)
     std.set(title="$\\|\\sigma\\| / \\sqrt{n}$", xlabel="generation")
     for chart in (error, std):
-        logarithmic(chart.yaxis, most=4)
+        log_scale(chart, "y")
     for chart in axes[:, 1]:
         chart.xaxis.get_major_locator().set_params(integer=True)
     return drawn

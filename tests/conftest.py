@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
 
@@ -14,6 +13,7 @@ ROOT = Path(__file__).parent.parent
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["NUMBA_NUM_THREADS"] = "2"
 os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "_build" / "config" / "matplotlib"))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "kernels"))
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -43,38 +43,18 @@ def device(request: pytest.FixtureRequest, torch: Any) -> str:
     return str(request.param)
 
 
-# One run of a section compiles the kernels while others start what needs none; then what takes longest begins first.
-COMPILES = "05_linear_cost"
-FILES = ("test_browser.py", "test_cli.py", "test_render.py", "test_recording.py", "test_compile.py", "test_claims.py")
-SECTIONS = ("04_mnist_28x28", "03_mnist_7x7", "11_minima_and_networks", "08_classification")
-
-
-class Files(LoadFileScheduling):
-    """Give whole files to processes, but live runs one by one."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid if "test_live.py" in nodeid else super()._split_scope(nodeid)
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files | None:
-    return Files(config, log) if config.getvalue("dist") == "loadfile" else None
+SLOW = ("test_notebooks.py", "test_browser.py", "test_render.py", "test_cli.py", "test_compile.py")
+"""Files of tests that begin first where several processes share the work."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run what takes longest first; skip what needs a compiler."""
+    """Give whole files to processes, but quick runs of notebooks one by one; begin with what takes longest.
 
-    def order(item: pytest.Item) -> tuple[int, int]:
-        if item.path.name in FILES:
-            return 1, FILES.index(item.path.name)
-        if item.path.name == "test_live.py":
-            stem = item.name.partition("[")[2].rstrip("]")
-            return 0 if stem == COMPILES else 2, SECTIONS.index(stem) if stem in SECTIONS else len(SECTIONS)
-        # interrupts come last: they trace the interpreter, after which a measurement of coverage sees nothing more
-        later = {"test_figures.py": 5, "test_interrupts.py": 6}
-        return (3 if item.path.suffix == ".ipynb" else later.get(item.path.name, 4)), 0
-
-    items.sort(key=order)
-    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
-        for item in items:
-            if item.get_closest_marker("compiled"):
-                item.add_marker(pytest.mark.skip(reason="needs compiled kernels"))
+    What needs a compiler is skipped where there is none.
+    """
+    items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
+    for item in items:
+        if item.path.name != "test_notebooks.py":
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+        if os.environ.get("NUMBA_DISABLE_JIT") == "1" and item.get_closest_marker("compiled"):
+            item.add_marker(pytest.mark.skip(reason="needs compiled kernels"))

@@ -8,10 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from PIL import Image
-from prose import PAGES, README
 
 import leamvd
 from leamvd.optimizers.reading import Reading
+
+ROOT = Path(__file__).parents[1]
+README, PAGE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "book/optimize.md"))
 
 
 def examples(text: str, *, torch: bool = False) -> list[str]:
@@ -62,12 +64,12 @@ def test_a_module_of_pytorch_learns_as_the_readme_says() -> None:
 
 def test_the_page_on_your_function_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = run(examples(PAGES["optimize"]))
+    names = run(examples(PAGE))
     assert names["bounded"].x.max() == 1, "clipped"
     assert names["bounded"].sigma0 != 0.1, "measured"
     assert (names["whole"].nit, names["whole"].reason) == (100, "n_gen")
     assert names["careful"].fun < 100, "it starts from 100"
     auto = leamvd.minimize(names["sphere"], np.ones(100), sigma0="auto", n_gen=1)
-    assert f"with {auto.nfev - Reading.population_size} evaluations around `x0`" in PAGES["optimize"]
-    assert f"a search has {Reading.n_gen} generations, the paper's number" in PAGES["optimize"]
+    assert f"with {auto.nfev - Reading.population_size} evaluations around `x0`" in PAGE
+    assert f"a search has {Reading.n_gen} generations, the paper's number" in PAGE
     assert names["other"].fun < names["careful"].fun

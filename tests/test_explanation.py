@@ -1,343 +1,248 @@
-"""What theory says of the searches: jobs that measure and predict, and their tables, on cases with known answers."""
-
-import dataclasses
-import io
+"""Section 10: what slope and curvature say of searches, on small runs and on tables with known answers."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from leamvd.analysis import explanation
-from leamvd.analysis.explanation import GENERATIONS, QUALITIES
-from leamvd.campaign import archive
-from leamvd.campaign import run as campaign
-from leamvd.campaign.jobs import packed, unpacked, with_needs
-from leamvd.campaign.tables import read_table
-from leamvd.data.images import Images
-from leamvd.experiments import local_models
-from leamvd.experiments.layers import rbm
-from leamvd.experiments.local_models import REFERENCE, GradientStep, MeasurePairs, SearchSurrogate
-from leamvd.networks.dbn import layer_input, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers import local_model
-from leamvd.optimizers.reading import Reading
-from leamvd.studies.study import ONE_EPOCH, Explanation, Study, images
+from leamvd.paper import explanation
+from leamvd.paper.explanation import GENERATIONS, QUALITIES, SEARCH, Settings, Tables
+from leamvd.paper.layers import rbms
+from leamvd.paper.results import Result, read_recorded
 
-SMALL = Explanation(
-    n_images=60,
-    layers=(6, 5),
-    methods=("lea-mvd:sigma0=0.003", "lea-mvd:sigma0=0.3"),
-    seeds=(0, 1),
-    sigmas=(0.001, REFERENCE),
-    n_pairs=8,
-    training=dataclasses.replace(Study().training, dtype="float64"),
-    reading=Reading(n_gen=14),
-)
+METHODS = ("lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3")
+MODEL = {"sigma": 0.01, "n_pairs": 5, "value": 9.0, "slope": 3.0, "curvature": 50.0, "scatter": 1.0, "lower": 0.5}
+SMALL = {"n_images": 60, "layers": (6, 4), "seeds": (0, 1), "methods": METHODS, "n_gen": 4}
 
 
 @pytest.fixture(scope="module")
-def data():
-    return images(SMALL)
+def folder(tmp_path_factory) -> str:
+    return str(tmp_path_factory.mktemp("explanation"))
 
 
 @pytest.fixture(scope="module")
-def planned(data):
-    return SMALL.tables(Images.of(data))
+def found(folder) -> Tables:
+    return explanation.tables("quick", folder, **SMALL, n_pairs=5, sigmas=(0.005, 0.1))
 
 
-@pytest.fixture(scope="module")
-def results(planned, data, tmp_path_factory):
-    jobs = [job for table in planned.values() for job in table.jobs.values()]
-    return campaign.run(with_needs(jobs), tmp_path_factory.mktemp("store"), data=data, progress=False)
+def made(ends: dict[tuple[str, int, str], list[tuple[float, ...]]], column: str) -> pd.DataFrame:
+    """Return runs with given values, one for each seed."""
+    rows = [
+        (study, layer, "own", method, seed, iteration, value)
+        for (study, layer, method), runs in ends.items()
+        for seed, values in enumerate(runs)
+        for iteration, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows, columns=[*SEARCH, "iteration", column])
 
 
-# ---- jobs
+# ---- what is computed
 
 
-def test_pairs_are_measured_around_the_start_solution(planned, results, data) -> None:
-    job = planned["pairs"].jobs["mnist-7x7", 2, 1]
-    start, below = (rbm(results[need]) for need in job.needs)
-    V = layer_input([below], data.train, seed=1)
-    objective = ReconstructionObjective(V, 5)
-    rows = planned["pairs"].of(results).query("layer == 2 and seed == 1")
-    for row, sigma in zip(rows.itertuples(), SMALL.sigmas, strict=True):
-        own = local_model.measure(objective, start.flat(), sigma=sigma, n_pairs=8, seed=layer_seed(1, 2))
-        assert (row.value, row.slope, row.curvature) == pytest.approx((own.value, own.slope, own.curvature))
-    assert np.array_equal(unpacked(results[job].arrays)["x0"], start.flat())
+def test_settings_take_effect_and_bad_ones_are_refused(found) -> None:
+    assert found.pairs["sigma"].unique().tolist() == [0.005, 0.1]
+    assert set(found.pairs["n_pairs"]) == {5}
+    assert found.runs["iteration"].max() == SMALL["n_gen"]
+    assert set(found.runs["method"]) == set(METHODS)
+    for wrong in ({"sigmas": (0.0,)}, {"n_pairs": 1}, {"methods": ("cma-es",)}, {"seeds": ()}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            explanation.tables("quick", **wrong)
+    with pytest.raises(ValueError, match="n_pairs"):
+        explanation.tables("recorded", n_pairs=30)
+    assert explanation.near_reference(found.pairs)["sigma"].unique() == [0.005], "nearest to 0.01 by its logarithm"
 
 
-def test_a_gradient_step_goes_down_as_far_as_the_line_allows(planned, results, data, tmp_path) -> None:
-    pairs = planned["pairs"].jobs["mnist-7x7", 1, 0]
-    job = GradientStep(pairs=pairs)
-    found = campaign.run([job], tmp_path, data=data, progress=False)[job]
-    row = read_table(io.BytesIO(found.rows)).iloc[0]
-    x0 = unpacked(results[pairs].arrays)["x0"]
-    value, gradient = error_and_gradient(x0, data.train, 6)
-    objective = ReconstructionObjective(data.train, 6)
+def test_searches_start_where_the_pairs_were_measured(found) -> None:
+    for predicted in (found.surrogates, found.retrodictions):
+        first = predicted[predicted["iteration"] == 0].set_index(SEARCH)["best"]
+        start = found.runs[found.runs["iteration"] == 0].set_index(SEARCH)["mean_field"]
+        own = (
+            first.index if predicted is found.retrodictions else first[first.index.get_level_values("layer") == 1].index
+        )
+        np.testing.assert_allclose(first[own], start[own], rtol=1e-9)
+
+
+def test_predictions_need_no_search(folder) -> None:
+    def behind(call):
+        return [call, *(other for need in call.needs for other in behind(need))]
+
+    planned = explanation.plan(explanation.PROFILES["quick"].changed(**SMALL))
+    for name, trainers in (("surrogates", {"cd"}), ("retrodictions", {"cd", "lea-mvd"})):
+        columns, calls = planned[name]
+        upper = [call for label, call in calls.items() if label[columns.index("layer")] == 2]
+        used = [other.arguments for call in upper for other in behind(call) if "trainer" in other.arguments]
+        assert {own["trainer"] for own in used} == trainers
+        assert {own["reading"].n_gen for own in used if own["trainer"] == "cd"} == {1}
+
+
+@pytest.mark.parametrize(("change", "moves"), [({"slope": 0.0}, False), ({"curvature": 0.0}, True)])
+def test_a_surrogate_sees_slope_and_curvature_alone(change, moves) -> None:
+    """Where there is no slope nothing is better than the start; where there is no curvature, it always gets better."""
+    pairs = Result(pd.DataFrame([MODEL | change]), {"x0": np.ones(20, np.float32)})
+    study = Settings()
+    best = explanation.surrogate(pairs, 1, 0, study.training, study.changed(n_gen=6).reading).rows["best"]
+    assert len(best) == 7
+    assert (best.iloc[-1] < best.iloc[0]) == moves
+    assert best.is_monotonic_decreasing
+
+
+def test_a_surrogate_has_the_same_bits_on_any_number_of_threads() -> None:
+    x0 = np.random.default_rng(0).standard_normal(300_000).astype(np.float32)
+    ends, study = [], Settings().changed(n_gen=3)
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            pairs = Result(pd.DataFrame([MODEL]), {"x0": x0})
+            ends.append(explanation.surrogate(pairs, 1, 0, study.training, study.reading).rows["best"].tolist())
+    assert ends[0] == ends[1]
+
+
+def test_a_gradient_step_ends_at_the_lowest_point_of_its_line(folder) -> None:
+    study = explanation.PROFILES["quick"].changed(**SMALL).on_disk()
+    columns, calls = explanation.plan(study)["gradient_steps"]
+    call = next(call for label, call in calls.items() if label[columns.index("layer")] == 1)
+    (start,) = call.needs
+    trained = start.function(**start.arguments)
+    row = call.function(**call.arguments | {"start": trained}).rows.iloc[0]
+    V, x0 = study.images.load("float64").train, rbms(trained)[0].flat()
+    value, gradient = error_and_gradient(x0, V, 6)
     lengths = value / (gradient @ gradient) * np.linspace(0, 3, 301)
-    along = objective(x0 - lengths[:, None] * gradient)
+    along = ReconstructionObjective(V, 6)(x0 - lengths[:, None] * gradient)
     assert row["first"] == pytest.approx(value)
     assert row["best"] == pytest.approx(along.min(), rel=1e-3)
-    assert row["best"] < 0.95 * value
     assert row["nfev"] <= 20
 
 
-def test_searches_start_where_the_pairs_were_measured(planned, results) -> None:
-    runs = planned["runs"].of(results).query("iteration == 0")
-    for row in planned["retrodictions"].of(results).query("iteration == 0").itertuples():
-        own = runs.query(f"method == '{row.method}' and layer == {row.layer} and seed == {row.seed}")
-        assert own["mean_field"].item() == pytest.approx(row.best, rel=1e-9)
+def test_recorded_plans_name_the_recorded_rows(monkeypatch) -> None:
+    monkeypatch.setattr(explanation.Settings, "on_disk", lambda study: study)  # MNIST need not be here
+    for name, make in explanation.RECORDED.items():
+        for table, (columns, calls) in make().plan.items():
+            assert set(read_recorded(name, table)[columns].itertuples(index=False, name=None)) == set(calls), name
 
 
-def test_predictions_need_no_search(planned) -> None:
-    def behind(job):
-        return {job, *(other for need in job.needs for other in behind(need))}
-
-    for job in planned["surrogates"].jobs.values():
-        trainers = [(other.trainer, other.reading.n_gen) for other in behind(job) if hasattr(other, "trainer")]
-        assert set(trainers) == {("cd", 1)}, "one epoch of contrastive divergence"
-    above = [job for (_, _, layer, _), job in planned["retrodictions"].jobs.items() if layer == 2]
-    assert all({"lea-mvd"} <= {getattr(one, "trainer", "") for one in behind(job)} for job in above)
-
-
-def test_a_surrogate_search_sees_slope_and_curvature_alone(planned, results, data) -> None:
-    """Where there is no slope nothing is better than the start; where there is no curvature, it always gets better."""
-    job = planned["surrogates"].jobs["mnist-7x7", "lea-mvd:sigma0=0.3", 1, 0]
-    pairs = results[job.pairs]
-    table = pd.read_csv(io.BytesIO(pairs.rows))
-    for changes, moved in (({"slope": 0.0}, False), ({"curvature": 0.0}, True)):
-        rows = table.assign(**changes).to_csv(index=False).encode()
-        steps = list(job.steps(data, [pairs._replace(rows=rows)], 0, {}))
-        best = [row["best"] for step in steps for row in step.rows]
-        assert len(best) == SMALL.reading.n_gen + 1
-        assert (best[-1] < best[0]) == moved
-        assert steps[-1].done
-
-
-def test_a_surrogate_search_has_the_same_bits_on_any_number_of_threads(planned, results) -> None:
-    job = planned["surrogates"].jobs["mnist-7x7", "lea-mvd:sigma0=0.3", 1, 0]
-    x0 = np.random.default_rng(0).standard_normal(300_000).astype(np.float32)
-    pairs = results[job.pairs]._replace(arrays=packed({"x0": x0}))
-    job = dataclasses.replace(job, training=dataclasses.replace(job.training, dtype="float32", precision="float32"))
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            found.append([row["best"] for step in job.steps(None, [pairs], 0, {}) for row in step.rows])
-    assert found[0] == found[1]
-
-
-def test_slope_and_curvature_are_those_near_the_reference(results, planned) -> None:
-    model = local_models.reference(results[planned["pairs"].jobs["mnist-7x7", 1, 0]])
-    assert model.sigma == REFERENCE
-
-
-def test_start_is_the_start_solution_of_searches(planned) -> None:
-    job: MeasurePairs = planned["pairs"].jobs["mnist-7x7", 1, 0]
-    assert (job.start.trainer, job.start.reading.n_gen) == ("cd", 1)
-    assert SMALL.settings_of(ONE_EPOCH)[0].trainer == "cd"
-    assert isinstance(planned["surrogates"].jobs["mnist-7x7", "lea-mvd:sigma0=0.3", 2, 1], SearchSurrogate)
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "tolerance"),
-    [("predictions", "explanation", 0), ("predictions_28x28", "explanation_28x28", 1e-6)],
-)
-def test_predictions_were_committed_before_their_searches(before: str, after: str, tolerance: float) -> None:
-    """What a study holds beside its runs is what was recorded, and committed, before them.
-
-    On large layers several BLAS threads had rounded the predictions; in the study there was one.
-    """
+@pytest.mark.parametrize(("end", "tolerance"), [("", 0), ("_28x28", 1e-6)])
+def test_predictions_were_recorded_before_their_searches(end: str, tolerance: float) -> None:
+    """On large layers several BLAS threads had rounded the predictions; in the later study there was one."""
     for table, by in (("pairs", ["sigma"]), ("surrogates", ["method", "iteration"])):
         first, then = (
-            archive.read(name, table).sort_values(["layer", "seed", *by], ignore_index=True) for name in (before, after)
+            read_recorded(f"{name}{end}", table).sort_values(["layer", "seed", *by], ignore_index=True)
+            for name in ("predictions", "explanation")
         )
-        first = first[first["seed"].isin(then["seed"])].reset_index(drop=True)
         pd.testing.assert_frame_equal(first, then[first.columns], rtol=tolerance, atol=0)
 
 
 # ---- tables
 
 
-def made(values: dict[tuple[str, int, str], list[tuple[float, float]]], column: str) -> pd.DataFrame:
-    """Return runs that begin and end at given values, one for each seed."""
-    return pd.DataFrame(
-        [
-            {"study": study, "layer": layer, "method": method, "seed": seed, "iteration": iteration, column: value}
-            for (study, layer, method), runs in values.items()
-            for seed, ends in enumerate(runs)
-            for iteration, value in enumerate(ends)
-        ]
-    )
-
-
-def test_theory_of_a_row_of_pairs() -> None:
-    numbers = {
-        "sigma": 0.1,
-        "n_pairs": 10,
-        "slope": 3.0,
-        "curvature": 50.0,
-        "scatter": 10.0,
-        "value": 20.0,
-        "lower": 0.5,
-    }
-    table = pd.DataFrame([numbers])
-    found = explanation.pairs(table).iloc[0]
+def test_theory_of_pairs() -> None:
     model = local_model.LocalModel(0.1, 10, 20.0, 3.0, 50.0, 10.0, 0.5)
-    assert found["step_size"] == pytest.approx(model.step_size(24))
+    found = explanation.step_sizes(pd.DataFrame([model])).iloc[0]
+    assert found["step_size"] == pytest.approx(2 * 1.94767 * 3 / 50, rel=1e-5)
     assert found["scatter_share"] == 0.2
     for name, value in QUALITIES.items():
-        assert found[f"{name} gain, %"] == pytest.approx(100 * model.gain(value) / 20)
-
-
-def test_the_papers_weights_are_those_of_equation_1() -> None:
-    weights = np.arange(24, 0, -1) ** 1.5
-    assert QUALITIES["paper"] == pytest.approx(local_model.quality(weights))
-    assert QUALITIES["best"] == pytest.approx(local_model.quality(local_model.order_statistics(24)))
+        assert found[f"gain {name}"] == pytest.approx(100 * value * 3**2 / (2 * 50) / 20)
+    assert QUALITIES["paper"] == pytest.approx(local_model.quality(np.arange(24, 0, -1) ** 1.5)), "Eq. 1"
 
 
 def test_generations_compound() -> None:
-    rows = [
-        {
-            "study": "a",
-            "layer": 1,
-            "inputs": "own",
-            "seed": s,
-            "sigma": 0.01,
-            "paper gain, %": 2.0,
-            "best gain, %": 200.0,
-        }
-        for s in (0, 1)
-    ]
-    found = explanation.reach(pd.DataFrame(rows), 0.01).loc["a", 1, "own"]
-    assert found["paper, mean"] == pytest.approx(100 * (1 - 0.98**GENERATIONS))
-    assert found["best, mean"] == 100, "an error cannot fall below zero"
+    table = pd.DataFrame({"study": "a", "layer": 1, "inputs": "own", "sigma": [0.01, 0.01, 0.3], "gain paper": 2.0})
+    found = explanation.reach(table.assign(**{"gain best": [200.0, 200.0, 1.0]})).loc["a", 1, "own"]
+    assert found["paper mean"] == pytest.approx(100 * (1 - 0.98**GENERATIONS))
+    assert found["best mean"] == 100, "an error cannot fall below zero, and other step sizes do not count"
 
 
 def test_predicted_beside_measured() -> None:
-    method, other = "lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3+reset=off"
-    runs = made({("a", 1, method): [(10, 8), (10, 6)], ("a", 1, other): [(10, 10), (10, 10)]}, "mean_field")
-    before = made({("a", 1, method): [(10, -5), (10, 9)], ("a", 1, other): [(10, 9), (10, 10)]}, "best")
-    after = made({("a", 1, method): [(10, 5), (10, 5)], ("a", 1, other): [(10, 10), (10, 10)]}, "best")
-    found = explanation.predicted_and_measured(before, after, runs).set_index("method")
-    assert found["measured"].tolist() == pytest.approx([30, 0])
-    assert found[["low", "high"]].isna().all(axis=None), "two runs say nothing of their scatter"
-    more = made({("a", 1, method): [(10, 8), (10, 6), (10, 7)]}, "mean_field")
-    low, high = explanation.predicted_and_measured(before, after, more)[["low", "high"]].iloc[0]
-    assert (low, high) == pytest.approx((30 - 4.3027 * 10 / 3**0.5, 30 + 4.3027 * 10 / 3**0.5), rel=1e-4)
-    assert found["predicted"].tolist() == pytest.approx([55, 5]), "100 where a surrogate falls below zero"
-    assert found["retrodicted"].tolist() == pytest.approx([50, 0])
-    assert found["share predicted"].tolist() == [1, 0.5]
-    assert found["share measured"].tolist() == [1, 0]
-    assert found["generation predicted"].tolist() == pytest.approx([1, np.nan], nan_ok=True), "half of them never"
-    assert found["sigma0"].tolist() == [0.01, 0.3]
-    assert found["reset"].tolist() == [True, False]
+    one, other = "lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3+reset=off"
+    still, ends = [(10, 10)] * 3, {"runs": [(10, 8), (10, 6), (10, 7)], "before": [(10, -5), (10, 9), (10, 10)]}
+    runs, before, after = (
+        made({("a", 1, one): own, ("a", 1, other): still}, column)
+        for own, column in ((ends["runs"], "mean_field"), (ends["before"], "best"), (still, "best"))
+    )
+    both = explanation.predicted_and_measured(Tables(pd.DataFrame(), before, after, runs)).set_index("method")
+    assert both["measured"].tolist() == pytest.approx([30, 0])
+    assert both.loc[one, ["low", "high"]].tolist() == pytest.approx([30 - 24.841, 30 + 24.841], rel=1e-4)
+    assert both["predicted"].tolist() == pytest.approx([110 / 3, 0]), "100 where a surrogate falls below zero"
+    assert both.loc[one, ["share predicted", "share retrodicted", "share measured"]].tolist() == [2 / 3, 0, 1]
+    assert both["generation measured"].tolist() == pytest.approx([1, np.nan], nan_ok=True)
+    assert both[["sigma0", "reset"]].values.tolist() == [[0.01, True], [0.3, False]]
+    few = Tables(pd.DataFrame(), *(table[table["seed"] < 2] for table in (before, after, runs)))
+    ends = explanation.predicted_and_measured(few)[["low", "high"]]
+    assert ends.isna().all(axis=None), "two runs say nothing of their scatter"
 
 
 def test_when_searches_leave_their_start() -> None:
     """A search is off whichever side it errs to; those that should move at once, or never, and do not, do not count."""
 
-    def searches(column: str, *left: int | None) -> pd.DataFrame:
-        falls = ([10.0 if at is None or i < at else 9.0 - i for i in range(9)] for at in left)
-        return made({("a", 1, "lea-mvd"): list(falls)}, column)
+    def searches(column: str, *left: float) -> pd.DataFrame:
+        return made({("a", 1, "lea-mvd"): [[10.0 if i < at else 9.0 - i for i in range(9)] for at in left]}, column)
 
-    runs = searches("mean_field", 7, 3, 8, 1, 5, None)
-    assert explanation.falls(runs, "mean_field")["left"].tolist() == [7, 3, 8, 1, 5, np.inf]
-    off = explanation.generations_off(searches("best", 4, 5, 2, 1, None, 6), runs)
-    assert off.to_dict() == {"off": {"a": 3}}
+    never = np.inf
+    tables = Tables(
+        pd.DataFrame(),
+        pd.DataFrame(),
+        searches("best", 4, 5, 2, 1, never, 6),
+        searches("mean_field", 7, 3, 8, 1, 5, never),
+    )
+    assert explanation.falls(tables.runs, "mean_field")["left"].tolist() == [7, 3, 8, 1, 5, never]
+    assert explanation.generations_off(tables).to_dict() == {"a": 3}
 
 
 def test_which_recorded_searches_should_have_left_their_start() -> None:
     """Runs whose pairs are not measured do not count, nor do other methods, nor the first layer twice."""
     still, falls = (10.0, 10.0), (10.0, 9.0)
-    layers = {("a", 1, "lea-mvd"): [falls, falls, still], ("a", 2, "lea-mvd"): [falls, still, still]}
-    own = made(layers | {("a", 2, "cd"): [falls] * 3}, "mean_field").drop(columns="study")
-    runs = pd.concat([own.assign(inputs=inputs) for inputs in ("own", "shared")])
-    said = made({("a", 1, "lea-mvd"): [falls, still], ("a", 2, "lea-mvd"): [falls, falls]}, "best").assign(inputs="own")
-    found = explanation.retrodicted(said, {"a": runs})
-    assert found.loc["a", 1, "own"].to_dict() == {"retrodicted": 1, "left": 2, "right": 1, "runs": 2}
-    assert found.loc["a", 2, "own"].to_dict() == {"retrodicted": 2, "left": 1, "right": 1, "runs": 2}
+    ends = {("a", 1, "lea-mvd"): [falls, falls, still], ("a", 2, "lea-mvd"): [falls, still, still]}
+    runs = made(ends | {("a", 2, "cd"): [falls] * 3}, "mean_field").drop(columns="study")
+    said = made({("a", 1, "lea-mvd"): [falls, still], ("a", 2, "lea-mvd"): [falls, falls]}, "best")
+    found = explanation.left_as_said(said, {"a": pd.concat([runs, runs.assign(inputs="shared")])})
+    assert found.loc["a", 1, "own"].to_dict() == {"said": 1, "left": 2, "right": 1, "runs": 2}
+    assert found.loc["a", 2, "own"].to_dict() == {"said": 2, "left": 1, "right": 1, "runs": 2}
     assert len(found) == 2
 
 
 def test_the_fall_that_is_needed() -> None:
-    ends = {"cd": [(9e4, 2e4), (9e4, 3e4)], "lea-mvd": [(8e4, 7e4), (12e4, 10.5e4)]}
-    table = made({("a", 2, method): runs for method, runs in ends.items()}, "mean_field").assign(n_images=20_000)
-    both = pd.concat([table.assign(inputs=inputs, layer=layer) for inputs in ("own", "shared") for layer in (1, 2)])
+    ends = {("", 2, "cd"): [(9e4, 2e4), (9e4, 4e4)], ("", 2, "lea-mvd"): [(8e4, 7e4), (12e4, 10.5e4)]}
+    runs = made(ends, "mean_field").assign(n_images=20_000)
     for study, below in (("mnist-7x7", ["cd"]), ("mnist-28x28", ["cd", "5,000"])):
-        found = explanation.needed(study, both).set_index(["layer", "inputs", "below"])
-        assert sorted(found.index) == sorted([(1, "own", "cd"), (2, "shared", "cd"), *((2, "own", b) for b in below)])
+        found = explanation.needed(study, runs).set_index("below")
+        assert found.index.tolist() == below
         assert found["fell"].tolist() == pytest.approx([12.5] * len(found))
-        against_cd = found.xs("cd", level="below")
-        assert against_cd["needed"].tolist() == pytest.approx([75] * 3)
-        assert (against_cd["low"] <= 75).all()
-        assert (against_cd["high"] >= 75).all()
-    printed = found.loc[2, "own", "5,000"]
-    assert printed["needed"] == pytest.approx(100 * (1 - 20_000 / np.sqrt(8e4 * 12e4))), "twice 5,000 of 10,000 images"
-
-
-def test_what_is_needed_is_out_of_reach_beyond_the_largest_misfit_alone() -> None:
-    needed = pd.DataFrame(
-        [("a", 1, "own", "x", 60.0, 55.0, 50.0, 60.0), ("a", 1, "own", "y", 0.0, 90.0, 85.0, 95.0),
-         ("a", 1, "own", "z", 0.0, 80.0, 70.0, 90.0), ("a", 2, "shared", "z", 0.0, 80.0, 70.0, 90.0)],
-        columns=["study", "layer", "inputs", "below", "fell", "needed", "low", "high"],
-    )  # fmt: skip
-    reach = pd.DataFrame(
-        {"best, high": [50.0], "paper, mean": [20.0]},
-        pd.MultiIndex.from_tuples([("a", 1, "own")], names=["study", "layer", "inputs"]),
+        needed = found.loc["cd", "needed"]
+        assert needed == pytest.approx(100 * (1 - np.sqrt(2e4 * 4e4 / (8e4 * 12e4))))
+        assert found.loc["cd", "low"] < needed < found.loc["cd", "high"]
+    assert found.loc["5,000", "needed"] == pytest.approx(100 * (1 - 20_000 / np.sqrt(8e4 * 12e4))), (
+        "twice, 20,000 images"
     )
-    found = explanation.judged(needed, reach, 2.0)
-    assert found["furthest"].tolist()[:3] == pytest.approx([75.0] * 3), "the half of a half is left"
-    assert found["answer"].tolist() == ["reached", "out of reach", "not reached", "not reached"]
-    both = pd.DataFrame({"study": "a", "layer": 1, "sigma0": [0.1, 0.2], "measured": [36.0, 5.0]})
-    row = explanation.misfit(reach, both).loc["a", 1]
-    assert row["misfit"] == pytest.approx(2), "36 % is 20 % twice"
-    assert (row["sigma0"], row["measured"]) == (0.1, 36)
+
+
+def test_what_is_needed_is_out_of_reach_beyond_the_furthest() -> None:
+    asked = [("x", 60.0, 55.0, 50.0), ("y", 0.0, 90.0, 85.0), ("z", 0.0, 80.0, 70.0)]
+    needed = pd.DataFrame(asked, columns=["below", "fell", "needed", "low"]).assign(study="a", layer=1, inputs="own")
+    place = pd.MultiIndex.from_tuples([("a", 1, "own")], names=explanation.LAYER)
+    bound = pd.DataFrame({"best high": [50.0], "paper mean": [20.0]}, place)
+    found = explanation.answers(needed, bound, 2.0)
+    assert found["furthest"].tolist() == pytest.approx([75] * 3), "the half of a half is left"
+    assert found["answer"].tolist() == ["reached", "out of reach", "not reached"]
+    both = pd.DataFrame({"study": "a", "layer": 1, "inputs": "own", "sigma0": [0.1, 0.2], "measured": [36.0, 5.0]})
+    row = explanation.times_faster(bound, both).loc["a", 1, "own"]
+    assert row["times"] == pytest.approx(2), "36 % is 20 % twice"
+    assert row["sigma0"] == 0.1
 
 
 def test_falls_of_ever_larger_layers_are_those_of_the_best_setting() -> None:
     pairs = pd.DataFrame({"n_hidden": [5, 5, 9, 9], "seed": [0, 1, 0, 1], "n_var": [50, 50, 90, 90], "value": 100.0})
     ends = {(5, "a"): (90, 80), (5, "b"): (95, 95), (9, "a"): (100, 100), (9, "b"): (70, -10)}
-    searches = pd.DataFrame(
-        [(n, method, seed, end) for (n, method), own in ends.items() for seed, end in enumerate(own)],
-        columns=["n_hidden", "method", "seed", "best"],
-    )
+    rows = [(n, method, seed, end) for (n, method), own in ends.items() for seed, end in enumerate(own)]
+    searches = pd.DataFrame(rows, columns=["n_hidden", "method", "seed", "best"])
     steps = pairs.assign(best=[50.0, 40, 30, 20])
     found = explanation.scaling(pairs, searches, searches.rename(columns={"best": "mean_field"}), steps)
-    for kind in ("measured", "predicted"):
-        assert found[kind]["mean"].to_dict() == pytest.approx({50: 15, 90: 65}), (
-            "100 where a surrogate falls below zero"
-        )
-        assert found[kind]["method"].to_dict() == {50: "a", 90: "b"}
-    assert found["one gradient step"]["mean"].to_dict() == pytest.approx({50: 55, 90: 75})
-    assert (found["measured"]["runs"] == 2).all()
+    means = found.pivot(index="n_var", columns="kind", values="mean")
+    assert means["measured"].tolist() == means["predicted"].tolist() == pytest.approx([15, 65])
+    assert means["one gradient step"].tolist() == pytest.approx([55, 75])
 
 
-def test_predictions_of_larger_layers_were_recorded_before_their_searches() -> None:
-    first = archive.read("scaling_predictions", "pairs").set_index(["n_hidden", "seed"])["value"]
-    steps = archive.read("scaling", "gradient_steps").set_index(["n_hidden", "seed"])
-    assert steps["first"].to_dict() == pytest.approx(first.to_dict(), rel=1e-5), "from the same start solutions"
-    assert set(archive.read("scaling")["n_hidden"]) == set(first.index.get_level_values("n_hidden"))
-
-
-def test_what_prose_quotes_of_two_studies() -> None:
-    methods = [f"lea-mvd:sigma0={sigma0}" for sigma0 in (0.003, 0.01, 0.1)]
-    falls = {"a": (20, 30, 0), "b": (5, 0, 8)}
-    places = {(study, 1, m): fall for study, own in falls.items() for m, fall in zip(methods, own, strict=True)}
-    runs = made({place: [(100, 100 - fall)] * 2 for place, fall in places.items()}, "mean_field")
-    half = made({place: [(100, 100 - fall / 2)] * 2 for place, fall in places.items()}, "best")
-    wrong = made({place: [(100, 90)] * 2 for place in places}, "best")
-    both = explanation.predicted_and_measured(wrong, half, runs)
-    slope = 0.006 * 50 / (2 * 1.94767)  # a step of 0.006, half of which is 0.003
-    model = {"n_pairs": 10, "value": 9.0, "slope": slope, "curvature": 50.0, "scatter": 5.0, "lower": 0.5}
-    rows = [{"study": study, "layer": 1, "seed": s, "sigma": 0.01} | model for study in falls for s in (0, 1)]
-    table = pd.DataFrame(rows)
-    table.loc[table["study"] == "b", "slope"] *= 10
-    found = explanation.quoted(explanation.pairs(table), both, 0.01)
-    assert (found["step-1"], found["large-step-1"]) == pytest.approx((0.006, 0.06), rel=1e-4)
-    assert (found["best-1"], found["best-sigma0-1"]) == (30, 0.01)
-    assert (found["large-best-1"], found["large-best-sigma0-1"]) == (8, 0.1)
-    assert (found["half-1"], found["half-sigma0-1"]) == (20, 0.003)
-    assert (found["large-half-1"], found["large-half-sigma0-1"]) == (0, 0.01)
-    assert (found["default-1"], found["misfit-1"], found["scatter-1"]) == (0, 2, 0.1)
-    assert (found["predicted"], found["retrodicted"], found["settings"]) == (4, 6, 6)
+def test_summary_compares_with_the_recorded_run_of_the_same_settings(found) -> None:
+    assert "ratio" not in explanation.summary(found, "quick", **SMALL)
+    runs = read_recorded("explanation").assign(study="mnist-7x7")
+    same = explanation.summary(found._replace(runs=runs), "paper", seeds=(0, 1))
+    assert same["ratio"].tolist() == pytest.approx([1] * len(same))

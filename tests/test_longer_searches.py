@@ -1,52 +1,120 @@
-"""Longer searches: who is overtaken after how many evaluations."""
+"""Section 12, and what it shares with Sections 2, 7 and 11: searches with marks, compared at the last ones."""
 
-import io
 import math
-from pathlib import Path
 from typing import Any
 
-from small_studies import SMALL
+import numpy as np
+import pandas as pd
+import pytest
 
-from leamvd.campaign.run import run_tables
-from leamvd.campaign.tables import read_table
-from leamvd.data.images import Images
-from leamvd.experiments.searches import FunctionSearch
-from leamvd.networks.rbm import n_parameters
-from leamvd.studies import longer_searches
-from leamvd.studies.study import images
+import leamvd
+from leamvd.data.functions import LIMIT, problem
+from leamvd.networks.dbn import Training
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import functions, longer_searches, results
+from leamvd.paper.functions import Comparison, FirstRBM, Function
+from leamvd.paper.layers import Images
+from leamvd.paper.statistics import interval
+
+SPHERE = Function("sphere", 10)
 
 
-def test_every_problem_is_searched_by_every_method_to_its_marks() -> None:
-    plan = longer_searches.PLANS["paper"]
-    searches = longer_searches.searches(images(SMALL), **plan).jobs
-    assert len(searches) == len(set(searches.values())) == math.prod(map(len, plan.values()))
-    for (problem, method, seed), job in searches.items():
-        marks = plan["problems"][problem]
-        assert list(marks) == sorted(marks)
-        n_var = n_parameters(49, 30) if problem == longer_searches.RBM_1 else int(problem.split()[-1].replace(",", ""))
-        assert job.marks == tuple(round(mark * n_var) for mark in marks)
-        assert (job.trainer, job.seed) == (method.partition(":")[0], seed)
-        assert job.reading.reset == ("off" if method == "lea-mvd:reset=off" else 1.0)
-        if isinstance(job, FunctionSearch):
-            assert problem == f"{job.function}, n = {job.n_var:,}"
-        else:
-            assert job.images == Images.of(images(SMALL))
+def search(*marks: float, on: functions.Problem = SPHERE, trainer: str = "lea-mvd", **reading: Any) -> pd.DataFrame:
+    return functions.search(on, trainer, Training(), Reading(**reading), seed=1, marks=marks).rows
+
+
+def test_a_row_has_the_best_value_of_the_last_generation_within_its_mark() -> None:
+    x0, objective = problem("sphere", 10, seed=1)
+    best = [leamvd.minimize(objective, x0, sigma0=1.0, n_gen=n, seed=1, vectorized=True).fun for n in (1, 4)]
+    found = search(2, 2.4, 8.5)  # generations end after 24, 44, 64 and 84 evaluations
+    assert found["evaluations"].tolist() == [0, 24, 84]
+    assert math.isnan(found["best"][0])
+    assert found["best"].tolist()[1:] == best
+
+
+def test_a_search_that_ends_by_itself_keeps_its_best_value() -> None:
+    found = search(100, 3000, 6000, trainer="cma-es")
+    assert found["evaluations"].is_monotonic_increasing
+    assert found["evaluations"][2] < 60_000
+    assert found["evaluations"][1] == found["evaluations"][2]
+    assert 0 <= found["best"][2] < 1e-9
+
+
+def test_initialization_a_draws_in_the_domain_of_functions() -> None:
+    opt, _ = functions.start(SPHERE, "lea-mvd", Training(x0="none"), Reading(), seed=0, budget=100)
+    X = opt.ask()
+    assert np.abs(X).max() <= LIMIT
+    assert np.abs(X).max() > 0.8 * LIMIT
+
+
+def test_an_rbm_is_searched_from_one_epoch_of_contrastive_divergence() -> None:
+    rbm = FirstRBM("RBM 1", Images(n_images=50), n_hidden=2)
+    x0, objective = rbm.start(seed=3)
+    assert len(x0) == rbm.n_var == 49 * 2 + 49 + 2
+    assert isinstance(objective, ReconstructionObjective)
+    opt, _ = functions.start(rbm, "lea-mvd", Training(), Reading(), seed=3, budget=100)
+    assert opt.sigma0 == Training.sigma0
+    assert (opt.ask()[0] == x0).all()
 
 
 def test_without_the_reset_a_search_leaves_where_it_would_stand_still() -> None:
-    given: dict[str, Any] = {"problems": {"rastrigin, n = 30": (30, 100)}, "seeds": (1,)}
-    searches = longer_searches.searches(None, methods=("lea-mvd", "lea-mvd:reset=off"), **given).jobs
-    printed, off = (read_table(io.BytesIO(job.advance(None, []).rows)) for job in searches.values())
-    assert off["best"].iloc[-1] < printed["best"].iloc[-1]
+    on = Function("rastrigin", 30)
+    assert search(30, 100, on=on, reset="off")["best"][1] < search(30, 100, on=on)["best"][1]
 
 
-def test_a_row_has_the_mark_for_each_variable(tmp_path: Path) -> None:
-    problems = {"sphere, n = 10": (10, 20), "ellipsoid, n = 20": (5, 20, 30)}
-    searches = longer_searches.searches(None, problems=problems, methods=("random",), seeds=(1, 2))
-    table = run_tables({"runs": searches}, tmp_path, progress=False)["runs"]
-    assert table.columns.tolist() == longer_searches.COLUMNS
-    assert (
-        table.groupby(["problem", "seed"], sort=False)["mark"].apply(list).tolist()
-        == [[10, 20]] * 2 + [[5, 20, 30]] * 2
-    )
-    assert table["evaluations"].tolist() == [96, 192] * 2 + [96, 384, 600] * 2
+def test_a_comparison_runs_every_method_on_every_problem_to_its_marks(tmp_path: Any) -> None:
+    problems = {SPHERE: (10, 20), Function("ellipsoid", 1_000): (0.5,)}
+    compared = Comparison(problems=problems, methods=("random", "lea-mvd:reset=off"), seeds=(1, 2))
+    runs = results.tables(compared.plan(), tmp_path)["runs"]
+    assert list(runs) == ["problem", "method", "seed", "mark", "evaluations", "best"]
+    assert runs["problem"].unique().tolist() == ["sphere, n = 10", "ellipsoid, n = 1,000"]
+    assert len(runs) == (2 + 1) * 2 * 2
+    assert runs.query("method == 'random' and seed == 1")["evaluations"].tolist() == [96, 192, 480]
+
+
+def test_what_is_recorded_has_the_rows_of_the_plan() -> None:
+    columns, calls = longer_searches.RECORDED["longer_searches"]().plan["runs"]
+    runs = longer_searches.tables().runs
+    assert set(runs[columns].itertuples(index=False, name=None)) == set(calls)
+    for (name, *_), call in list(calls.items())[::50]:
+        marks = runs[runs["problem"] == name]["mark"].unique().tolist()
+        assert list(call.arguments["marks"]) == marks
+
+
+def test_means_and_ratios_are_geometric_paired_and_of_each_problems_last_mark() -> None:
+    rows = [
+        (on, method, seed, mark, 24 * mark, best * (1 if mark == last else 2))
+        for on, last in (("p", 2), ("q", 9))
+        for seed, pair in enumerate(((4.0, 1.0), (9.0, 3.0)))
+        for method, best in zip(("lea-mvd", "random"), pair, strict=True)
+        for mark in (1, last)
+    ]
+    table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "evaluations", "best"])
+    found = longer_searches.means(table).set_index(["problem", "method", "mark"])["mean"]
+    assert (found["p", "lea-mvd", 2], found["p", "random", 1]) == pytest.approx((6, 2 * np.sqrt(3)))
+    found = functions.against(table, "lea-mvd")
+    assert found[["problem", "method", "runs"]].to_numpy().tolist() == [["p", "random", 2], ["q", "random", 2]]
+    ends = np.exp(interval(pd.Series(np.log([1 / 4, 1 / 3]))))
+    for row in found[["best", "own", "ratio", "low", "high"]].to_numpy().tolist():
+        assert row == pytest.approx([np.sqrt(3), 6, *ends])
+
+
+@pytest.mark.parametrize(("problems", "ahead"), [(1, 1), (2, 0)])
+def test_who_is_ahead_is_asked_of_all_problems_together(problems: int, ahead: int) -> None:
+    """Five pairs that all say so are enough for one test, 1 in 32, and not for two."""
+    rows = [
+        (f"p{i}", method, seed, 1, best * (1 + seed))
+        for i in range(problems)
+        for method, best in (("lea-mvd", 2.0), ("cma-es", 1.0 + 0.01 * i))
+        for seed in range(5)
+    ]
+    table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "best"])
+    assert (functions.against(table, "lea-mvd")["p"] < 0.05).sum() == ahead
+
+
+def test_a_function_of_one_variable_and_an_unknown_profile_are_refused() -> None:
+    with pytest.raises(ValueError, match="n_var"):
+        Function("sphere", 1)
+    with pytest.raises(ValueError, match="profile"):
+        longer_searches.tables("small")

@@ -48,18 +48,6 @@ def test_a_double_binary_tournament_is_nearer_to_exponent_3_than_to_2() -> None:
     assert distance[3] < 0.05 < distance[2]
 
 
-def test_the_shift_is_the_same_for_all_and_adds_nothing_to_their_covariance(told: leamvd.LEAMVD) -> None:
-    state = told.state
-    still = leamvd.LEAMVD(np.zeros(6), seed=1)
-    zero = np.zeros(6)
-    still.state = state._replace(path=zero, descent=zero, descent_norm=0.0)
-    shift = told.ask() - still.ask()  # of the same normal samples and perturbations
-    v = state.beta2 * state.path + (1 - state.beta2) * abs(state.descent_mean) * state.descent
-    alike = np.isclose(shift, state.beta1 * v, rtol=1e-9, atol=0)
-    assert np.linalg.norm(v) > 0
-    assert alike.mean() > 0.9, "all but the entries that are perturbed"
-
-
 def test_the_product_as_printed_is_a_hundredth_of_the_projection(told: leamvd.LEAMVD) -> None:
     state = told.state
     C = state.descent

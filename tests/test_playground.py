@@ -6,13 +6,13 @@ import json
 import re
 import runpy
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup, Tag
-from prose import PAGES, ROOT, figures
 from py_mini_racer import MiniRacer
 from scipy import stats
 
@@ -20,6 +20,7 @@ import leamvd
 from leamvd.data.functions import FUNCTIONS, USUAL
 from leamvd.optimizers import random_streams, sampling
 
+ROOT = Path(__file__).parents[1]
 STATIC = ROOT / "book" / "static"
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in STATIC.glob("*.*") if path.suffix != ".txt"}
 PRESETS = json.loads(TEXTS["presets.json"])
@@ -266,19 +267,6 @@ def test_controls_are_the_settings_of_the_algorithm_and_their_defaults(page: Min
     assert {name: first_value(CONTROLS[name]) for name in defaults} == {k: str(v) for k, v in defaults.items()}
 
 
-def test_presets_are_the_figures_of_section_2() -> None:
-    shown = figures("02_directions")
-    assert [*shown] == [f"fig-{name}" for name in PRESETS]
-    assert offered(CONTROLS["preset"]) == ["", *PRESETS]
-    assert re.findall(r"^\(play-(.+)\)=$", PAGES["playground"], re.MULTILINE) == [
-        name.removeprefix("directions-") for name in PRESETS
-    ]
-    for name in PRESETS:
-        target = name.replace("directions-", "#play-")
-        assert shown[f"fig-{name}"].figure.caption.endswith(f"[In the playground]({target}).")
-        assert f"({target}), as in {{numref}}`fig-{name}`" in PAGES["playground"]
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_says_what_controls_take(name: str) -> None:
     for control, value in PRESETS[name].items():
@@ -298,17 +286,6 @@ def test_nothing_is_fetched() -> None:
     d3 = TEXTS["d3.min.js"].split("\n", 1)[1]
     assert all(url.startswith("http://www.w3.org/") for url in re.findall(r"https?://[^\"\s]+", d3))
     assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
-
-
-def test_a_static_figure_stands_in_its_place() -> None:
-    figure = r"^:::\{figure\} static/playground\.svg\n((?::.*\n)+)\n\S"
-    (options,) = re.findall(figure, PAGES["playground"], re.MULTILINE)
-    assert re.search(r"^:alt: \S", options, re.MULTILINE)
-    assert ":figclass: playground-static" in options
-    assert "<svg" in TEXTS["playground.svg"]
-    css = TEXTS["playground.css"]
-    assert re.search(r"@media screen \{\s*\.playground-runs \.playground-static \{\s*display: none", css)
-    assert re.search(r"@media print \{\s*\.playground \{\s*display: none", css)
 
 
 def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
@@ -479,8 +456,8 @@ def test_presets_show_what_the_page_says_of_them(page: MiniRacer) -> None:
         turn = [np.linalg.det([state[a], state[b]]) for a, b in (("path", "v"), ("v", "descent"))]
         assert np.sign(turn[0] * turn[1]) == side, "v lies between P and C, or on the other side of P"
     steps = preset("steps")
-    figure = json.loads((ROOT / "tests" / "figures" / "directions-steps.json").read_text(encoding="utf-8"))
-    assert len(steps) == len(figure["axes"][0]["arrays"][0]), "as many generations as the figure shows"
+    figure = json.loads((ROOT / "tests" / "figures" / "recorded" / "directions-steps.json").read_text(encoding="utf-8"))
+    assert len(steps) == len(figure[0]["arrays"][0]), "as many generations as the figure shows"
     assert max(state["beta1"] for state in steps) == 3
     assert np.mean([state["beta2"] for state in steps]) > 0.9
     assert len(preset("2d")) == 7, "the alternative text of the static figure counts seven"

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from leamvd.networks import objective, rbm
-from leamvd.networks.logistic import sigmoid, sigmoid_columns, squared_error
+from leamvd.networks.logistic import sigmoid, sigmoid_columns
 from leamvd.networks.objective import ReconstructionObjective, constant_baseline, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 
@@ -136,29 +136,6 @@ def test_sigmoid(dtype, limit, relative):
     assert (extreme[0, 4:6] >= 0).all()
     assert (extreme[0, 4:6] < 1e-37).all()
     assert np.isnan(extreme[0, 6])
-
-
-def bfloat16(bits):
-    return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
-@pytest.mark.compiled  # six million numbers, some of which Python would warn of
-def test_kernels_take_the_bits_of_bfloat16():
-    bias = np.linspace(-3, 3, 101, dtype=np.float32)  # enough sums that some lie halfway between two numbers
-    narrow = np.tile(np.arange(2**16, dtype=np.uint16), (len(bias), 1))
-    wide = bfloat16(narrow)
-    V = np.full(wide.shape, 0.25, np.float32)
-    assert squared_error(narrow, bias, V) == squared_error(wide, bias, V) == np.inf
-    valid = ~np.isnan(wide[0])
-    narrow[:, ~valid] = wide[:, ~valid] = 0
-    assert squared_error(narrow, bias, V) == squared_error(wide, bias, V) < V.size
-    sigmoid(narrow, bias)
-    sigmoid(wide, bias)
-    ulp = np.ldexp(1.0, np.frexp(wide)[1] - 8)  # of 8 significant bits
-    np.testing.assert_array_equal(bfloat16(narrow), np.rint(wide / ulp) * ulp)
-    unknown = np.full((1, 1), 0x7FC0, np.uint16)
-    sigmoid(unknown, bias)
-    assert np.isnan(bfloat16(unknown))
 
 
 def test_sigmoid_of_some_columns_adds_the_bias_of_the_column():

@@ -1,12 +1,8 @@
 """The objective by PyTorch. `pytest tests/test_torch*.py -k cuda` checks a real card."""
 
-import itertools
 import pickle
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit
 
-from leamvd._support.threads import in_threads
 from leamvd.networks import torch_backend
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective
@@ -80,8 +75,10 @@ def test_choice_of_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", stand_in(2))
     assert Training(backend="torch").computation == ("torch", "cuda", "float32")
     assert Training(backend="torch", dtype="float64").computation == ("torch", "cuda", "float64")
-    for name in ("cpu", "cuda", "cuda:0", "cuda:1"):
+    for name in ("cuda", "cuda:0", "cuda:1"):
         assert Training(backend="torch", device=name, precision="bfloat16").computation == ("torch", name, "bfloat16")
+    with pytest.raises(ValueError, match="precision='bfloat16' needs a GPU"):
+        Training(backend="torch", device="cpu", precision="bfloat16")
     for name in ("cuda:2", "meta", "gpu", "", 0):
         with pytest.raises(ValueError, match=f"'cpu', 'cuda', 'cuda:0', 'cuda:1', got {name!r}"):
             Training(backend="torch", device=name)  # type: ignore[arg-type]
@@ -112,7 +109,7 @@ def test_values_against_the_direct_expression(
     V, X = images(dtype=precision), population().astype(precision)
     exact = direct(X, V.astype(np.float64))
     for at_once in (1, 2**20):  # individuals one by one, and together
-        monkeypatch.setitem(torch_backend._ACTIVATIONS, device, at_once)
+        monkeypatch.setattr(torch_backend, "_ACTIVATIONS", at_once)
         F = by_torch(V, device=device, block_size=block_size)(X)
         assert F.dtype == np.float64
         assert F.shape == (7,)
@@ -121,6 +118,8 @@ def test_values_against_the_direct_expression(
 
 def test_bfloat16_keeps_the_order_and_three_digits(device: str) -> None:
     # Eight bits a factor; over thousands of squares their errors average out.
+    if device == "cpu":
+        pytest.skip("bfloat16 needs a GPU")
     V, X = images(2000), population(40, scale=0.5)
     exact = direct(X, V.astype(np.float64))
     F = by_torch(V, device=device, precision="bfloat16")(X)
@@ -135,38 +134,20 @@ def test_precision_of_images_of_another_dtype(device: str) -> None:
     np.testing.assert_allclose(wide(population()), direct(population(), images().astype(np.float64)), rtol=1e-12)
     narrow = by_torch(images(dtype="float64"), device=device, precision="float32")
     assert narrow.dtype == np.float32
-    assert by_torch(images(), device=device, precision="bfloat16").dtype == np.float32
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
-def test_same_bits_again_on_any_threads(device: str, precision: str) -> None:
-    V, X = images(), population()
-    objectives = [by_torch(V, device=device, precision=precision, n_threads=n, block_size=64) for n in (1, 2, 5, None)]
-    first = objectives[0](X)
-    for objective in objectives:
-        np.testing.assert_array_equal(objective(X), first)
-        np.testing.assert_array_equal(objective(X), first)
+def test_the_same_call_gives_the_same_bits(device: str) -> None:
+    objective, X = by_torch(images(), device=device, block_size=64), population()
+    np.testing.assert_array_equal(objective(X), objective(X))
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("size", [2.0**10, 2.0**100])
-def test_huge_weights_saturate(device: str, precision: str, size: float) -> None:
+def test_huge_weights_saturate(device: str, size: float) -> None:
     # Where as many weights are positive as negative, the sum is exactly zero and its sigma 1/2: only sums of powers of
     # two are not rounded to something else, in any order of summation.
     V, X = images(9), size * np.sign(population())
-    F = by_torch(V, device=device, precision=precision)(X)
-    # where a sum of thousands cancels, bfloat16 may miss its sign: that pixel's error is then 1 off at most
-    atol = 0.05 * V.size if precision == "bfloat16" else 0
-    np.testing.assert_allclose(F, direct(X, V.astype(np.float64)), rtol=1e-5, atol=atol)
-    np.testing.assert_allclose(ReconstructionObjective(V, SHAPE[1])(X), direct(X, V.astype(np.float64)), rtol=1e-5)
-
-
-def test_overflow_is_infinite_and_never_nan(device: str) -> None:
-    # the largest float32 is infinite in bfloat16, and inf 0 is not a number
-    V, X = np.zeros((3, SHAPE[0]), np.float32), np.zeros((2, n_parameters(*SHAPE)), np.float32)
-    X[0, 0] = np.finfo(np.float32).max
-    assert by_torch(V, device=device, precision="bfloat16")(X).tolist() == [np.inf, 60 / 4]
-    assert by_torch(V, device=device)(X).tolist() == [3 * (19 / 4 + 1), 60 / 4]
+    for objective in (by_torch(V, device=device), ReconstructionObjective(V, SHAPE[1])):
+        np.testing.assert_allclose(objective(X), direct(X, V.astype(np.float64)), rtol=1e-5)
 
 
 def test_nan_becomes_infinite(device: str) -> None:
@@ -192,88 +173,6 @@ def test_inputs_are_converted_and_left_alone(device: str) -> None:
 
 
 def test_pickle(device: str) -> None:
-    objective = by_torch(images(), device=device, precision="bfloat16")
+    objective = by_torch(images(), device=device)
     again = pickle.loads(pickle.dumps(objective))
     np.testing.assert_array_equal(again(population()), objective(population()))
-
-
-# ---- torch's own settings
-
-
-def threads_elsewhere(torch: Any) -> int:
-    """The number of threads that torch takes on a thread which is new to it."""
-    return int(in_threads(lambda _: torch.get_num_threads(), [None], 1)[0])
-
-
-@pytest.fixture
-def loose(torch: Any) -> Iterator[None]:
-    """A process that allows fewer bits than float32 has, and three threads."""
-    cuda, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
-    before = cuda.fp32_precision, cpu.fp32_precision, torch.get_num_threads()
-    cuda.fp32_precision, cpu.fp32_precision = "tf32", "bf16"
-    torch.set_num_threads(3)
-    yield
-    after = cuda.fp32_precision, cpu.fp32_precision, torch.get_num_threads(), threads_elsewhere(torch)
-    assert after == ("tf32", "bf16", 3, 3), "not put back"
-    cuda.fp32_precision, cpu.fp32_precision = before[:2]
-    torch.set_num_threads(before[2])
-
-
-def wide_errors(device: str) -> NDArray[np.float64]:
-    """Errors of a layer large enough for the libraries that would round its factors."""
-    rng = np.random.default_rng(5)
-    V, X = rng.random((512, 256), dtype=np.float32), 0.1 * rng.normal(size=(2, n_parameters(256, 256)))
-    return ReconstructionObjective(V, 256, backend="torch", device=device)(X)
-
-
-def test_float32_is_float32_whatever_the_process_allows(device: str, request: pytest.FixtureRequest) -> None:
-    strict = wide_errors(device)
-    request.getfixturevalue("loose")
-    np.testing.assert_array_equal(wide_errors(device), strict)
-
-
-def test_each_of_our_threads_is_one_of_torchs(torch: Any, loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, bmm = set(), torch.bmm
-
-    def watched(*factors: Any) -> Any:
-        seen.add(torch.get_num_threads())
-        return bmm(*factors)
-
-    monkeypatch.setattr(torch, "bmm", watched)
-    by_torch(images(), device="cpu", n_threads=2, block_size=64)(population())
-    assert seen == {1}
-
-
-def test_settings_are_put_back_after_an_error(
-    device: str, torch: Any, loose: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*arguments: object) -> None:
-        raise RuntimeError("out of memory")
-
-    objective = by_torch(images(), device=device)
-    monkeypatch.setattr(torch, "bmm", fail)
-    with pytest.raises(RuntimeError, match="out of memory"):
-        objective(population())
-
-
-def test_calls_that_overlap_put_back_what_was(torch: Any, loose: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second call starts while the first one runs, and ends after it; `loose` looks at what is left."""
-    inside, first_ended, bmm = [threading.Event(), threading.Event()], threading.Event(), torch.bmm
-    waits = iter([(inside[0], inside[1]), (inside[1], first_ended)])  # of each call's first product
-
-    def waiting(*factors: Any) -> Any:
-        for here, until in itertools.islice(waits, 1):
-            here.set()
-            assert until.wait(60)
-        return bmm(*factors)
-
-    objective, X = by_torch(images(), device="cpu", n_threads=1), population()
-    expected = objective(X)
-    monkeypatch.setattr(torch, "bmm", waiting)
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(objective, X)
-        assert inside[0].wait(60)
-        second = pool.submit(objective, X)
-        np.testing.assert_array_equal(first.result(60), expected)
-        first_ended.set()
-        np.testing.assert_array_equal(second.result(60), expected)

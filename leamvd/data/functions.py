@@ -68,7 +68,7 @@ def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
 
 
 def _bbob(function: int, n_var: int, instance: int) -> Objective:
-    checks.needs("functions of bbob-largescale", "bench", "cocoex")
+    checks.needs("functions of bbob-largescale", "coco", "cocoex")
     import cocoex
 
     own = cocoex.Suite("bbob-largescale", "", f"dimensions:{n_var}").get_problem_by_function_dimension_instance(

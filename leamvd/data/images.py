@@ -1,6 +1,5 @@
 """Handwritten digits: MNIST, scikit-learn's embedded digits or a folder of IDX files, resized and binarized."""
 
-import dataclasses
 import gzip
 import hashlib
 import math
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
-from leamvd.data.mnist import MNIST_SHA256, DataError, content, fetch_mnist
+from leamvd.data.mnist import DataError, content, fetch_mnist
 
 POOLING = ("mean", "center")
 
@@ -53,19 +52,6 @@ class Dataset(NamedTuple):
     description: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Images:
-    """Images that a job is given: the checksum of their source, and how they were made of it."""
-
-    checksum: str
-    description: str
-
-    @classmethod
-    def of(cls, data: Dataset) -> "Images":
-        """Return what a data set's images are, whatever it is called."""
-        return cls(data.checksum, data.description.removeprefix(f"{data.name}: "))
-
-
 class _Source(NamedTuple):
     name: str
     parts: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]]  # train, test: (n, side * side), and n labels
@@ -84,7 +70,6 @@ def load(
     image_set: int = 0,
     seed: int = 0,
     dtype: str = "float32",
-    blank: bool = False,
 ) -> Dataset:
     """Load a data set at the size asked for.
 
@@ -110,8 +95,6 @@ def load(
         Seed of the subsets and of the Bernoulli samples; training and test images have streams of their own.
     dtype : {"float32", "float64"}
         Type of the pixels.
-    blank : bool
-        Black images in the place of MNIST's, as many and with the same checksum: neither read nor downloaded.
 
     Returns
     -------
@@ -140,7 +123,7 @@ def load(
     if source == "digits":
         data = _digits()
     elif source == "mnist":
-        data = _blank_mnist() if blank else _read_folder(fetch_mnist(progress=sys.stderr.isatty()), "MNIST")
+        data = _read_folder(fetch_mnist(progress=sys.stderr.isatty()), "MNIST")
     else:
         data = _read_folder(Path(source))
 
@@ -239,11 +222,6 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
     return resized.reshape(-1, side**2).clip(rows.min(), rows.max())
 
 
-def checksum(folder: str | Path) -> str:
-    """Return the `Dataset.checksum` of a folder with four IDX files."""
-    return _read_folder(Path(folder)).checksum
-
-
 def _read_folder(folder: Path, name: str | None = None) -> _Source:
     folder = folder.expanduser().resolve()
     if not folder.is_dir():
@@ -275,12 +253,6 @@ def _listed(digests: Mapping[str, str]) -> str:
     """Return the SHA-256 of the list that ``sha256sum`` prints for files, given theirs by name."""
     listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return hashlib.sha256(listing.encode()).hexdigest()
-
-
-def _blank_mnist() -> _Source:
-    """Return as many black images as MNIST has, the classes in turn."""
-    parts = [(np.zeros((n, 28**2), np.uint8), (np.arange(n) % 10).astype(np.uint8)) for n in (60_000, 10_000)]
-    return _Source("MNIST", parts, 255, _listed(MNIST_SHA256))
 
 
 def _printable(name: str) -> str:

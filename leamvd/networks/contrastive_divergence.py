@@ -9,8 +9,8 @@ Tieleman (2008), "Training restricted Boltzmann machines using approximations to
 Hinton (2012), "A practical guide to training restricted Boltzmann machines".
 """
 
-import json
-from collections.abc import Callable, Mapping
+import dataclasses
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Literal, NamedTuple
@@ -31,7 +31,49 @@ _LARGE = 100_000
 """Weights of a layer whose products are worth a second thread; a batch of 100 then takes about a millisecond."""
 
 
-_STATE = ("rng", "W", "b", "c", "W_step", "b_step", "c_step", "bits", "left", "n_epochs")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CDSettings:
+    """Settings of contrastive divergence (item E8).
+
+    Attributes
+    ----------
+    cd_steps : int
+        k, the steps of a chain.
+    persistent : bool
+        Whether chains go on from batch to batch; they start with all hidden units off.
+    batch_size : int
+        Images in one update.
+    learning_rate, momentum, final_momentum, weight_decay : float
+        See `ContrastiveDivergence`; `final_momentum` replaces `momentum` after `momentum_epochs` epochs.
+    momentum_epochs : int
+        Epochs with the first momentum.
+    initial_weights : {"normal", "uniform"}
+        The weights start as N(0, weight_scale) or U(-weight_scale, weight_scale), the biases at zero.
+    weight_scale : float
+        Standard deviation of the first weights where they are normal, half their range where they are uniform.
+    """
+
+    cd_steps: int = 1
+    persistent: bool = False
+    batch_size: int = 100
+    learning_rate: float = 0.1
+    momentum: float = 0.5
+    final_momentum: float = 0.9
+    momentum_epochs: int = 5
+    weight_decay: float = 2e-4
+    initial_weights: Literal["normal", "uniform"] = "normal"
+    weight_scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        checks.integer("cd_steps", self.cd_steps, at_least=1)
+        checks.choice("persistent", self.persistent, (True, False))
+        checks.integer("batch_size", self.batch_size, at_least=1)
+        checks.integer("momentum_epochs", self.momentum_epochs, at_least=0)
+        checks.choice("initial_weights", self.initial_weights, ("normal", "uniform"))
+        for name in ("learning_rate", "weight_decay", "weight_scale"):
+            checks.real(name, getattr(self, name), at_least=0)
+        for name in ("momentum", "final_momentum"):
+            checks.real(name, getattr(self, name), at_least=0, below=1)
 
 
 class ContrastiveDivergence:
@@ -43,14 +85,13 @@ class ContrastiveDivergence:
 
         D <- momentum D + learning_rate (<v_0 p_0^T> - <v_k p_k^T> - weight_decay W),   W <- W + D,
 
-    likewise b by <v_0> - <v_k> and c by <p_0> - <p_k>. An epoch visits every image once, in a new random order; the
-    last mini-batch may be smaller.
+    and the same for b by <v_0> - <v_k> and for c by <p_0> - <p_k>. An epoch visits every image once, in a new random
+    order; the last mini-batch may be smaller.
 
     Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for v_k too: the chains
     are then Gibbs sampling of a slowly changing model.
 
-    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit; so does a new one that is
-    given its `state`.
+    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit.
 
     Parameters
     ----------
@@ -58,20 +99,8 @@ class ContrastiveDivergence:
         Images in [0, 1].
     n_hidden : int
         Number of hidden units.
-    k : int
-        Steps of the chain.
-    persistent : bool
-        Whether chains go on from batch to batch; they start with all hidden units off.
-    batch_size : int
-        Images in one update.
-    learning_rate, momentum, final_momentum, weight_decay : float
-        As above; `final_momentum` replaces `momentum` after `momentum_epochs` epochs.
-    momentum_epochs : int
-        Epochs with the first momentum.
-    initial_weights : {"normal", "uniform"}
-        The weights start as N(0, weight_scale) or U(-weight_scale, weight_scale), the biases at zero.
-    weight_scale : float
-        Standard deviation of the first weights where they are normal, half their range where they are uniform.
+    settings : CDSettings, optional
+        By default the paper's; fields of it may also be given by themselves, and take the place of its own.
     seed : int, optional
         Non-negative; without it every trainer differs.
     dtype : numpy dtype, optional
@@ -94,44 +123,28 @@ class ContrastiveDivergence:
         V: ArrayLike,
         n_hidden: int,
         *,
-        k: int = 1,
-        persistent: bool = False,
-        batch_size: int = 100,
-        learning_rate: float = 0.1,
-        momentum: float = 0.5,
-        final_momentum: float = 0.9,
-        momentum_epochs: int = 5,
-        weight_decay: float = 2e-4,
-        initial_weights: Literal["normal", "uniform"] = "normal",
-        weight_scale: float = 0.1,
+        settings: CDSettings | None = None,
         seed: int | None = None,
         dtype: DTypeLike | None = None,
         n_threads: int | None = None,
         unit_interval: bool = True,
+        **fields: Any,
     ) -> None:
+        self._settings = own = dataclasses.replace(settings or CDSettings(), **fields)
         dtype = None if dtype is None else checks.floating("dtype", dtype)
         self._V = images("V", V, dtype, unit_interval=unit_interval)
-        n_visible, own = self._V.shape[1], self._V.dtype
+        n_visible, precision = self._V.shape[1], self._V.dtype
         n_hidden = checks.integer("n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS)
-        self._k = checks.integer("k", k, at_least=1)
-        self._batch_size = min(checks.integer("batch_size", batch_size, at_least=1), len(self._V))
-        self._persistent = checks.choice("persistent", persistent, (True, False))
-        self._learning_rate = checks.real("learning_rate", learning_rate, at_least=0, dtype=own)
-        self._momentum = checks.real("momentum", momentum, at_least=0, below=1)
-        self._final_momentum = checks.real("final_momentum", final_momentum, at_least=0, below=1)
-        self._momentum_epochs = checks.integer("momentum_epochs", momentum_epochs, at_least=0)
-        self._weight_decay = checks.real("weight_decay", weight_decay, at_least=0)
-        checks.choice("initial_weights", initial_weights, ("normal", "uniform"))
-        scale = checks.real("weight_scale", weight_scale, at_least=0)
+        self._batch_size = min(own.batch_size, len(self._V))
         if seed is not None:
             seed = checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         shape = n_visible, n_hidden
-        normal = initial_weights == "normal"
+        normal, scale = own.initial_weights == "normal", own.weight_scale
         W = self._rng.normal(0, scale, shape) if normal else self._rng.uniform(-scale, scale, shape)
-        self._rbm = RBMParameters(W.astype(own), np.zeros(n_visible, own), np.zeros(n_hidden, own))
+        self._rbm = RBMParameters(W.astype(precision), np.zeros(n_visible, precision), np.zeros(n_hidden, precision))
         self._step = RBMParameters(*map(np.zeros_like, self._rbm))
-        self._bits = np.zeros((self._batch_size, n_hidden), own)
+        self._bits = np.zeros((self._batch_size, n_hidden), precision)
         self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order
         self._n_epochs = 0
         self._n_threads = n_threads if n_threads is None else thread_count(n_threads)  # else counted when it trains
@@ -146,34 +159,16 @@ class ContrastiveDivergence:
         """Epochs done."""
         return self._n_epochs
 
-    @property
-    def state(self) -> dict[str, Array]:
-        """Copies of all that training has changed; set in a trainer with the same arguments, it goes on from there.
+    def go_on_with(self, V: ArrayLike) -> None:
+        """Train on other images from now on, shape (m, n_visible), after a whole epoch.
 
-        After an epoch, also on other images. Persistent chains that are too few for its mini-batches are added then.
+        Momentum, random numbers and chains are kept; chains that are too few for larger mini-batches are added.
         """
-        rng = np.array(json.dumps(self._rng.bit_generator.state))
-        arrays = [*self._rbm, *self._step, self._bits, self._left, np.array(self._n_epochs)]
-        return dict(zip(_STATE, [rng, *(array.copy() for array in arrays)], strict=True))
-
-    @state.setter
-    def state(self, state: Mapping[str, Array]) -> None:
-        rng, *layers, bits, left, n_epochs = (state[name] for name in _STATE)
-        n = self._batch_size
-        bits = np.pad(bits, ((0, max(0, n - len(bits))), (0, 0)))
-        own = [*self._rbm, *self._step, self._bits[:n]]
-        for name, array, value in zip(_STATE[1:], own, [*layers, bits[:n]], strict=False):
-            if (value.shape, value.dtype) != (array.shape, array.dtype):
-                raise ValueError(
-                    f"state must have {name} of shape {array.shape} and dtype {array.dtype}, "
-                    f"got {value.shape} and {value.dtype}"
-                )
-        if left.dtype != np.intp or np.any(left < 0) or np.any(left >= len(self._V)):
-            raise ValueError(f"state must have left of numbers of the {len(self._V)} images, got {checks.shown(left)}")
-        self._rng.bit_generator.state = json.loads(rng.item())
-        for array, value in zip(own, layers, strict=False):
-            array[:] = value
-        self._bits, self._left, self._n_epochs = bits, left.copy(), int(n_epochs)
+        self._V = images("V", V, self._V.dtype, unit_interval=False)
+        if self._left.size or self._V.shape[1] != len(self._rbm.b):
+            raise ValueError(f"V must have {len(self._rbm.b)} columns, and an epoch must have ended")
+        self._batch_size = min(self._settings.batch_size, len(self._V))
+        self._bits = np.pad(self._bits, ((0, max(0, self._batch_size - len(self._bits))), (0, 0)))
 
     def epoch(self) -> RBMParameters:
         """Train on every image once, or on those that `mini_batch` has left, and return a copy of the parameters."""
@@ -188,13 +183,14 @@ class ContrastiveDivergence:
         if not self._left.size:
             self._left = self._rng.permutation(len(self._V))
         n_visible, n_hidden = self._rbm.W.shape
-        own = self._V.dtype
+        precision = self._V.dtype
         scratch = _Scratch(
-            np.empty((2 * self._batch_size, n_visible), own),
-            np.empty((2 * self._batch_size, n_hidden), own),
-            np.empty((n_visible, n_hidden), own),
+            np.empty((2 * self._batch_size, n_visible), precision),
+            np.empty((2 * self._batch_size, n_hidden), precision),
+            np.empty((n_visible, n_hidden), precision),
         )
-        momentum = self._momentum if self._n_epochs < self._momentum_epochs else self._final_momentum
+        own = self._settings
+        momentum = own.momentum if self._n_epochs < own.momentum_epochs else own.final_momentum
         threaded = self._rbm.W.size >= _LARGE and thread_count(self._n_threads) > 1
         with one_blas_thread(), workers(1) if threaded else nullcontext() as pool, np.errstate(all="ignore"):
             while self._left.size and n_batches:
@@ -203,7 +199,7 @@ class ContrastiveDivergence:
                 n_batches -= 1
         self._n_epochs += not self._left.size
         if not all(np.isfinite(p).all() for p in self._rbm):
-            raise ValueError(f"learning_rate must keep the weights finite, got {self._learning_rate}: they overflow")
+            raise ValueError(f"learning_rate must keep the weights finite, got {own.learning_rate}: they overflow")
         return self.rbm
 
     def fit(self, n_epochs: int, *, error_seed: int = 0, progress: bool = False) -> list[Errors]:
@@ -233,27 +229,27 @@ class ContrastiveDivergence:
     def _update(
         self, batch: NDArray[np.intp], momentum: float, scratch: "_Scratch", pool: ThreadPoolExecutor | None
     ) -> None:
-        n, (W, b, c) = len(batch), self._rbm
+        n, (W, b, c), own = len(batch), self._rbm, self._settings
         visible, hidden = scratch.visible[: 2 * n], scratch.hidden[: 2 * n]
         data, model, p_data, p_model = visible[:n], visible[n:], hidden[:n], hidden[n:]
         np.take(self._V, batch, axis=0, out=data, mode="clip")  # any other mode goes through a copy
         _activate(data, W, c, p_data, pool)
-        bits = self._bits[:n] if self._persistent else sample_bits(p_data, self._rng, self._bits[:n])
-        for _ in range(self._k - 1):
+        bits = self._bits[:n] if own.persistent else sample_bits(p_data, self._rng, self._bits[:n])
+        for _ in range(own.cd_steps - 1):
             _activate(bits, W.T, b, model, pool)
             _activate(sample_bits(model, self._rng), W, c, p_model, pool)
             sample_bits(p_model, self._rng, bits)
         _activate(bits, W.T, b, model, pool)
-        if self._persistent:
+        if own.persistent:
             model[:] = sample_bits(model, self._rng)
         _activate(model, W, c, p_model, pool)
-        if self._persistent:
+        if own.persistent:
             sample_bits(p_model, self._rng, bits)
         # With the model's half of the hidden units negated, one product gives the difference of both statistics.
         np.negative(p_model, out=p_model)
         # rate/n turns sums into means; in the arrays' own dtype, so that float32 is not widened
         momentum, rate, shrink, none = np.array(
-            [momentum, self._learning_rate / n, self._learning_rate * self._weight_decay, 0.0], W.dtype
+            [momentum, own.learning_rate / n, own.learning_rate * own.weight_decay, 0.0], W.dtype
         )
 
         def learn(rows: slice) -> None:

@@ -2,7 +2,8 @@
 
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,12 +11,12 @@ from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBMParameters
 from leamvd.networks.torch_backend import Computation, computation
 from leamvd.optimizers import random_streams
-from leamvd.optimizers.base import Optimizer, as_told, tell_again
+from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
@@ -31,8 +32,10 @@ EXPERIMENT = Reading(n_gen=50)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Training:
+class Training(CDSettings):
     """How a layer is trained; the same for every method where it concerns several.
+
+    To the settings of contrastive divergence, `CDSettings`, it adds those of the optimizers.
 
     Attributes
     ----------
@@ -54,10 +57,6 @@ class Training:
     backend, device, precision : str, str or None, str or None
         Of the objective that the optimizers see, see `leamvd.networks.objective.ReconstructionObjective`. What is
         recorded of their weights is always computed by NumPy, in `dtype`.
-    cd_steps, persistent, batch_size, learning_rate, momentum, final_momentum, momentum_epochs, weight_decay
-        Of contrastive divergence (E8), see `leamvd.networks.contrastive_divergence.ContrastiveDivergence`.
-    initial_weights, weight_scale : {"normal", "uniform"}, float
-        Of contrastive divergence (E8): N(0, weight_scale) or U(-weight_scale, weight_scale).
     """
 
     n_elite: int = 4
@@ -69,18 +68,9 @@ class Training:
     backend: Literal["numpy", "torch"] = "numpy"
     device: str | None = None
     precision: Literal["float32", "float64", "bfloat16"] | None = None
-    cd_steps: int = 1
-    persistent: bool = False
-    batch_size: int = 100
-    learning_rate: float = 0.1
-    momentum: float = 0.5
-    final_momentum: float = 0.9
-    momentum_epochs: int = 5
-    weight_decay: float = 2e-4
-    initial_weights: Literal["normal", "uniform"] = "normal"
-    weight_scale: float = 0.1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.integer("n_elite", self.n_elite, at_least=1)
         checks.real("sigma0", self.sigma0, above=0)
         checks.choice("x0", self.x0, ("epochs", "batch", "none"))
@@ -90,9 +80,7 @@ class Training:
             if self.x0 != x0 and getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to x0={x0!r}")
         checks.choice("dtype", self.dtype, ("float32", "float64"))
-        checks.integer("cd_steps", self.cd_steps, at_least=1)  # which is `k` there
         _ = self.computation  # checks its settings
-        self.contrastive_divergence(np.zeros((1, 1), self.dtype), 1, seed=0)  # checks its settings
 
     @property
     def computation(self) -> Computation:
@@ -103,27 +91,6 @@ class Training:
     def epoch_products(self) -> int:
         """Matrix products of images and weights in an epoch of contrastive divergence."""
         return 2 * self.cd_steps + 3
-
-    def contrastive_divergence(
-        self, V: Array, n_hidden: int, *, seed: int, unit_interval: bool = True
-    ) -> ContrastiveDivergence:
-        """Return the trainer of a layer of `n_hidden` units on the images `V`, shape (m, n_visible)."""
-        return ContrastiveDivergence(
-            V,
-            n_hidden,
-            k=self.cd_steps,
-            persistent=self.persistent,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-            final_momentum=self.final_momentum,
-            momentum_epochs=self.momentum_epochs,
-            weight_decay=self.weight_decay,
-            initial_weights=self.initial_weights,
-            weight_scale=self.weight_scale,
-            seed=seed,
-            unit_interval=unit_interval,
-        )
 
     def optimizer(self, method: str, x0: Array, *, reading: Reading, seed: int) -> Optimizer:
         """Return the optimizer `method` that starts at the parameters `x0`, shape (n,), of a layer."""
@@ -155,7 +122,6 @@ class Step(NamedTuple):
     passes: float  # over the data: an evaluation and an epoch are one each, a mini-batch is its part of an epoch
     products: float  # matrix products of images and weights: two an evaluation, 2 k + 3 an epoch of CD-k
     seconds: float  # spent by the method, the objective included
-    state: dict[str, Array]  # what `train` goes on from
 
 
 def train(
@@ -166,7 +132,6 @@ def train(
     training: Training | None = None,
     reading: Reading = EXPERIMENT,
     seed: int = 0,
-    state: Mapping[str, Array] | None = None,
     unit_interval: bool = True,
 ) -> Iterator[Step]:
     """Train one layer, and yield it before the first iteration and after each.
@@ -189,8 +154,6 @@ def train(
         contrastive divergence takes its epochs, ``n_gen``.
     seed : int
         One seed, one result.
-    state : mapping of str to ndarray, optional
-        That of a `Step` of the same training: the steps after it follow, to the bit as if it had not been stopped.
     unit_interval : bool
         Whether numbers outside [0, 1] are refused.
 
@@ -205,40 +168,37 @@ def train(
     """
     checks.choice("method", method, METHODS)
     checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
-    training = training or Training()
+    training, start = training or Training(), time.perf_counter()
+    cd = ContrastiveDivergence(V, n_hidden, settings=training, seed=seed, unit_interval=unit_interval)
     if method == "cd":
-        yield from _epochs(V, n_hidden, training, reading.n_gen, seed, state, unit_interval)
+        yield from _epochs(cd, training, reading.n_gen, time.perf_counter() - start)
         return
-    if state is None:
-        start = time.perf_counter()
-        cd = training.contrastive_divergence(V, n_hidden, seed=seed, unit_interval=unit_interval)
-        rbm, passes = _start_solution(cd, training, len(V))
-        seconds = np.array(time.perf_counter() - start)
-        state = rbm._asdict() | {"passes": np.array(passes), "seconds": seconds} | as_told([])
-        yield Step(0, rbm, 0, passes, passes * training.epoch_products, float(seconds), state)
-    yield from _generations(method, V, training, reading, seed, state, unit_interval)
-
-
-def _epochs(
-    V: Array,
-    n_hidden: int,
-    training: Training,
-    n_epochs: int,
-    seed: int,
-    state: Mapping[str, Array] | None,
-    unit_interval: bool,
-) -> Iterator[Step]:
-    """Yield what contrastive divergence starts from, unless it goes on, and then each epoch."""
+    rbm, passes = _start_solution(cd, training, len(V))
+    seconds = time.perf_counter() - start
+    yield Step(0, rbm, 0, passes, passes * training.epoch_products, seconds)
     start = time.perf_counter()
-    cd = training.contrastive_divergence(V, n_hidden, seed=seed, unit_interval=unit_interval)
-    if state is not None:
-        cd.state, start = state, time.perf_counter() - state["seconds"].item()
-    for epoch in range(0 if state is None else cd.n_epochs + 1, n_epochs + 1):
+    objective = ReconstructionObjective(
+        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision,
+        unit_interval=unit_interval,
+    )  # fmt: skip
+    opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
+    for iteration in range(1, reading.n_gen + 1):  # the whole budget is spent, whatever `stop` says
+        X = opt.ask()
+        opt.tell(X, objective(X))
+        best = RBMParameters.from_flat(opt.result.x.astype(rbm.W.dtype), *rbm.W.shape)
+        seconds += time.perf_counter() - start
+        products = passes * training.epoch_products + 2 * opt.nfev
+        yield Step(iteration, best, opt.nfev, passes + opt.nfev, products, seconds)
+        start = time.perf_counter()
+
+
+def _epochs(cd: ContrastiveDivergence, training: Training, n_epochs: int, seconds: float) -> Iterator[Step]:
+    """Yield what contrastive divergence starts from, and then each epoch."""
+    for epoch in range(n_epochs + 1):
+        start = time.perf_counter()
         rbm = cd.epoch() if epoch else cd.rbm
-        seconds = time.perf_counter() - start
-        known = cd.state | {"seconds": np.array(seconds)}
-        yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds, known)
-        start = time.perf_counter() - seconds
+        seconds += time.perf_counter() - start
+        yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds)
 
 
 def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBMParameters, float]:
@@ -250,42 +210,6 @@ def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int
     for _ in range(training.x0_epochs):
         cd.epoch()
     return cd.rbm, training.x0_epochs
-
-
-def _generations(
-    method: str,
-    V: Array,
-    training: Training,
-    reading: Reading,
-    seed: int,
-    state: Mapping[str, Array],
-    unit_interval: bool,
-) -> Iterator[Step]:
-    """Yield the best after each generation that the state does not hold."""
-    start = time.perf_counter()
-    first, passes = RBMParameters(*(state[name] for name in RBMParameters._fields)), state["passes"].item()
-    objective = ReconstructionObjective(
-        V,
-        len(first.c),
-        backend=training.backend,
-        device=training.device,
-        precision=training.precision,
-        unit_interval=unit_interval,
-    )
-    opt = training.optimizer(method, first.flat(), reading=reading, seed=seed)
-    if told := tell_again(opt, state):
-        start = time.perf_counter()  # what this takes has been counted
-    start -= state["seconds"].item()
-    for iteration in range(len(told) + 1, reading.n_gen + 1):  # the whole budget is spent, whatever `stop` says
-        X = opt.ask()
-        told.append(objective(X))
-        opt.tell(X, told[-1])
-        best = RBMParameters.from_flat(opt.result.x.astype(first.W.dtype), *first.W.shape)
-        seconds = time.perf_counter() - start
-        known = as_told(told) | {"seconds": np.array(seconds)}
-        products = passes * training.epoch_products + 2 * opt.nfev
-        yield Step(iteration, best, opt.nfev, passes + opt.nfev, products, seconds, dict(state) | known)
-        start = time.perf_counter() - seconds
 
 
 def layer_input(
@@ -381,13 +305,11 @@ def pretrain(
         steps = train(
             method, X, n_hidden, training=training, reading=reading, seed=own_seed, unit_interval=unit_interval
         )
-        stack.append(last(steps, reading.n_gen, f"layer {n_below + 1}", progress=progress).rbm)
+        (step,) = deque(shown(steps, reading.n_gen, f"layer {n_below + 1}", progress=progress), maxlen=1)
+        stack.append(step.rbm)
     return stack
 
 
-def last(steps: Iterator[Step], n_iter: int, name: str, *, progress: bool) -> Step:
-    """Return the last of the steps of `train`, on whose way to iteration `n_iter` a progress bar shows a name."""
-    with tqdm(total=n_iter, desc=name, unit="it", disable=not progress) as bar:
-        for step in steps:
-            bar.update(step.iteration - bar.n)
-    return step
+def shown(steps: Iterator[Step], n_iter: int, name: str, *, progress: bool) -> Iterator[Step]:
+    """Return the steps of `train` with a progress bar of this name, which is full at iteration `n_iter`."""
+    return iter(tqdm(steps, desc=name, total=n_iter + 1, unit="it", disable=not progress))

@@ -6,6 +6,7 @@ the result has the same bits.
 """
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
@@ -14,52 +15,48 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, downward, last, layer_input, pretrain, train
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, downward, layer_input, pretrain, shown, train
 from leamvd.optimizers.reading import Reading
+
+_SETTINGS = [field for field in dataclasses.fields(Training) if field.name != "dtype"]  # which that of `X` decides
+
+_Settings = dataclasses.make_dataclass(
+    "_Settings",
+    [(field.name, field.type, dataclasses.field(default=field.default)) for field in _SETTINGS],
+    kw_only=True,
+    eq=False,
+    repr=False,
+)
 
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
-class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _Network(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, _Settings  # type: ignore[misc, valid-type]
+):
     """What the estimators share; a dataclass, whose constructor only stores its arguments, as scikit-learn wants it."""
 
-    trainer: str = "cd"
+    method: str = "cd"
     n_iter: int = EXPERIMENT.n_gen
-    learning_rate: float = Training.learning_rate
-    batch_size: int = Training.batch_size
-    cd_steps: int = Training.cd_steps
-    persistent: bool = Training.persistent
-    momentum: float = Training.momentum
-    final_momentum: float = Training.final_momentum
-    momentum_epochs: int = Training.momentum_epochs
-    weight_decay: float = Training.weight_decay
-    initial_weights: Literal["normal", "uniform"] = Training.initial_weights
-    weight_scale: float = Training.weight_scale
     reading: Reading | None = None
-    n_elite: int = Training.n_elite
-    sigma0: float = Training.sigma0
-    x0: Literal["epochs", "batch", "none"] = Training.x0
-    x0_epochs: int = Training.x0_epochs
-    x0_limit: float = Training.x0_limit
-    backend: Literal["numpy", "torch"] = Training.backend
-    device: str | None = Training.device
-    precision: Literal["float32", "float64", "bfloat16"] | None = Training.precision
     verbose: int = 0
     random_state: int | np.random.RandomState | np.random.Generator | None = None
 
     def _settings(self, V: Array, n_iter: int) -> dict[str, Any]:
         """Return the arguments that `train` and `pretrain` share, except the seed, for the images `V`."""
-        checks.choice("trainer", self.trainer, METHODS)
+        checks.choice("method", self.method, METHODS)
         n_iter = checks.integer("n_iter", n_iter, at_least=1)
         reading = EXPERIMENT if self.reading is None else self.reading
         if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}")
-        names = [field.name for field in dataclasses.fields(Training) if field.name != "dtype"]
+        own = {field.name: getattr(self, field.name) for field in _SETTINGS}
         return {
-            "method": self.trainer,
-            "training": Training(dtype=V.dtype.name, **{name: getattr(self, name) for name in names}),
+            "method": self.method,
+            "training": Training(dtype=V.dtype.name, **own),
             "reading": dataclasses.replace(reading, n_gen=n_iter),
             "unit_interval": False,
         }
@@ -91,7 +88,7 @@ class RBM(_Network):
     ----------
     n_hidden : int
         Hidden units.
-    trainer : {"cd", "lea-mvd", "cma-es", "sep-cma-es", "random"}
+    method : {"cd", "lea-mvd", "cma-es", "sep-cma-es", "random"}
         What trains: contrastive divergence, or an optimizer that goes on from one epoch of it.
     n_iter : int
         Epochs of contrastive divergence, or generations of an optimizer.
@@ -144,35 +141,44 @@ class RBM(_Network):
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train on the images `X`, shape (m, n_visible), from the start."""
-        return self._fit(self._images(X, reset=True), self.n_iter, None)
+        V = self._images(X, reset=True)
+        settings, seed = self._settings(V, self.n_iter), self._seed()
+        self._cd: ContrastiveDivergence | None = None
+        if self.method == "cd":
+            return self._train(V, self._contrastive_divergence(V, settings["training"], seed), self.n_iter)
+        steps = train(V=V, n_hidden=self.n_hidden, **settings, seed=seed)
+        (step,) = deque(shown(steps, self.n_iter, self.method, progress=bool(self.verbose)), maxlen=1)
+        self.parameters_ = step.rbm
+        return self
 
     @property
     def partial_fit(self) -> Callable[..., Self]:
         """Train by one more epoch of contrastive divergence, ``partial_fit(X, y=None)``, on any images.
 
         It goes on where contrastive divergence in `fit` or the last call ended, with its momentum and random numbers,
-        also after pickling, and begins anew after another trainer; as many calls as `n_iter` on the same images give
-        the bits of `fit`. An AttributeError with other trainers.
+        also after pickling, and begins anew after another method; as many calls as `n_iter` on the same images give
+        the bits of `fit`. An AttributeError with other methods.
         """
-        if self.trainer != "cd":  # as `sklearn.utils.metaestimators.available_if`, which would not say why
-            raise AttributeError(f"partial_fit needs trainer='cd', got {self.trainer!r}")
+        if self.method != "cd":  # as `sklearn.utils.metaestimators.available_if`, which would not say why
+            raise AttributeError(f"partial_fit needs method='cd', got {self.method!r}")
         return self._partial_fit
 
     def _partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
-        state = getattr(self, "_state", None)
-        if state is None:
-            return self._fit(self._images(X, reset=True), 1, None)
-        V = self._images(X).astype(self.parameters_.W.dtype, copy=False)
-        return self._fit(V, int(state["n_epochs"]) + 1, state)
+        cd = getattr(self, "_cd", None)
+        V = self._images(X, reset=cd is None)
+        if cd is None:
+            return self._train(V, self._contrastive_divergence(V, self._settings(V, 1)["training"], self._seed()), 1)
+        cd.go_on_with(V.astype(self.parameters_.W.dtype, copy=False))
+        return self._train(V, cd, 1)
 
-    def _fit(self, V: Array, n_iter: int, state: dict[str, Array] | None) -> Self:
-        """Train until iteration `n_iter`, from a state if there is one."""
-        settings = self._settings(V, n_iter)
-        seed = self._seed() if state is None else 0  # a state has its own random numbers
-        steps = train(V=V, n_hidden=self.n_hidden, **settings, seed=seed, state=state)
-        step = last(steps, n_iter, self.trainer, progress=bool(self.verbose))
-        self.parameters_ = step.rbm
-        self._state = step.state if self.trainer == "cd" else None
+    def _contrastive_divergence(self, V: Array, training: Training, seed: int) -> ContrastiveDivergence:
+        return ContrastiveDivergence(V, self.n_hidden, settings=training, seed=seed, unit_interval=False)
+
+    def _train(self, V: Array, cd: ContrastiveDivergence, n_epochs: int) -> Self:
+        for _ in tqdm(range(n_epochs), desc="CD", unit="epoch", disable=not self.verbose):
+            self.parameters_ = cd.epoch()
+        cd.go_on_with(V[:1].copy())  # a pickle is not to hold all images
+        self._cd = cd
         return self
 
     def transform(self, X: ArrayLike) -> Array:
@@ -217,7 +223,7 @@ class DBN(_Network):
         Hidden units of each layer, the lowest first.
     features : {"probabilities", "bits"}
         What a layer hands on in training; `transform` always gives probabilities.
-    trainer, n_iter, ..., verbose, random_state
+    method, n_iter, ..., verbose, random_state
         As of `RBM`, the same for all layers.
 
     Attributes

@@ -10,10 +10,10 @@ from leamvd._support.compile import Array, kernel
 
 @kernel()
 def sigmoid(A: Array, bias: Array) -> None:
-    """Replace A[i, j] by sigma(A[i, j] + bias[i]); an `A` of uint16 holds the bits of bfloat16 numbers."""
+    """Replace A[i, j] by sigma(A[i, j] + bias[i])."""
     for i in range(A.shape[0]):
         for j in range(A.shape[1]):
-            A[i, j] = _rounded(A[i, j], _expit(_number(A[i, j]) + bias[i]))
+            A[i, j] = _expit(A[i, j] + bias[i])
 
 
 @kernel()
@@ -28,31 +28,15 @@ def sigmoid_columns(A: Array, bias: Array, start: int, stop: int) -> None:
 
 @kernel(reassociate=True)
 def squared_error(A: Array, bias: Array, V: Array) -> float:
-    """Return the sum of (sigma(A[i, j] + bias[i]) - V[i, j])^2, +inf instead of NaN; `A` as of `sigmoid`."""
+    """Return the sum of (sigma(A[i, j] + bias[i]) - V[i, j])^2, +inf instead of NaN."""
     total = 0.0
     for i in range(A.shape[0]):
         row = V.dtype.type(0)  # a block's length of float32 terms loses nothing that matters
         for j in range(A.shape[1]):
-            difference = _expit(_number(A[i, j]) + bias[i]) - V[i, j]
+            difference = _expit(A[i, j] + bias[i]) - V[i, j]
             row += difference * difference
         total += np.float64(row)
     return np.inf if np.isnan(total) else total
-
-
-# A bfloat16 number is the upper half of a float32, and rounds to the nearest one, half to even.
-@kernel()
-def _number(x: Any) -> Any:
-    return np.uint32(np.uint32(x) << np.uint32(16)).view(np.float32) if isinstance(x, np.uint16) else x
-
-
-@kernel()
-def _rounded(like: Any, x: Any) -> Any:
-    return _upper_half(np.float32(x).view(np.uint32)) if isinstance(like, np.uint16) else x
-
-
-@kernel()
-def _upper_half(bits: Any) -> Any:
-    return np.uint16((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16))
 
 
 # sigma(x) = 1/(1 + e), e = exp(-x) = 2^k exp(r) with k an integer and abs(r) <= ln 2 / 2, by Taylor's series. Adding

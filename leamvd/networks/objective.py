@@ -140,7 +140,7 @@ class ReconstructionObjective:
     precision : {"float32", "float64", "bfloat16"}, optional
         Of torch's matrix products; by default the images' dtype, which is NumPy's only one.
     n_threads : int, optional
-        By default, one for each usable core; without effect on a CUDA device.
+        By default, one for each usable core; torch uses its own.
     block_size : int, optional
         Images in one matrix product, `BLOCK_SIZE` at most by default, fewer for small layers. Results for different
         block sizes differ by rounding.
@@ -188,7 +188,7 @@ class ReconstructionObjective:
         self.dtype = self.computation.dtype
         blocks = (_block(V, number, block_size) for number in range(_n_blocks(V, block_size)))
         if backend == "torch":
-            self._by_torch = TorchErrors(blocks, self.n_hidden, self.computation, self.n_threads)
+            self._by_torch = TorchErrors(blocks, self.n_hidden, self.computation)
         else:
             self._blocks = list(blocks)
 

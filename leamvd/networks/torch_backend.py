@@ -1,12 +1,10 @@
-"""Reconstruction errors of a population by PyTorch: on CUDA devices, and with products in bfloat16.
+"""Reconstruction errors of a population by PyTorch: on the device that it is given.
 
 PyTorch is optional (``pip install leamvd[torch]``) and imported only where it is asked for.
 """
 
-import contextlib
 import importlib
-from collections.abc import Iterable, Iterator
-from itertools import product
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +12,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd._support.threads import Shared, in_threads, thread_count
-from leamvd.networks.logistic import sigmoid, squared_error
 
 BACKENDS = ("numpy", "torch")
 """The libraries that can compute the objective."""
@@ -23,8 +19,7 @@ BACKENDS = ("numpy", "torch")
 PRECISIONS = ("float32", "float64", "bfloat16")
 """The numbers that its matrix products can be made of."""
 
-# Activations of individuals that are computed together: small ones in the processor's cache, few calls on a device.
-_ACTIVATIONS = {"cpu": 2**20, "cuda": 2**27}
+_ACTIVATIONS = 2**25  # of individuals that are computed together: what 128 MB of float32 hold
 
 
 class Computation(NamedTuple):
@@ -80,7 +75,10 @@ def computation(backend: str, device: str | None, precision: str | None, dtype: 
     if precision is not None:
         checks.choice("precision", precision, PRECISIONS)
     if backend == "torch":
-        return Computation(backend, _device(device), precision or name)
+        found = Computation(backend, _device(device), precision or name)
+        if found.precision == "bfloat16" and found.device == "cpu":
+            raise ValueError("precision='bfloat16' needs a GPU, got device='cpu'")
+        return found
     if device not in (None, "cpu"):
         raise ValueError(f"device must be 'cpu' or None for backend='numpy', got {device!r}")
     if precision not in (None, name):
@@ -112,105 +110,46 @@ def _torch() -> Any:
 
 
 class TorchErrors:
-    """Sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2 for each RBM of a population.
+    """Sum over images and pixels of (v - sigma(b + W sigma(c + W^T v)))^2 for each RBM of a population, by plain torch.
 
-    Products of float32 are of true float32, whatever the process allows elsewhere (TF32, bfloat16). Those of bfloat16
-    are summed in float32 and rounded to bfloat16; everything else is then float32: biases, sigma, differences and their
-    squares. The sum over blocks of images is float64.
-
-    On the processor, torch makes the products and the kernels of NumPy's backend the rest. Blocks are spread over
-    threads, and torch uses one thread for each: while a call runs, torch's own number of threads is 1, for the whole
-    process. The same call gives the same bits again, on a processor on any number
-    of threads; another device or version of torch gives others.
+    Products of bfloat16 are summed in float32; everything else is then float32: biases, sigma, differences and their
+    squares. The sum over blocks of images is float64. The same call on the same device gives the same bits again, with
+    as many threads; another device or version of torch gives others.
 
     Parameters
     ----------
     blocks : iterable of (n_visible, m) array
-        Images as columns. They are copied to the device, in bfloat16 once more.
+        Images as columns. They are copied to the device.
     n_hidden : int
         Number of hidden units.
     computation : Computation
         Device and precision.
-    n_threads : int, optional
-        By default, one for each usable core; without effect on a CUDA device.
     """
 
-    def __init__(
-        self, blocks: Iterable[Array], n_hidden: int, computation: Computation, n_threads: int | None = None
-    ) -> None:
+    def __init__(self, blocks: Iterable[Array], n_hidden: int, computation: Computation) -> None:
         torch = _torch()
         self._device = torch.device(computation.device)
         self._factor = getattr(torch, computation.precision)
-        self._n_threads = thread_count(n_threads)
         wide = getattr(torch, computation.dtype.name)
-        images = [torch.tensor(block, dtype=wide, device=self._device) for block in blocks]
-        self._blocks = [(V, V.to(self._factor)) for V in images]
-        n_visible, block_size = images[0].shape
+        self._blocks = [torch.tensor(block, dtype=wide, device=self._device) for block in blocks]
+        n_visible, block_size = self._blocks[0].shape
         self._shape = n_visible, n_hidden
-        self._at_once = max(1, _ACTIVATIONS[self._device.type] // (block_size * (n_visible + n_hidden)))
+        self._at_once = max(1, _ACTIVATIONS // (block_size * (n_visible + n_hidden)))
 
     def __call__(self, X: Array) -> NDArray[np.float64]:
         """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
         torch, (n_visible, n_hidden) = _torch(), self._shape
-        with _own_settings:
+        total = torch.zeros(len(X), dtype=torch.float64, device=self._device)
+        with torch.inference_mode():
             population = torch.tensor(X, device=self._device)
             W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
             W = W.unflatten(1, self._shape).to(self._factor)
-            W_T = W.mT.contiguous()  # a product with rows of W^T takes half the time of one with columns of W
-            individuals = zip(*(p.split(self._at_once) for p in (W, W_T, b, c)), strict=True)
-            tasks = product(self._blocks, list(individuals))
-            on_cpu = self._device.type == "cpu"
-            parts = in_threads(self._part, tasks, self._n_threads) if on_cpu else list(map(self._part, tasks))
-            total = torch.cat(parts).view(len(self._blocks), len(X)).sum(dim=0)
-            result: NDArray[np.float64] = total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()
+            for part in torch.arange(len(X), device=self._device).split(self._at_once):
+                own, own_b, own_c = W[part], b[part, :, None], c[part, :, None]
+                for V in self._blocks:
+                    H = (own.mT @ V.to(self._factor)).to(V.dtype).add_(own_c).sigmoid_()
+                    V_hat = (own @ H.to(self._factor)).to(V.dtype).add_(own_b).sigmoid_()
+                    # pairwise sums of a block lose nothing that matters
+                    total[part] += V_hat.sub_(V).square_().sum(dim=(1, 2)).double()
+        result: NDArray[np.float64] = total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()
         return result
-
-    def _part(self, task: tuple[tuple[Any, Any], tuple[Any, ...]]) -> Any:
-        """Return the errors of some individuals on one block of images, a float64 tensor."""
-        torch = _torch()
-        (V, factor), (W, W_T, b, c) = task
-        torch.set_num_threads(1)  # a new thread would otherwise start a team of its own
-        with torch.inference_mode():
-            H = torch.bmm(W_T, factor.expand(len(W), -1, -1))
-            if self._device.type == "cpu":
-                for activations, bias in zip(_shared(H), _shared(c), strict=True):
-                    sigmoid(activations, bias)
-                V_hat, images = _shared(torch.bmm(W, H)), _shared(V)
-                errors = [squared_error(own, bias, images) for own, bias in zip(V_hat, _shared(b), strict=True)]
-                return torch.tensor(errors, dtype=torch.float64)
-            H = H.to(V.dtype).add_(c[:, :, None]).sigmoid_()
-            V_hat = torch.bmm(W, H.to(self._factor)).to(V.dtype).add_(b[:, :, None]).sigmoid_()
-            # pairwise sums of a block lose nothing that matters
-            return V_hat.sub_(V).square_().sum(dim=(1, 2)).double()
-
-
-def _shared(tensor: Any) -> Array:
-    """Return the memory of a tensor on the processor as an array, of bfloat16 as the bits that kernels take."""
-    torch = _torch()
-    array: Array = (tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
-    return array
-
-
-@contextlib.contextmanager
-def _settings() -> Iterator[None]:
-    """Let products be of the numbers that they are given, and sums be float32; put back what was set before."""
-    torch = _torch()
-    cuda, cpu = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
-    settings = (
-        (cuda, "fp32_precision", "ieee"),
-        (cpu, "fp32_precision", "ieee"),
-        (cuda, "allow_bf16_reduced_precision_reduction", False),
-    )
-    n_threads = torch.get_num_threads()
-    before = [getattr(place, name) for place, name, _ in settings]
-    try:
-        for place, name, value in settings:
-            setattr(place, name, value)
-        yield
-    finally:
-        for (place, name, _), value in zip(settings, before, strict=True):
-            setattr(place, name, value)
-        torch.set_num_threads(n_threads)
-
-
-_own_settings = Shared(_settings)

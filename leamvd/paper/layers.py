@@ -131,7 +131,7 @@ def layer(
         if previous is None or not np.array_equal(flat, previous):  # most searches stay where they are for long
             on_images = reconstruction_errors(step.rbm, V, seed=own_seed)
             on_test_images = reconstruction_errors(step.rbm, T, seed=own_seed, train_mean=mean)
-        rows.append((step.iteration, *on_images, *on_test_images, *step[2:-1]))
+        rows.append((step.iteration, *on_images, *on_test_images, *step[2:]))
     table = pd.DataFrame(rows, columns=COLUMNS).assign(
         n_visible=V.shape[1],
         n_hidden=n_hidden,

@@ -12,6 +12,7 @@ from IPython.display import Image
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 BLUE, VERMILION, GREEN, PURPLE, GRAY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
 """Four colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
@@ -61,7 +62,16 @@ def log_scale(ax: Axes, axes: str) -> None:
     """Make the axes "x", "y" or "xy" logarithmic, with plain numbers."""
     for name in axes:
         getattr(ax, f"set_{name}scale")("log")
-        getattr(ax, f"{name}axis").set_major_formatter("{x:,g}")
+        axis = getattr(ax, f"{name}axis")
+        axis.set_major_formatter("{x:,g}")
+        axis.set_minor_formatter(_Between(minor_thresholds=(1, 0.4)))
+
+
+class _Between(LogFormatter):
+    """Labels between powers of ten, where there are few of those."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return f"{x:,g}" if super().__call__(x, pos) else ""
 
 
 def legend(figure: Figure, ncols: int = 3) -> None:

@@ -14,7 +14,6 @@ import inspect
 import io
 import json
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -105,7 +104,8 @@ def run_all(
     # arrays are sent as they are: those that joblib maps into memory instead can only be read
     workers = joblib.Parallel(n_jobs, return_as="generator_unordered", batch_size=1, max_nbytes=None)
     here = code(), os.getpid(), max(1, thread_count(None) // joblib.effective_n_jobs(n_jobs))
-    with tqdm(total=len(missing), desc=label, unit="call", leave=False, disable=not missing, file=sys.stderr) as bar:
+    quiet = {} if missing else {"disable": True}  # where nothing is missing; else TQDM_DISABLE decides
+    with tqdm(total=len(missing), desc=label, unit="call", leave=False, **quiet) as bar:
         while missing:
             ready = [call for call in missing.values() if all(need.key in found for need in call.needs)]
             sent = (

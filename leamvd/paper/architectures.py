@@ -1,0 +1,329 @@
+"""Section 11, second half: networks of any kind, and a preset.
+
+Does LEA-MVD care what a network is made of (C14)? The same call of `minimize` trains five networks, three of which have
+no gradient. Does it lack good settings alone? A preset is chosen on some problems and judged on others.
+"""
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from leamvd._support import checks
+from leamvd._support.threads import one_blas_thread
+from leamvd.data.functions import BBOB
+from leamvd.data.images import Dataset, load
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.minimize import minimize
+from leamvd.optimizers.reading import Reading
+
+from . import results
+from .functions import Comparison, FirstRBM, Function
+from .layers import Images
+from .methods import Method, trainer_of
+from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
+from .results import Plan, Recorded, Result, delayed, read_recorded
+from .statistics import Effect, paired, summarize
+
+# ---- settings of networks
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda A: np.maximum(A, 0),
+    "tanh": np.tanh,
+    "step": lambda A: (A > 0).astype(A.dtype),
+    "sign": lambda A: 2 * (A > 0).astype(A.dtype) - 1,
+}
+NETWORKS = {  # the activations of the hidden layers
+    "rectified linear": ("relu",),
+    "tangents": ("tanh",),
+    "steps": ("step",),
+    "signs": ("sign",),
+    "tangents, steps": ("tanh", "step"),
+}
+GRADIENTS = ("relu", "tanh")  # the activations that gradients go through
+MLP = "mlp"  # the method that is scikit-learn's MLPClassifier
+N_TEST = 500  # images of the digits that are for testing; 1,297 are left
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Networks, and methods that train them."""
+
+    networks: tuple[str, ...] = tuple(NETWORKS)
+    width: int = 16  # units of a hidden layer
+    methods: tuple[str, ...] = ("lea-mvd", "lea-mvd:recommended", "sep-cma-es", "random")
+    seeds: tuple[int, ...] = tuple(range(12))
+    budget: int = 24_000  # evaluations
+
+
+PROFILES = {"quick": Settings(methods=("lea-mvd", "random"), seeds=(0, 1), budget=480), "paper": Settings()}
+
+# ---- settings of the preset
+
+MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)  # evaluations for each variable after which searches are looked at
+SEPARABLE = tuple(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48))
+CANDIDATES = tuple(
+    f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
+    for size, exponent, reset in product((8, 12, 24), (1.5, 3, 5), (1, "initial", "off"))
+)
+PRESET = "lea-mvd:recommended"  # the best of the candidates
+
+
+def _on(names: Sequence[str], marks: Mapping[int, tuple[float, ...]]) -> dict[Any, tuple[float, ...]]:
+    return {Function(name, n_var): own for n_var, own in marks.items() for name in names}
+
+
+DEVELOPMENT = Comparison(
+    problems={
+        **_on(("ellipsoid", "rosenbrock", "ackley"), {100: (1, 10, 100), 1_000: (1, 10), 10_000: (1,)}),
+        FirstRBM("RBM 1", Images(dataset="digits"), 30): (1, 10),
+    },
+    methods=CANDIDATES + SEPARABLE,
+    seeds=(0, 1, 2),
+)
+JUDGED = Comparison(  # on problems that nothing was chosen on
+    problems={
+        **_on(("sphere", "rastrigin"), {100: MARKS, 1_000: MARKS[:5], 10_000: MARKS[:2]}),
+        **_on([f"{BBOB}{number}" for number in (8, 10, 12, 15, 17, 24)], {160: MARKS, 640: MARKS[:5]}),
+        FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), 30): MARKS[:3],
+        FirstRBM("RBM 1, 28×28", Images(dataset="mnist", side=28, n_images=1_000), 500): (0.001, 0.0025),
+    },
+    methods=(PRESET, "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),
+    seeds=(0, 1, 2, 3, 4),
+)
+JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
+
+
+class Tables(NamedTuple):
+    """What is measured."""
+
+    runs: pd.DataFrame  # of each network the start (mark 0) and the end; errors are shares of wrong images
+
+
+def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
+    """Return the trainings of a profile: what is recorded, or what is computed here."""
+    if profile == "recorded":
+        return Tables(read_recorded("architectures"))
+    settings = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    return Tables(**results.tables(plan(settings), folder, n_jobs=n_jobs, label="networks"))
+
+
+# ---- what is computed
+
+
+def images() -> Dataset:
+    """Return scikit-learn's digits, 1,297 for training and 500 for testing, the same for all seeds."""
+    data = load("digits", side=8)
+    V, labels = np.concatenate([data.train, data.test]), np.concatenate([data.train_labels, data.test_labels])
+    order = np.random.default_rng(0).permutation(len(V))
+    test, train = np.split(order, [N_TEST])
+    return data._replace(train=V[train], train_labels=labels[train], test=V[test], test_labels=labels[test])
+
+
+class CrossEntropy:
+    """Mean cross-entropy of a whole population of classifiers, each a flat vector: W row by row and b, layer by layer.
+
+    Arithmetic is in the images' dtype.
+    """
+
+    def __init__(self, V: np.ndarray, labels: np.ndarray, hidden: Sequence[str], width: int = Settings.width) -> None:
+        self.V, self.labels = V.T.copy(), labels  # long rows keep the vector units busy
+        self.hidden, self.sizes = hidden, (V.shape[1], *[width] * len(hidden), int(labels.max()) + 1)
+        self.n_var = sum((n_in + 1) * n_out for n_in, n_out in pairwise(self.sizes))
+
+    def start(self, seed: int) -> np.ndarray:
+        """Return Glorot's uniform random weights, shape (n_var,), with biases of zero."""
+        rng, parts = np.random.default_rng(seed), []
+        for n_in, n_out in pairwise(self.sizes):
+            limit = np.sqrt(6 / (n_in + n_out))
+            parts += [rng.uniform(-limit, limit, n_in * n_out), np.zeros(n_out)]
+        return np.concatenate(parts)
+
+    def outputs(self, X: np.ndarray) -> np.ndarray:
+        """Return the outputs before the softmax, shape (m, classes, images), of the rows of `X`, shape (m, n_var)."""
+        X, A, done = X.astype(self.V.dtype), self.V, 0
+        with one_blas_thread():
+            for layer, (n_in, n_out) in enumerate(pairwise(self.sizes)):
+                W, b = np.split(X[:, done : done + (n_in + 1) * n_out], [n_in * n_out], axis=1)
+                A = W.reshape(-1, n_in, n_out).transpose(0, 2, 1) @ A
+                A += b[:, :, None]
+                A = ACTIVATIONS[self.hidden[layer]](A) if layer < len(self.hidden) else A
+                done += (n_in + 1) * n_out
+        return A
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Return the mean over images of -log P(label), shape (m,), of the rows of `X`."""
+        A = self.outputs(X)
+        A -= A.max(axis=1, keepdims=True)
+        own = A[:, self.labels, np.arange(len(self.labels))]
+        return np.asarray((np.log(np.exp(A).sum(axis=1)) - own).mean(axis=1, dtype=np.float64))
+
+    def wrong(self, x: np.ndarray) -> float:
+        """Return the share of images whose largest output is not their label's, of one classifier."""
+        return float((self.outputs(x[None])[0].argmax(axis=0) != self.labels).mean())
+
+
+def learn(network: str, method: str, seed: int, budget: int, width: int) -> Result:
+    """Return loss and errors of a network before and after its training, by search or by gradients."""
+    data, hidden = images(), NETWORKS[network]
+    train = CrossEntropy(data.train, data.train_labels, hidden, width)
+    test = CrossEntropy(data.test, data.test_labels, hidden, width)
+    x, evaluations = by_gradients(train, seed) if method == MLP else by_search(train, method, seed, budget)
+    ends = ((0, train.start(seed), 0.0), (budget, x, evaluations))
+    rows = [(mark, n, float(train(x[None])[0]), train.wrong(x), test.wrong(x)) for mark, x, n in ends]
+    return Result(pd.DataFrame(rows, columns=["mark", "evaluations", "loss", "train_error", "test_error"]))
+
+
+def by_search(objective: CrossEntropy, method: str, seed: int, budget: int) -> tuple[np.ndarray, float]:
+    """Return the best weights that `minimize` finds, by the same call whatever the network is, and the evaluations."""
+    own, x0 = Method.parse(method), objective.start(seed)
+    options = own.training(Training(dtype="float64")).options(own.trainer, own.reading(Reading(n_gen=budget)))
+    found: Any = minimize(objective, x0, vectorized=True, method=own.trainer, max_nfev=budget, seed=seed, **options)
+    return found.x, float(found.nfev)
+
+
+def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]:
+    """Return the weights of scikit-learn's `MLPClassifier` by its defaults, without weight decay, and the epochs."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier
+
+    model = MLPClassifier(objective.sizes[1:-1], activation=objective.hidden[0], alpha=0, random_state=seed)
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(objective.V.T, objective.labels)
+    layers = zip(model.coefs_, model.intercepts_, strict=True)
+    return np.concatenate([part.ravel() for layer in layers for part in layer]), float(model.n_iter_)
+
+
+def seconds(method: str, n_var: int) -> float:
+    """Return the time that a method needs for an evaluation, without that of the function, over 100 generations."""
+    own = Method.parse(method)
+    training, reading = own.training(Training(dtype="float64")), own.reading(Reading(n_gen=100))
+    opt = training.optimizer(own.trainer, np.zeros(n_var), reading=reading, seed=0)
+    began = time.perf_counter()
+    while not opt.stop():
+        X = opt.ask()
+        opt.tell(X, X[:, 0])
+    return (time.perf_counter() - began) / opt.nfev
+
+
+def plan(settings: Settings) -> Plan:
+    """Return the plan of the section's `Tables`: trainings by all methods, and by gradients where there are any."""
+    calls = {}
+    for network, seed in product(settings.networks, settings.seeds):
+        gradients = [MLP] if set(NETWORKS[network]) <= set(GRADIENTS) else []
+        for method in (*settings.methods, *gradients):
+            calls[network, method, seed] = delayed(learn)(network, method, seed, settings.budget, settings.width)
+    return {"runs": (["network", "method", "seed"], calls)}
+
+
+RECORDED = {
+    "architectures": lambda: Recorded(PROFILES["paper"], plan(PROFILES["paper"])),
+    "preset_development": lambda: Recorded(DEVELOPMENT, DEVELOPMENT.plan()),
+    "preset_judged": lambda: Recorded(JUDGED, JUDGED.plan()),
+    "preset_networks": lambda: Recorded(JUDGED_NETWORK, plan(JUDGED_NETWORK)),
+}
+
+# ---- tables
+
+
+def wrong(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the percentage of wrong test images by network and method, "start" among them, with 95 % intervals."""
+    start = runs[(runs["mark"] == 0) & (runs["method"] == "lea-mvd")].assign(method="start")
+    ends = pd.concat([start, runs[runs["mark"] > 0]])
+    return summarize(ends.assign(wrong=100 * ends["test_error"]), "wrong", ["network", "method"])
+
+
+def learns(runs: pd.DataFrame) -> dict[str, Effect]:
+    """Test for each network whether LEA-MVD ends below half of the start's share of wrong test images (C14)."""
+    tests = {}
+    for network, own in runs[runs["method"] == "lea-mvd"].groupby("network", sort=False):
+        start, end = (own[own["mark"] == mark].set_index("seed")["test_error"] for mark in sorted(own["mark"].unique()))
+        tests[str(network)] = paired(end, start, upper=0.5)
+    return tests
+
+
+def scores(table: pd.DataFrame) -> pd.Series:
+    """Return how far methods come, over problems and marks with equal weights, the best one first.
+
+    A score is the ratio of the best value to its geometric mean over all methods, in the geometric mean over problems,
+    marks and seeds: below 1 a method is better than most.
+    """
+    logs = np.log(table["best"]).groupby([table[name] for name in ("method", "problem", "mark")]).mean().unstack(0)
+    return np.exp(logs.sub(logs.mean(axis=1), axis=0).mean()).sort_values().rename("score")
+
+
+def at_equal_time(table: pd.DataFrame, seconds: Mapping[str, float], method: str) -> pd.DataFrame:
+    """Return the best values of each search at the time that a method takes to a problem's last mark.
+
+    `seconds` are those of an evaluation, by method. Between two marks a value is interpolated, by the logarithms of
+    values and evaluations; before the first one there is none. A search that is over by then has its last value.
+    """
+    timed = table.dropna(subset="best").assign(time=table["evaluations"] * table["method"].map(seconds))
+    timed["end"] = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
+    found, search = [], ["problem", "method", "seed"]
+    for label, run in timed.groupby(search, sort=False):  # rows are in the order of marks
+        best = np.interp(np.log(run["end"].iloc[0]), np.log(run["time"]), np.log(run["best"]), left=np.nan)
+        found.append((*label, run["mark"].max(), np.exp(best)))
+    return pd.DataFrame(found, columns=[*search, "mark", "best"]).dropna(subset="best")
+
+
+# ---- figures
+
+MARKERS = {"lea-mvd": "o", "sep-cma-es": "s", "random": "^", MLP: "D"}
+
+
+def _look(method: str) -> dict[str, Any]:
+    """Return the look of a method's markers, which are open where it has settings of its own."""
+    look = method_look(method) if method != MLP else {"color": BLUE}
+    marker = {"marker": MARKERS[trainer_of(method)], "markersize": 5, "linestyle": "", "label": method}
+    return look | marker | {"fillstyle": "none" if ":" in method else "full"}
+
+
+@styled
+def plot_networks(found: pd.DataFrame) -> Figure:
+    """Plot the percentages of `wrong`: a column for each network, a marker for each method, a line at the start."""
+    names = list(found["network"].unique())
+    methods = [method for method in found["method"].unique() if method != "start"]
+    figure, ((ax,),) = panels(1, 1, height=4.2)
+    for method, own in found.groupby("method", sort=False):
+        places = np.array([names.index(name) for name in own["network"]], dtype=float)
+        if method == "start":
+            ax.hlines(own["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start")
+        else:
+            places += 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
+            ax.errorbar(places, own["mean"], error_bars(own), **_look(method))
+    log_scale(ax, "y")
+    ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
+    ax.set_ylabel("wrong test images, %")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_preset(found: pd.DataFrame) -> Figure:
+    """Plot what `functions.against` finds: a row for each problem, a marker for each method.
+
+    Left of 1 a method ends below the preset.
+    """
+    problems, methods = list(found["problem"].unique()), list(found["method"].unique())
+    figure, ((ax,),) = panels(1, 1, height=1.8 + 0.36 * len(problems))
+    for j in range(0, len(problems), 2):
+        ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
+    for method, own in found.groupby("method", sort=False):
+        places = np.array([problems.index(name) for name in own["problem"]])
+        places = places + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
+        ax.errorbar(own["ratio"], places, xerr=error_bars(own, "ratio"), **_look(method))
+    ax.axvline(1, color="k", linewidth=0.8)
+    log_scale(ax, "x")
+    ax.set_yticks(range(len(problems)), problems)
+    ax.set(xlabel="best value over the preset's", ylim=(len(problems) - 0.5, -0.5))
+    legend(figure, ncols=2)
+    return figure

@@ -1,0 +1,399 @@
+"""Section 2: the two directions, P and C_ani, along which LEA-MVD shifts what it samples.
+
+Does C_ani lead toward better points, as the paper says, and is it orthogonal to P? What do the step sizes and the reset
+do in whole runs?
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from leamvd._support import checks
+from leamvd.data.functions import FUNCTIONS
+from leamvd.optimizers.directions import RATE
+from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.state import State
+
+from .functions import cosine, directions, generations
+from .plots import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, log_scale, panels, styled
+from .statistics import shares
+
+# ---- settings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Runs of LEA-MVD on a function, from start solutions in N(0, I) unless they say otherwise."""
+
+    function: str = "ellipsoid"  # of `leamvd.data.functions.FUNCTIONS`
+    n_var: int = 50  # this and the next six: as in `leamvd.LEAMVD` and `leamvd.Reading`
+    n_gen: int = 60
+    population_size: int = 24
+    n_elite: int = 4
+    exponent: float = 1.5
+    shift: Literal["toward_best", "printed"] = "toward_best"
+    dtype: str = "float64"
+    seeds: tuple[int, ...] = tuple(range(10))
+    n_populations: int = 200  # on which the sign of a shift is tested
+    start: float = 0.01  # standard deviation of start solutions where resets are compared
+
+    def __post_init__(self) -> None:
+        checks.choice("function", self.function, [*FUNCTIONS])
+        checks.integer("n_populations", self.n_populations, at_least=1)
+        object.__setattr__(self, "seeds", tuple(self.seeds))
+        if not self.seeds:
+            raise ValueError("seeds must hold one or more seeds, got ()")
+
+    def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[State]:
+        """Yield the state after each generation, in double precision; the start solution is from N(0, start^2 I)."""
+        x0 = start * np.random.default_rng(seed).standard_normal(self.n_var)
+        own = {name: getattr(self, name) for name in ("population_size", "n_elite", "n_gen", "dtype")}
+        reading = Reading(exponent=self.exponent, shift=self.shift, reset=reset)
+        opt = LEAMVD(x0, sigma_min=0, seed=seed, reading=reading, **own)
+        for _ in generations(opt, FUNCTIONS[self.function]):
+            arrays = ("population", "mean", "std", "path", "descent")
+            yield opt.state._replace(**{name: getattr(opt.state, name).astype(np.float64) for name in arrays})
+
+
+PAPER = Settings(n_gen=300, seeds=tuple(range(30)), n_populations=2000)
+PROFILES = {"recorded": Settings(), "quick": Settings(), "paper": PAPER}
+RESETS = {"1": 1.0, "initial": "initial", "off": "off"}  # the readings of item R13 that are compared
+FALSE_ALARMS = 0.01  # of all tests in one table together (Bonferroni)
+
+
+class Scene(NamedTuple):
+    """One generation taken apart."""
+
+    points: pd.DataFrame  # x1, x2, ..., best first; their feet f1, f2, ... on C_ani's line through the best
+    vectors: pd.DataFrame  # the mean, C_hat, C_ani, and what `steps` returns
+    numbers: pd.Series
+    slices: pd.DataFrame  # relative change of the objective along directions from the mean, up to one std (rms) away
+
+
+class Tables(NamedTuple):
+    """What is computed. It takes seconds, so nothing is recorded."""
+
+    flat: Scene  # in two variables
+    solid: Scene  # in three
+    trace: pd.DataFrame  # whole runs, a row for each generation
+    resets: pd.DataFrame  # the same with three readings of the reset, close to the optimum
+    shifts: pd.DataFrame  # the objective when the mean of a population is moved
+
+
+def tables(
+    profile: str = "recorded",
+    *,
+    generation: int = 4,
+    generations: Sequence[int] = (1, 5, 20),
+    seed: int = 2,
+    **changes: Any,
+) -> Tables:
+    """Return the section's tables; `changes` are fields of `Settings`, one that is None is none.
+
+    A `generation` of the run `seed` is taken apart; shifts are tested in several.
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    settings = dataclasses.replace(PROFILES[checks.choice("profile", profile, [*PROFILES])], **given)
+    functions = dict.fromkeys(("sphere", "ellipsoid", settings.function))
+    scenes = (scene(settings, n_var, generation, seed) for n_var in (2, 3))
+    moved = pd.concat(shifts(dataclasses.replace(settings, function=name), generations) for name in functions)
+    return Tables(*scenes, trace(settings), resets(settings), moved)
+
+
+# ---- one generation
+
+TOWARD, AWAY, PATH = "C_ani, toward the best", "C_ani, as printed", "P"
+V_TOWARD, V_AWAY = "v, toward the best", "v, as printed"
+
+
+def steps(state: State) -> dict[str, np.ndarray]:
+    """Return the steps along C_ani and the shifts v (Eq. 4) in both readings of item R5, and P."""
+    C, P = state.descent, state.path
+    toward, away = abs(state.descent_mean) * C, state.descent_mean * C
+    v = [state.beta2 * P + (1 - state.beta2) * step for step in (toward, away)]
+    return dict(zip((TOWARD, AWAY, PATH, V_TOWARD, V_AWAY), (toward, away, P, *v), strict=True))
+
+
+def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
+    """Return a generation of a run in `n_var` variables, taken apart."""
+    *earlier, now = dataclasses.replace(settings, n_var=n_var, n_gen=generation).run(seed)
+    C, X, found = now.descent, now.population, directions(now)
+    C_hat = (C - (1 - RATE) * (earlier[-1].descent if earlier else 0)) / RATE
+    names, feet = ([f"{letter}{i}" for i in range(1, n_var + 1)] for letter in "xf")
+    vectors = pd.DataFrame({"mean": now.mean, "C_hat": C_hat, "C_ani": C, **steps(now)}, index=names).T
+    points = pd.DataFrame(X, columns=names).assign(rank=range(1, len(X) + 1), projection=(X - X[0]) @ C)
+    points["in_u"] = points.index.isin(now.descent_rows)  # drawn for U
+    points[feet] = X[0] + ((X - X[0]) @ _scaled(C))[:, None] * _scaled(C)
+    slices = pd.DataFrame({"distance": np.linspace(0, float(np.sqrt(np.mean(now.std**2))), 41)})
+    for name in (PATH, TOWARD, AWAY):
+        line = now.mean + slices[["distance"]].to_numpy() * _scaled(vectors.loc[name].to_numpy())
+        values = FUNCTIONS[settings.function](line)
+        slices[name] = (values - values[0]) / abs(values[0])
+    P, along = found["path_length"], float(np.linalg.norm(vectors.loc[TOWARD]))
+    numbers = {"mu_ani": now.descent_mean, "sigma_ani": now.descent_std, "beta_2": now.beta2}
+    numbers |= {"norm of sigma": np.linalg.norm(now.std), "norm of P": P, "norm of C_ani": found["descent_length"]}
+    numbers |= {"step along C_ani": along, "part of P in v": now.beta2 * P}
+    numbers |= {"part of C_ani in v": (1 - now.beta2) * along}
+    name = f"{settings.function}, n = {n_var}, generation {now.generation}"
+    return Scene(points, vectors, pd.Series(numbers, name=name), slices)
+
+
+def _scaled(vector: np.ndarray, length: float = 1.0) -> np.ndarray:
+    norm = float(np.linalg.norm(vector))
+    return length * vector / norm if norm > 0 else vector
+
+
+# ---- whole runs
+
+
+def trace(settings: Settings, *, reset: Any = 1.0, start: float = 1.0) -> pd.DataFrame:
+    """Return what the directions and the step sizes do in each generation of each seed's run.
+
+    `success` says whether there is a new best, `reset` whether line 10 of Algorithm 1 was reached; `std` is the norm of
+    sigma over sqrt(n), `hat_path` the cosine of C_hat, recovered from two generations of C_ani, and P.
+    """
+    rows = []
+    for seed in settings.seeds:
+        before: State | None = None
+        for state in settings.run(seed, reset=reset, start=start):
+            C_hat = state.descent - (0 if before is None else (1 - RATE) * before.descent)  # times RATE
+            success = before is not None and bool(state.fitness[0] < before.fitness[0])
+            stagnation = 0 if before is None or success else before.stagnation + 1
+            row = {"seed": seed, "generation": state.generation, "best": state.fitness[0], "success": success}
+            row |= {"reset": state.stagnation < stagnation, "stagnation": state.stagnation, "beta1": state.beta1}
+            row |= {"std": state.std_norm / np.sqrt(len(state.mean)), "hat_path": cosine(C_hat, state.path)}
+            rows.append(row | directions(state))
+            before = state
+    return pd.DataFrame(rows)
+
+
+def step_sizes(trace: pd.DataFrame) -> pd.DataFrame:
+    """Return how often each run succeeds, and what that does to the step sizes, from generation 2 on.
+
+    With beta_2 = 1 C_ani has no weight in v; "C_ani %" is its mean share of the lengths of both parts of v.
+    """
+    runs = trace[trace["generation"] > 1].assign(full=trace["beta2"] == 1).groupby("seed")
+    percent = 100 * runs[["success", "full", "descent_share"]].mean()
+    percent.columns = ["new best %", "beta_2 = 1 %", "C_ani %"]
+    beta1 = runs["beta1"].agg(["min", "max"]).add_prefix("beta_1 ")
+    return percent.join(beta1).assign(resets=runs["reset"].sum())
+
+
+def resets(settings: Settings) -> pd.DataFrame:
+    """Return the `trace` of runs from close to the optimum with each of `RESETS`, by `reading`.
+
+    `relative` is the best value over that of generation 1.
+    """
+    runs = {name: trace(settings, reset=value, start=settings.start) for name, value in RESETS.items()}
+    table = pd.concat(runs, names=["reading"]).reset_index("reading").reset_index(drop=True)
+    first = table.groupby(["reading", "seed"])["best"].transform("first")
+    return table.assign(relative=np.where(first > 0, table["best"] / first, 1.0))
+
+
+def stuck(resets: pd.DataFrame) -> pd.DataFrame:
+    """Return for each reading how many runs never improved, and the median of the last best value over the first.
+
+    Before and after are medians of `std` in the generations before and of a reset.
+    """
+    ends = resets.groupby(["reading", "seed"], sort=False)["relative"].last().groupby("reading", sort=False)
+    found = pd.DataFrame({"runs": ends.size(), "resets": resets.groupby("reading")["reset"].sum()})
+    marks = resets.assign(before=resets["std"].shift())[resets["reset"]].groupby("reading")[["before", "std"]].median()
+    found[["std before", "std after"]] = marks
+    found["never improved"] = ends.agg(lambda values: (values == 1).sum())
+    return found.assign(**{"last over first": ends.median()}).loc[list(RESETS)]
+
+
+# ---- the sign of the shift
+
+
+def shifts(settings: Settings, generations: Sequence[int]) -> pd.DataFrame:
+    """Return the relative change of the objective when the mean of independent populations is moved.
+
+    By the whole step along C_ani, by beta_1 P and by beta_1 v; `moved` says whether that is not zero.
+    """
+    rows, objective = [], FUNCTIONS[settings.function]
+    for seed in range(settings.n_populations):
+        for state in dataclasses.replace(settings, n_gen=max(generations)).run(seed):
+            if state.generation in generations:
+                moves = {n: x if n in (TOWARD, AWAY) else state.beta1 * x for n, x in steps(state).items()}
+                here, *there = objective(np.vstack([state.mean, *(state.mean + move for move in moves.values())]))
+                for (name, move), value in zip(moves.items(), there, strict=True):
+                    found = name, (value - here) / abs(here), bool(move.any())
+                    rows.append((settings.function, state.generation, seed, *found))
+    return pd.DataFrame(rows, columns=["function", "generation", "seed", "shift", "change", "moved"])
+
+
+def signs(shifts: pd.DataFrame) -> pd.DataFrame:
+    """Test with the sign test whether each shift lowers the objective, or raises it.
+
+    Populations whose objective does not change speak for neither. `lower` is the percentage where it fell, with the
+    ends of its exact 95 % interval.
+    """
+    moved, by = shifts[shifts["moved"]], ["function", "generation", "shift"]
+    moved = moved.assign(falls=moved["change"] < 0, rises=moved["change"] > 0)
+    found = shares(moved, "falls", by).rename(columns={"runs": "populations", "mean": "lower"}).set_index(by)
+    found[["lower", "low", "high"]] *= 100
+    groups = moved.groupby(by, sort=False)
+    counts = groups[["falls", "rises"]].sum()
+    p = [stats.binomtest(falls, falls + rises).pvalue if falls + rises else 1.0 for falls, rises in counts.to_numpy()]
+    verdict = np.where(counts["falls"] > counts["rises"], "descends", "climbs")
+    verdict = np.where(np.array(p) < FALSE_ALARMS / max(len(p), 1), verdict, "undecided")
+    found["median change"] = 100 * groups["change"].median()
+    return found.assign(p=p, verdict=verdict).reset_index()
+
+
+# ---- figures
+
+LOOKS = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}  # of readings of the reset
+
+
+@styled
+def plot_flat(scene: Scene) -> Figure:
+    """Plot a generation in two variables: the population, its projections, the shift, and the objective along it."""
+    points, vectors, numbers, slices = scene
+    figure, ((a, b), (c, d)) = panels(2, 2, height=7.0)
+    for row in points.itertuples(index=False):
+        a.plot([row.x1, row.f1], [row.x2, row.f2], color="0.8", linewidth=0.8)
+    a.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
+    _population(a, points, vectors, ["x1", "x2"])
+    drawn, best = points[points["in_u"]], points[["x1", "x2"]].to_numpy()[0]
+    a.scatter(drawn["x1"], drawn["x2"], s=90, facecolors="none", edgecolors="black", label="drawn for U", zorder=3)
+    for name, color in ((PATH, GREEN), (TOWARD, BLUE)):
+        _arrow(a, best, _scaled(vectors.loc[name].to_numpy(), numbers["norm of sigma"]), color, name)
+    a.set(xlabel="$x_1$", ylabel="$x_2$", title=numbers.name)
+
+    mu, sigma = numbers["mu_ani"], numbers["sigma_ani"]
+    b.axhspan(mu - sigma, mu + sigma, color=PURPLE, alpha=0.2, label="$\\mu_{ani} \\pm \\sigma_{ani}$")
+    b.axhline(mu, color=PURPLE)
+    b.scatter(points["rank"][1:], points["projection"][1:], c=points["rank"][1:], s=24)
+    b.set(xlabel="rank (2 = second best)", title="projections on $C_{ani}$")
+
+    d.axhline(0, color="black", linewidth=0.8)
+    for name, color, v in ((TOWARD, BLUE, V_TOWARD), (AWAY, VERMILION, V_AWAY), (PATH, GREEN, None)):
+        d.plot(slices["distance"], 100 * slices[name], color=color)
+        _arrow(c, np.zeros(2), vectors.loc[name].to_numpy(), color, name)
+        if v:
+            c.plot(*vectors.loc[[name, PATH]].to_numpy().T, ":", color=color, linewidth=1)
+            c.plot(*vectors.loc[v], "o", color=color, fillstyle="none", label=v)
+    c.set(xlabel="step in $x_1$", ylabel="step in $x_2$", title=f"the shift v, $\\beta_2$ = {numbers['beta_2']:.2g}")
+    d.set(xlabel="distance from the mean", title="change of f, %")
+    for ax in (a, c):
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.locator_params(axis="x", nbins=3)
+    legend(figure, ncols=2)
+    return figure
+
+
+@styled
+def plot_solid(scene: Scene) -> Figure:
+    """Plot a generation in three variables: the same population and shifts in the two readings, side by side."""
+    points, vectors, numbers, _ = scene
+    figure, axes = panels(1, 2, height=4.4, subplot_kw={"projection": "3d"})
+    mean = vectors.loc["mean"].to_numpy()
+    for ax, step, v, color in zip(axes[0], (TOWARD, AWAY), (V_TOWARD, V_AWAY), (BLUE, VERMILION), strict=True):
+        _population(ax, points, vectors, ["x1", "x2", "x3"])
+        for name, own, style in ((PATH, GREEN, "-"), (step, color, "-"), (v, "0.3", "--")):
+            vector = vectors.loc[name].to_numpy()
+            ends = np.array([mean, mean + _scaled(vector, numbers["norm of sigma"])])
+            ax.plot(*ends.T, style, color=own, label=f"{name} ({np.linalg.norm(vector):.2g})")
+            ax.plot(*ends[1:].T, "o", color=own, markersize=4)
+        ax.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=step.removeprefix("C_ani, "))
+        ax.set_box_aspect(None, zoom=0.72)  # or the last label is cut
+        ax.locator_params(nbins=3)
+    legend(figure, ncols=2)
+    return figure
+
+
+@styled
+def plot_orthogonality(trace: pd.DataFrame) -> Figure:
+    """Plot the cosines with P and the length of C_ani, a line for each seed."""
+    figure, ((left, right),) = panels(1, 2, height=3.4)
+    for _, own in trace.groupby("seed", sort=False):
+        left.plot(own["generation"], own["descent_path"], color=BLUE, linewidth=0.9, alpha=0.6, label="$C_{ani}$")
+        left.plot(own["generation"], own["hat_path"], color=VERMILION, label="$\\hat C_{ani}$")
+        right.plot(own["generation"], own["descent_length"], color=BLUE, linewidth=0.9, alpha=0.6)
+    right.axhline(1, color="black", linestyle="--", linewidth=1, label="unit length")
+    left.set(xlabel="generation", ylabel="cosine with P", ylim=(-1, 1))
+    right.set(xlabel="generation", ylabel="length of $C_{ani}$", ylim=(0, 1.05))
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_steps(trace: pd.DataFrame) -> Figure:
+    """Plot the first seed's run: best value, step sizes with successes and failures, standard deviations."""
+    figure, axes = panels(3, 1, height=6.4, sharex=True)
+    own, (best, beta, std) = trace[trace["seed"] == trace["seed"].iloc[0]], axes[:, 0]
+    best.plot(own["generation"], own["best"], color=BLUE)
+    log_scale(best, "y")
+    best.set(ylabel="best value", title=f"seed {own['seed'].iloc[0]}")
+    beta.plot(own["generation"], own["beta1"], color=PURPLE, label="$\\beta_1$")
+    beta.plot(own["generation"], own["beta2"], color=GREEN, linestyle="--", label="$\\beta_2$")
+    later = own[own["generation"] > 1]
+    for marks, look, label in ((later["success"], "^", "success"), (~later["success"], "x", "failure")):
+        x = later["generation"][marks]
+        beta.plot(x, np.full(len(x), -0.2), look, color=BLUE if look == "^" else VERMILION, markersize=4, label=label)
+    beta.set(ylabel="step sizes", ylim=(-0.4, 3.2))
+    beta.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, columnspacing=1.2)
+    std.plot(own["generation"], own["std"], color=BLUE)
+    for generation in own["generation"][own["reset"]]:
+        std.axvline(generation, color=VERMILION, linestyle=":", linewidth=1)
+    std.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", ylim=(0, None))
+    return figure
+
+
+@styled
+def plot_resets(resets: pd.DataFrame) -> Figure:
+    """Plot the standard deviations of the first seed, and every run's best value, by reading of the reset."""
+    figure, ((left, right),) = panels(1, 2, height=3.8)
+    first = resets["seed"].iloc[0]
+    for (reading, seed), own in resets.groupby(["reading", "seed"], sort=False):
+        color, style = LOOKS[str(reading)]
+        if seed == first:
+            left.plot(own["generation"], own["std"], style, color=color, label=f"reset = {reading}")
+        right.plot(own["generation"], own["relative"], style, color=color, linewidth=0.8, alpha=0.7)
+    left.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", title=f"seed {first}")
+    right.set(xlabel="generation", ylabel="best value / first best value", title="all seeds")
+    log_scale(left, "y")
+    log_scale(right, "y")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_signs(signs: pd.DataFrame) -> Figure:
+    """Plot the percentage of populations in which a shift descends, with its 95 % interval."""
+    figure, axes = panels(1, signs["function"].nunique(), height=3.8, sharey=True)
+    names, generations = list(signs["shift"].unique()), sorted(signs["generation"].unique())
+    shades = colormaps["viridis"](np.linspace(0.0, 0.85, len(generations)))
+    for ax, (function, own) in zip(axes[0], signs.groupby("function", sort=False), strict=True):
+        for number, (generation, rows) in enumerate(own.groupby("generation")):
+            places = rows["shift"].map(names.index) + 0.2 * (number - (len(generations) - 1) / 2)
+            look = {"fmt": "os^Dv"[number % 5], "color": shades[number], "clip_on": False}
+            ax.errorbar(rows["lower"], places, xerr=error_bars(rows, "lower"), label=f"generation {generation}", **look)
+        ax.axvline(50, color=VERMILION, linestyle="--", linewidth=1)
+        ax.set_yticks(range(len(names)), names)
+        ax.set(xlabel="% in which f falls", xlim=(-2, 102), title=function)
+    axes[0, 0].invert_yaxis()
+    legend(figure)
+    return figure
+
+
+def _population(ax: Axes, points: pd.DataFrame, vectors: pd.DataFrame, names: list[str]) -> None:
+    ax.scatter(*points[names].to_numpy().T, c=points["rank"], s=20, alpha=0.8)
+    ax.plot(*points[names].to_numpy()[:1].T, "*", color="black", markersize=11, label="best")
+    ax.plot(*vectors.loc[["mean"]].to_numpy().T, "+", color=PURPLE, markersize=11, label="weighted mean")
+
+
+def _arrow(ax: Axes, start: np.ndarray, step: np.ndarray, color: str, label: str) -> None:
+    look = {"arrowstyle": "-|>", "color": color, "linewidth": 1.8, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", start + step, start, arrowprops=look)
+    ax.plot(*np.array([start, start + step]).T, color=color, linewidth=1.8, label=label)

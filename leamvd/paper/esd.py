@@ -1,0 +1,232 @@
+"""Section 1: selection by weight.
+
+Which exponents of the weights select as tournaments do (item R19), and how sharply does each method select?
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from scipy import stats
+
+from leamvd._support import checks
+from leamvd.optimizers.selection import fractional_tournament, mean_and_std, tournament
+
+from .plots import BLUE, VERMILION, legend, panels, styled
+
+# ---- settings
+
+PROFILES = {"recorded": 100_000, "quick": 100_000, "paper": 5_000_000}  # tournaments of each kind
+CURVE = tuple(np.linspace(0, 4, 81).tolist())  # exponents at which selection pressure is drawn
+BINARY, DOUBLE, FOUR = "binary tournament", "double binary tournament", "tournament of four"
+STATED = {BINARY: 1.0, DOUBLE: 2.0}  # the exponents that the paper calls equivalent
+SHARES = ("rank share", "size share")
+FALSE_ALARMS = 0.01  # of all tests in one table together (Bonferroni)
+
+
+class Tables(NamedTuple):
+    """What is computed. It takes seconds, so nothing is recorded."""
+
+    weights: pd.DataFrame  # of every rank, by method
+    curves: pd.DataFrame  # the same for several population sizes and many exponents
+    counts: pd.DataFrame  # how often each rank wins simulated tournaments
+    population: pd.DataFrame  # points of the plane, the best one first
+
+
+def tables(
+    profile: str = "recorded",
+    *,
+    population_size: int = 24,
+    exponents: Sequence[float] = (0.0, 1.0, 1.5, 2.0, 3.0),
+    n_tournaments: int | None = None,
+    population_sizes: Sequence[int] = (6, 12, 24, 48, 96),
+    seed: int = 1,
+) -> Tables:
+    """Return the section's tables; `n_tournaments` of None takes the profile's number."""
+    usual = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    n = usual if n_tournaments is None else n_tournaments
+    checks.integer("n_tournaments", n, at_least=5 * population_size)  # so that the best rank expects five wins
+    own, curves = weights([population_size], exponents), weights(population_sizes, CURVE)
+    return Tables(own, curves, simulate(population_size, n, seed), population(population_size, seed))
+
+
+# ---- what is computed
+
+
+def tournaments(population_size: int) -> dict[str, np.ndarray]:
+    """Return the exact probability that each rank wins, by tournament, the best rank first.
+
+    A double binary tournament holds one among the winners of lambda others. With probability 1/lambda it draws one of
+    them twice, who is the best of two; otherwise its winner is the best of four.
+    """
+    two, four = (tournament(population_size, size) for size in (2, 4))
+    return {BINARY: two, DOUBLE: four + (two - four) / population_size, FOUR: four}
+
+
+def weights(population_sizes: Sequence[int], exponents: Sequence[float]) -> pd.DataFrame:
+    """Return the selection weight of every rank: Eq. 1 with each exponent, and the exact tournaments."""
+    rows = []
+    for size in population_sizes:
+        found = {(f"exponent {a:g}", a): fractional_tournament(size, a) for a in exponents}
+        found |= {(name, np.nan): G for name, G in tournaments(size).items()}
+        rows += [(size, *method, rank, w) for method, G in found.items() for rank, w in enumerate(G, start=1)]
+    return pd.DataFrame(rows, columns=["population_size", "method", "exponent", "rank", "weight"])
+
+
+def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFrame:
+    """Return how often each rank wins tournaments held round by round: the share, its standard error, the exact one."""
+    rng = np.random.default_rng(seed)
+    draws = rng.integers(1, population_size, size=(2, n_tournaments, 2), endpoint=True)
+    one, other = draws.min(axis=2)  # winners of two binary tournaments
+    best, same = np.minimum(one, other), rng.integers(population_size, size=n_tournaments) == 0  # drawn twice
+    winners, rows = {BINARY: one, DOUBLE: np.where(same, one, best), FOUR: best}, []
+    for name, exact in tournaments(population_size).items():
+        wins = np.bincount(winners[name], minlength=population_size + 1)[1:]
+        own = {"tournament": name, "rank": range(1, population_size + 1), "wins": wins, "share": wins / n_tournaments}
+        rows.append(pd.DataFrame(own | {"error": np.sqrt(exact * (1 - exact) / n_tournaments), "exact": exact}))
+    return pd.concat(rows, ignore_index=True)
+
+
+def population(population_size: int, seed: int) -> pd.DataFrame:
+    """Return points from N(0, I), sorted by (x1 - 1)^2 + 4 (x2 - 1)^2."""
+    X = np.random.default_rng(seed).standard_normal((population_size, 2))
+    X = X[np.argsort((X[:, 0] - 1) ** 2 + 4 * (X[:, 1] - 1) ** 2, kind="stable")]
+    return pd.DataFrame(X, columns=["x1", "x2"])
+
+
+# ---- tables
+
+
+def normal_models(population: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFrame:
+    """Return mean and standard deviation of a population by each exponent (Eqs. 2 and 3).
+
+    `distance` is that of the mean to the optimum (1, 1), and `area` std1 std2 over that of equal weights.
+    """
+    X, rows = np.ascontiguousarray(population), []
+    for a in exponents:
+        mean, std = mean_and_std(X, fractional_tournament(len(X), a))
+        rows.append((a, *mean, *std, np.linalg.norm(mean - 1), np.prod(std) / np.prod(X.std(axis=0))))
+    columns = ["exponent", "mean of x1", "mean of x2", "std of x1", "std of x2", "distance", "area"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def pressure(weights: pd.DataFrame) -> pd.DataFrame:
+    """Return the expected rank sum k G_k and the effective sample size 1 / sum G_k^2; their shares of lambda."""
+    terms = weights.assign(rank=weights["rank"] * weights["weight"], square=weights["weight"] ** 2)
+    sums = terms.groupby(["population_size", "method", "exponent"], sort=False, dropna=False)[["rank", "square"]].sum()
+    found = pd.DataFrame({"expected rank": sums["rank"], "effective size": 1 / sums["square"]}).reset_index()
+    found[list(SHARES)] = found[["expected rank", "effective size"]].div(found["population_size"], axis=0)
+    return found
+
+
+def goodness(counts: pd.DataFrame) -> pd.DataFrame:
+    """Test simulated tournaments against their formulas, and against the exponents that the paper states."""
+    rows = []
+    for name, own in counts.groupby("tournament", sort=False):
+        pairs = {"its formula": own["exact"].to_numpy()}
+        if name in STATED:
+            pairs[f"exponent {STATED[name]:g}"] = fractional_tournament(len(own), STATED[name])
+        for against, p in pairs.items():
+            expected = own["wins"].sum() * p
+            starts = np.flatnonzero(expected >= 5)  # the last ranks, which expect fewer wins, are counted together
+            test = stats.chisquare(*(np.add.reduceat(wins, starts) for wins in (own["wins"].to_numpy(), expected)))
+            rows.append((name, against, test.statistic, len(starts) - 1, test.pvalue))
+    table = pd.DataFrame(rows, columns=["tournament", "against", "chi-square", "degrees of freedom", "p"])
+    return table.assign(rejected=table["p"] < FALSE_ALARMS / len(table))
+
+
+def closest(population_size: int) -> pd.DataFrame:
+    """Return for each tournament the exponent, to 0.001 and at most 8, whose weights are closest to it.
+
+    Distances are total variation: the largest difference in the probability of any set of ranks.
+    """
+    grid, rows = np.linspace(0, 8, 8001), {}
+    candidates = np.array([fractional_tournament(population_size, a) for a in grid])
+    for name, exact in tournaments(population_size).items():
+        distances = pd.Series(np.abs(candidates - exact).sum(axis=1) / 2, index=grid)
+        stated = STATED.get(name, np.nan)
+        rows[name] = stated, distances.get(stated), distances.idxmin(), distances.min()
+    columns = ["stated exponent", "distance there", "closest exponent", "smallest distance"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("tournament")
+
+
+# ---- figures
+
+
+@styled
+def plot_weights(weights: pd.DataFrame) -> Figure:
+    """Plot weights against rank: exponents as lines, tournaments as markers."""
+    figure, ((ax,),) = panels(1, 1, height=4.2)
+    wide, lines = weights.pivot(index="rank", columns="method", values="weight"), weights.dropna()["method"].unique()
+    wide[lines].plot(ax=ax, color=_shades(len(lines)))
+    labels = {"xlabel": "rank (1 = best)", "ylabel": "weight", "ylim": (0, None)}
+    wide.drop(columns=lines).plot(ax=ax, style=["ko", "ks", "kx"], fillstyle="none", **labels)
+    ax.set_title(f"probability to be selected, {len(wide)} individuals")
+    return figure
+
+
+@styled
+def plot_differences(counts: pd.DataFrame, closest: pd.DataFrame) -> Figure:
+    """Plot, rank by rank, what is counted and what exponents weigh less the exact probability, in percentage points."""
+    figure, axes = panels(len(closest), 1, height=0.6 + 2.0 * len(closest), sharex=True)
+    looks = {"stated": {"color": VERMILION, "linestyle": "--"}, "closest": {"color": BLUE}}
+    for ax, (name, own) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
+        ax.axhline(0, color="black", linewidth=0.8)
+        title = str(name)
+        for kind, look in looks.items():
+            if pd.notna(a := closest.loc[name, f"{kind} exponent"]):
+                values = 100 * (fractional_tournament(len(own), a) - own["exact"])
+                ax.plot(own["rank"], values, label=f"{kind} exponent", **look)
+                title += f", {kind} {a:.4g}"
+        look = {"fmt": ".k", "markersize": 4, "linewidth": 1, "label": "simulation ± 2 s.e."}
+        ax.errorbar(own["rank"], 100 * (own["share"] - own["exact"]), 200 * own["error"], **look)
+        ax.set_title(title)
+    axes[-1, 0].set_xlabel("rank (1 = best)")
+    figure.supylabel("less the exact probability (percentage points)")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_pressure(pressure: pd.DataFrame) -> Figure:
+    """Plot selection pressure against the exponent; tournaments, of the largest population, as horizontal lines."""
+    figure, axes = panels(1, 2, height=4.4)
+    curves, largest = pressure.dropna(), pressure["population_size"].max()
+    tournaments = pressure[pressure["exponent"].isna() & (pressure["population_size"] == largest)]
+    for ax, share, label in zip(axes[0], SHARES, ("expected rank", "effective sample size"), strict=True):
+        wide = curves.pivot(index="exponent", columns="population_size", values=share).add_prefix("$\\lambda$ = ")
+        wide.plot(ax=ax, color=_shades(wide.shape[1]), legend=False, ylabel=f"{label} / $\\lambda$", ylim=(0, None))
+        for method, value, style in zip(tournaments["method"], tournaments[share], (":", "--", "-."), strict=True):
+            ax.axhline(value, color="k", linestyle=style, linewidth=1, label=f"{method}, $\\lambda$ = {largest}")
+    legend(figure, ncols=2)
+    return figure
+
+
+@styled
+def plot_models(population: pd.DataFrame, models: pd.DataFrame) -> Figure:
+    """Plot the normal models, a panel for each exponent, with ellipses of one and two standard deviations."""
+    columns = min(3, len(models))
+    rows = -(-len(models) // columns)
+    figure, axes = panels(rows, columns, height=0.6 + 1.7 * rows, sharex=True, sharey=True)
+    turn, most = np.linspace(0, 2 * np.pi, 100), fractional_tournament(len(population), models["exponent"].max())[0]
+    for ax, (a, x1, x2, s1, s2, *_) in zip(axes.flat, models.itertuples(index=False), strict=False):
+        G = fractional_tournament(len(population), a)
+        dots = ax.scatter(population["x1"], population["x2"], c=G, cmap="viridis_r", s=28, vmin=0, vmax=most)
+        for k in (1, 2):
+            ax.plot(x1 + k * s1 * np.cos(turn), x2 + k * s2 * np.sin(turn), color=VERMILION, linewidth=1.2)
+        ax.plot(x1, x2, "+", color=VERMILION, markersize=10, markeredgewidth=2)
+        ax.plot(1, 1, "*", color="black", markersize=9)
+        ax.set(title=f"exponent {a:g}", aspect="equal")
+    for ax in axes.flat[len(models) :]:
+        ax.set_axis_off()
+    figure.supxlabel("$x_1$")
+    figure.supylabel("$x_2$")
+    figure.colorbar(dots, ax=axes, label="weight", shrink=0.8)
+    return figure
+
+
+def _shades(count: int) -> np.ndarray:
+    return colormaps["viridis"](np.linspace(0.0, 0.85, count))

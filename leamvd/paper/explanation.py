@@ -1,0 +1,440 @@
+"""Section 10: why the searches stay where they start.
+
+Two numbers of a layer's error around its start solution, slope and curvature, are measured by a few dozen pairs of
+evaluations. What do they say of a search before it is run? How far could it get, and how far would it have to get?
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import optimize
+
+from leamvd._support import checks
+from leamvd._support.threads import one_blas_thread
+from leamvd.networks.dbn import Training, layer_seed
+from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
+from leamvd.optimizers.local_model import LocalModel, measure, order_statistics, quality
+from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.selection import fractional_tournament
+
+from . import layers, results
+from .layers import ONE_EPOCH, PRINTED, Images, Study, layer_call, layer_inputs, left_at, rbms, stack
+from .methods import Method
+from .plots import BLUE, GREEN, PURPLE, VERMILION, band, legend, log_scale, panels, styled
+from .results import Plan, Recorded, Result, delayed, read_recorded
+from .statistics import Effect, paired, summarize
+
+# ---- settings
+
+REFERENCE = 0.01  # the step size whose slope and curvature predict searches
+POPULATION_SIZE, GENERATIONS = 24, 49  # the first of the paper's 50 generations makes the population that 49 move
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(Study):
+    """A study of step sizes, and of pairs around its start solutions."""
+
+    methods: tuple[str, ...] = ("lea-mvd",)
+    inputs: tuple[str, ...] = ("own",)
+    sigmas: tuple[float, ...] = (0.001, 0.003, REFERENCE, 0.03, 0.1, 0.3)  # step sizes of the pairs
+    n_pairs: int = 30  # at each of them
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sigmas", tuple(checks.real("sigmas", sigma, above=0) for sigma in self.sigmas))
+        checks.integer("n_pairs", self.n_pairs, at_least=2)
+        for method in self.methods:
+            checks.choice("methods", Method.parse(method).trainer, ("lea-mvd",))
+
+
+def _methods(*sigma0: float, reset: tuple[str, ...] = ("",)) -> tuple[str, ...]:
+    return tuple(f"lea-mvd:sigma0={value}{own}" for value, own in product(sigma0, reset))
+
+
+PAPER = Settings(
+    images=Images(dataset="mnist", n_images=10_000),
+    methods=_methods(0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, reset=("", "+reset=off")),
+    seeds=(0, 1, 2, 3, 4),
+)
+LARGE = {"side": 28, "layers": (500, 500, 2000)}
+QUICK = Settings(layers=(30, 30), methods=_methods(0.001, 0.003, 0.01, 0.1), seeds=(0, 1), n_pairs=20)
+PROFILES = {"quick": QUICK.changed(dtype="float64", n_gen=12), "paper": PAPER, "paper-28x28": PAPER.changed(**LARGE)}
+SIZES = {"": PROFILES["paper"], "_28x28": PROFILES["paper-28x28"]}  # recorded, by the end of the name
+
+START = Settings(images=Images(dataset="mnist"), inputs=("own", "shared"), sigmas=(REFERENCE,), seeds=tuple(range(30)))
+STARTS = START, START.changed(**LARGE, seeds=(0, 1, 2))  # the start solutions of Sections 3 and 4
+FIRST = START.changed(side=28, n_images=2_000, methods=_methods(0.003, 0.01, 0.03, 0.1), inputs=("own",))
+SCALING = [FIRST.changed(layers=(n_hidden,), seeds=(0, 1, 2)) for n_hidden in (5, 16, 50, 160, 500)]
+
+
+class Tables(NamedTuple):
+    """What is measured, a row for each step size, generation or iteration."""
+
+    pairs: pd.DataFrame  # slope and curvature around the start solutions
+    surrogates: pd.DataFrame  # searches on slope and curvature alone: what can be said before any search
+    retrodictions: pd.DataFrame  # the same for the inputs that the searches below have made
+    runs: pd.DataFrame  # searches on the error
+
+
+def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
+    """Return the tables of a profile: what is recorded of both sizes of images, or what is computed here.
+
+    `changes` are fields of `Settings`, of its images, its training or its reading; one that is None is none.
+    """
+    if profile == "recorded":
+        if given := [name for name, value in changes.items() if value is not None]:
+            raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+        own = {f"explanation{end}": {"study": study.size, "inputs": "own"} for end, study in SIZES.items()}
+        found = ((read_recorded(n, t).assign(**same) for n, same in own.items()) for t in Tables._fields)
+        return Tables(*map(pd.concat, found))
+    study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
+    planned = {name: own for name, own in plan(study).items() if name in Tables._fields}
+    return Tables(**results.tables(planned, folder, n_jobs=n_jobs, label="explanation"))
+
+
+def summary(found: Tables, profile: str = "recorded", n_jobs: int = 1, **changes: Any) -> pd.DataFrame:  # noqa: ARG001
+    """Return the last errors of the searches (of those that are recorded, at 7x7 pixels), see `layers.summary`."""
+    if profile == "recorded":
+        return layers.errors(found.runs[found.runs["study"] == PAPER.size])
+    known = [(study, read_recorded(f"explanation{end}")) for end, study in SIZES.items()]
+    return layers.summary(found.runs, PROFILES[profile].changed(**changes), known)
+
+
+# ---- what is computed
+
+
+def pairs(start: Result, images: Images, features: str, seed: int, sigmas: tuple[float, ...], n_pairs: int) -> Result:
+    """Return slope and curvature of a layer's error around its start solution, a row for each step size."""
+    V, x0, n_hidden, own_seed = _last_layer(start, images, features, seed)
+    objective = ReconstructionObjective(V, n_hidden)
+    models = [measure(objective, x0, sigma=sigma, n_pairs=n_pairs, seed=own_seed) for sigma in sigmas]
+    return Result(pd.DataFrame(models).assign(n_var=len(x0), n_images=len(V)), {"x0": x0})
+
+
+def near_reference(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs of the step size that is nearest to `REFERENCE`."""
+    away = np.log(pairs["sigma"] / REFERENCE).abs()
+    return pairs[away == away.min()]
+
+
+def surrogate(pairs: Result, layer: int, seed: int, training: Training, reading: Reading) -> Result:
+    """Return the best value of LEA-MVD after each generation, where all it sees is slope and curvature.
+
+    That is f(x0) + |g| y_1 + tr(H) |y|^2 / (2 n), y the step from x0. The search has the layer's seed.
+    """
+    x0, model = pairs.arrays["x0"], LocalModel(**near_reference(pairs.rows)[[*LocalModel._fields]].iloc[0])
+    direction = np.random.default_rng(seed).standard_normal(len(x0)).astype(x0.dtype)
+    direction /= np.linalg.norm(direction)
+
+    def objective(X: np.ndarray) -> np.ndarray:
+        Y = X - x0
+        quadratic = np.einsum("ij,ij->i", Y, Y, dtype=np.float64) * (model.curvature / (2 * len(x0)))
+        with one_blas_thread():  # several would round otherwise
+            return np.asarray(model.value + model.slope * (Y @ direction) + quadratic, np.float64)
+
+    opt = training.optimizer("lea-mvd", x0, reading=reading, seed=layer_seed(seed, layer))
+    best = [model.value]
+    for _ in range(reading.n_gen):  # the whole budget is spent, whatever `stop` says
+        X = opt.ask()
+        opt.tell(X, objective(X))
+        best.append(opt.best_fun)
+    return Result(pd.DataFrame({"iteration": range(len(best)), "best": best}))
+
+
+def gradient_step(start: Result, images: Images, features: str, seed: int) -> Result:
+    """Return the error before and after a step of steepest descent, and the evaluations that its length took."""
+    V, x0, n_hidden, _ = _last_layer(start, images, features, seed)
+    objective = ReconstructionObjective(V, n_hidden)
+    with one_blas_thread():
+        value, gradient = error_and_gradient(x0, V, n_hidden)
+        length = value / float(gradient @ gradient)  # would end at zero if the error were linear
+    found = optimize.minimize_scalar(
+        lambda t: objective((x0 - t * gradient)[None])[0], bracket=(0.0, length), options={"maxiter": 10}
+    )
+    return Result(pd.DataFrame({"first": [value], "best": [found.fun], "nfev": [found.nfev]}))
+
+
+def _last_layer(stack: Result, images: Images, features: str, seed: int) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Return what the last layer of a stack sees, shape (m, n_visible), its parameters, hidden units, and seed."""
+    *below, top = rbms(stack)
+    V = layer_inputs(below, images, features, seed, top.W.dtype)
+    return V, top.flat(), len(top.c), layer_seed(seed, len(below) + 1)
+
+
+LAYER = ["study", "layer", "inputs"]
+SEARCH = [*LAYER, "method", "seed"]
+
+
+def plan(*studies: Settings) -> Plan:
+    """Return the plan of the section's `Tables`, of several studies together, and of gradient steps.
+
+    Predictions are about start solutions that stand on start solutions, so they need no search; retrodictions about
+    start solutions that stand on what the search itself has made of the layers below.
+    """
+    around, predicted, retrodicted, runs, steps = {}, {}, {}, {}, {}
+    for study in studies:
+        numbered = enumerate(study.layers, start=1)
+        for inputs, (number, n_hidden), method, seed in product(study.inputs, numbered, study.methods, study.seeds):
+            layer, data = (study.size, number, inputs, n_hidden), (study.images, study.features, seed)
+            starts, own = (stack(study, trainer, seed, inputs) for trainer in (ONE_EPOCH, method))
+            before = after = delayed(pairs)(starts[number - 1], *data, study.sigmas, study.n_pairs)
+            if number > 1 and inputs == "own":
+                start = layer_call(study, ONE_EPOCH, n_hidden, seed, below=own[number - 2])
+                after = delayed(pairs)(start, *data, (REFERENCE,), study.n_pairs)
+            search = Method.parse(method).training(study.training), Method.parse(method).reading(study.reading)
+            around[*layer, seed] = before
+            steps[*layer, seed] = delayed(gradient_step)(starts[number - 1], *data)
+            predicted[*layer, method, seed] = delayed(surrogate)(before, number, seed, *search)
+            retrodicted[*layer, method, seed] = delayed(surrogate)(after, number, seed, *search)
+            runs[*layer, method, seed] = own[number - 1]
+    columns, searches = [*LAYER, "n_hidden"], {"surrogates": predicted, "retrodictions": retrodicted, "runs": runs}
+    found = {name: ([*columns, "method", "seed"], calls) for name, calls in searches.items()}
+    return found | {"pairs": ([*columns, "seed"], around), "gradient_steps": ([*columns, "seed"], steps)}
+
+
+def _recorded(names: Iterable[str], *studies: Settings, columns: Any = ("layer", "method", "seed")) -> Recorded:
+    """Return some tables of a plan, whose calls some of its columns tell apart."""
+    found, whole = {}, plan(*(study.on_disk() for study in studies))
+    for name in names:
+        labels = pd.DataFrame([*whole[name][1]], columns=whole[name][0]).filter(columns)
+        found[name] = [*labels], dict(zip(labels.itertuples(False, None), whole[name][1].values(), strict=True))
+    return Recorded(studies, found)
+
+
+def _scaling(*names: str) -> Recorded:
+    """Return some tables of the layers that get ever more hidden units; of a search its last row."""
+    found = _recorded(names, *SCALING, columns=["n_hidden", "method", "seed"])
+    return found._replace(keep=lambda rows: rows.query("iteration == iteration.max()") if "iteration" in rows else rows)
+
+
+PREDICTIONS = ("pairs", "surrogates")  # what is recorded before the searches
+RECORDED = {
+    **{f"explanation{end}": lambda own=study: _recorded(Tables._fields, own) for end, study in SIZES.items()},
+    **{f"predictions{end}": lambda own=study: _recorded(PREDICTIONS, own) for end, study in SIZES.items()},
+    "starts": lambda: _recorded(PREDICTIONS, *STARTS, columns=["study", "inputs", "layer", "seed"]),
+    "scaling": lambda: _scaling("runs", "gradient_steps"),
+    "scaling_predictions": lambda: _scaling(*PREDICTIONS),
+}
+
+# ---- tables
+
+WEIGHTS = {"paper": fractional_tournament(POPULATION_SIZE, 1.5), "best": order_statistics(POPULATION_SIZE)}
+QUALITIES = {name: quality(weights) for name, weights in WEIGHTS.items()}
+
+
+def step_sizes(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Return the pairs with what theory makes of them.
+
+    At `step_size`, sigma*, the best of 24 isotropic steps gains nothing on average. A generation gains `gain paper`
+    percent of the error at most, and with the best weights that there are `gain best`.
+    """
+    models = [LocalModel(*row) for row in pairs[list(LocalModel._fields)].itertuples(index=False)]
+    gains = {f"gain {name}": [100 * m.gain(value) / m.value for m in models] for name, value in QUALITIES.items()}
+    scatter = pairs["scatter"] / pairs["curvature"]
+    return pairs.assign(step_size=[m.step_size(POPULATION_SIZE) for m in models], scatter_share=scatter, **gains)
+
+
+def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Return by how many percent each search lowers a value, and in which generation first (infinity for never)."""
+    runs = table.sort_values("iteration", kind="stable").groupby(SEARCH, sort=False)[value]
+    ends = pd.DataFrame({"first": runs.first(), "last": runs.last(), "left": left_at(table, value, SEARCH)})
+    return ends.assign(fall=100 * (1 - ends["last"].clip(lower=0) / ends["first"])).reset_index()
+
+
+def predicted_and_measured(found: Tables) -> pd.DataFrame:
+    """Return predicted, retrodicted and measured falls in percent by layer and method: means over seeds.
+
+    The measured ones have 95 % intervals where there are three runs or more. Shares are those of the searches that
+    left the start solution, generations the medians of when they did (NaN where most never did).
+    """
+    by = [*LAYER, "method"]
+    measured = falls(found.runs, "mean_field")
+    rows = summarize(measured, "fall", by).drop(columns="mean").set_index(by)
+    rows.loc[rows["runs"] < 3, ["low", "high"]] = np.nan  # of two runs it is 13 times their standard error
+    kinds = {"predicted": falls(found.surrogates, "best"), "retrodicted": falls(found.retrodictions, "best")}
+    for name, ends in {"measured": measured, **kinds}.items():
+        runs = ends.assign(moved=np.isfinite(ends["left"])).groupby(by)
+        rows[[name, f"share {name}"]] = runs[["fall", "moved"]].mean()
+        rows[f"generation {name}"] = runs["left"].median().replace(np.inf, np.nan)
+    own = [dict(Method.parse(method).settings) for method in rows.index.get_level_values("method")]
+    rows["sigma0"] = [settings.get("sigma0", Training.sigma0) for settings in own]
+    return rows.assign(reset=[settings.get("reset") != "off" for settings in own]).reset_index()
+
+
+def reach(sizes: pd.DataFrame) -> pd.DataFrame:
+    """Return how far all generations together can lower each layer's error, in percent, with 95 % intervals.
+
+    A generation gains at most what `step_sizes` says, if slope and curvature keep their relation to the error.
+    """
+    ends = {name: summarize(near_reference(sizes), f"gain {name}", LAYER, geometric=True) for name in QUALITIES}
+    found = [own.set_index(LAYER)[["mean", "low", "high"]].add_prefix(f"{name} ") for name, own in ends.items()]
+    return _compound(pd.concat(found, axis=1), GENERATIONS)
+
+
+def needed(study: str, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return how far LEA-MVD fell and how far it had to fall for what the paper claims, in percent, 95 % intervals.
+
+    It is to end below contrastive divergence of the same seed, or at 28 x 28 pixels on own inputs within a factor of 2
+    of the number that the paper prints (claims C7 and C8).
+    """
+    rows = []
+    runs = runs[(runs["layer"] > 1) | (runs["inputs"] == "own")]  # the first layer has the same inputs
+    for (layer, inputs), own in runs.sort_values("iteration", kind="stable").groupby(["layer", "inputs"]):
+        search, cd = (own[own["method"] == method].groupby("seed") for method in ("lea-mvd", "cd"))
+        start, end, below = search["mean_field"].first(), search["mean_field"].last(), {"cd": cd["mean_field"].last()}
+        if (study, inputs) == ("mnist-28x28", "own") and (printed := PRINTED.get(("lea-mvd", layer))):
+            below[f"{printed:,.0f}"] = 2 * printed * search["n_images"].last() / 1e4
+        fell = _fallen(paired(end, start))[0]
+        rows += [(study, layer, inputs, name, fell, *_fallen(paired(goal, start))) for name, goal in below.items()]
+    return pd.DataFrame(rows, columns=[*LAYER, "below", "fell", "needed", "low", "high"])
+
+
+def times_faster(bound: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
+    """Return the largest measured fall in each layer, and how many times the rate of the paper's weights it has."""
+    best = both.loc[both.groupby(LAYER)["measured"].idxmax()].set_index(LAYER)[["sigma0", "measured"]]
+    found = best.join(bound["paper mean"].rename("allowed"))
+    rates = -np.log1p(-found[["measured", "allowed"]] / 100)
+    return found.assign(times=rates["measured"] / rates["allowed"])
+
+
+def answers(needed: pd.DataFrame, bound: pd.DataFrame, times: float) -> pd.DataFrame:
+    """Return what is needed beside what can be reached: reached, out of reach, or not reached.
+
+    Out of reach is what lies beyond the best weights' bound even if the error falls `times` faster than it.
+    """
+    rows = needed.join(bound, on=LAYER)
+    rows["furthest"] = _compound(rows["best high"], times)
+    cases = {"reached": rows["fell"] >= rows["needed"], "out of reach": rows["furthest"] < rows["low"]}
+    return rows.assign(answer=np.select([*cases.values()], [*cases], "not reached"))
+
+
+def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return in how many runs of recorded studies LEA-MVD left its start, was said to, and both agree ("right")."""
+    runs = pd.concat([table.assign(study=study) for study, table in studies.items()])
+    runs = runs[(runs["method"] == "lea-mvd") & ((runs["layer"] > 1) | (runs["inputs"] == "own"))]
+    by = [*LAYER, "seed"]
+    left = {"said": left_at(surrogates, "best", by), "left": left_at(runs, "mean_field", by)}
+    moved = pd.DataFrame(left).dropna() < np.inf
+    return moved.assign(right=moved["said"] == moved["left"], runs=True).groupby(by[:-1], sort=False).sum()
+
+
+def generations_off(found: Tables) -> pd.Series:
+    """Return how many generations off retrodictions are, of searches that should leave later than at once: medians."""
+    said, left = left_at(found.retrodictions, "best", SEARCH), left_at(found.runs, "mean_field", SEARCH)
+    off = (left - said).abs()
+    return off[(said > 1) & np.isfinite(off)].groupby("study", sort=False).median()
+
+
+def scaling(pairs: pd.DataFrame, surrogates: pd.DataFrame, runs: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """Return falls in percent for layers of ever more hidden units, by kind and `n_var`: of the best setting's mean."""
+    first = pairs.set_index(["n_hidden", "seed"])[["n_var", "value"]]
+    ends = {"measured": (runs, "mean_field"), "predicted": (surrogates, "best"), "one gradient step": (steps, "best")}
+    found = {}
+    for kind, (own, column) in ends.items():
+        rows = own[["n_hidden", "seed", column]].join(first, on=["n_hidden", "seed"])
+        rows["fall"] = 100 * (1 - rows[column].clip(lower=0) / rows["value"])
+        rows["method"] = own.get("method", kind)
+        means = summarize(rows, "fall", ["n_var", "method"])
+        found[kind] = means.loc[means.groupby("n_var")["mean"].idxmax()]
+    return pd.concat(found, names=["kind"]).reset_index("kind")
+
+
+def _fallen(ratio: Effect) -> list[float]:
+    """Return a ratio and the ends of its interval, the lower one first, as a fall in percent."""
+    return [100 * (1 - end) for end in (ratio.effect, ratio.high, ratio.low)]
+
+
+def _compound(fall: Any, times: float) -> Any:
+    """Return what a fall in percent comes to when it happens so many times; no error falls below zero."""
+    return 100 * (1 - (1 - (fall / 100).clip(upper=1)) ** times)
+
+
+# ---- figures
+
+PIXELS = {"mnist-7x7": "7×7 pixels", "mnist-28x28": "28×28 pixels"}
+
+
+@styled
+def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
+    """Plot sigma* against the step size of its pairs: a panel for each study, bands for 95 % intervals."""
+    means = summarize(sizes, "step_size", ["study", "layer", "sigma"], geometric=True)
+    figure, axes = panels(means["study"].nunique(), 1, height=2.2 * means["study"].nunique() + 0.8)
+    for ax, (study, own) in zip(axes.flat, means.groupby("study", sort=False), strict=True):
+        for layer, line in own.groupby("layer"):
+            band(ax, line, "sigma", color=_look(layer)["color"], label=f"RBM {layer}")
+        ends = [own["sigma"].min(), own["sigma"].max()]
+        ax.plot(ends, ends, "k:", linewidth=0.8, label="as large as measured")
+        ax.axvline(Training.sigma0, color=PURPLE, linestyle="--", linewidth=1, label="the paper's sigma0")
+        log_scale(ax, "xy")
+        ax.set(title=PIXELS.get(study, study), ylabel="step size of theory")
+    axes[-1, 0].set_xlabel("step size of the pairs")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_falls(both: pd.DataFrame) -> Figure:
+    """Plot falls against sigma0, a panel for each layer and study: bands measured, lines predicted."""
+    studies, layers = list(both["study"].unique()), sorted(both["layer"].unique())
+    figure, axes = panels(len(layers), len(studies), height=1.7 * len(layers) + 0.9, sharex=True)
+    rows = both.sort_values(["reset", "sigma0"], ascending=[False, True])
+    for (study, layer, reset), line in rows.groupby(["study", "layer", "reset"], sort=False):
+        ax = axes[layers.index(layer), studies.index(study)]
+        color, name = (VERMILION, "with the reset") if reset else (BLUE, "without the reset")
+        band(ax, line, "sigma0", "measured", color=color, label=f"measured, {name}")
+        ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"before, {name}")
+        ax.plot(line["sigma0"], line["retrodicted"], "--", color=color, label=f"own inputs, {name}")
+        log_scale(ax, "x")
+        ax.set(title=f"{PIXELS.get(study, study)}, RBM {layer}", xlabel="sigma0" if layer == layers[-1] else "")
+    figure.supylabel("fall of the error, %")
+    legend(figure, ncols=2)
+    return figure
+
+
+@styled
+def plot_gains(both: pd.DataFrame, needed: pd.DataFrame) -> Figure:
+    """Plot measured against predicted falls, a point for each setting; lines at the right show what claims need."""
+    kinds, studies = {"predicted": "before", "retrodicted": "own inputs"}, list(both["study"].unique())
+    figure, axes = panels(len(studies), len(kinds), height=2.6 * len(studies) + 1.4, sharey=True)
+    most = 1.3 * float(np.nanmax([*both[["measured", "high", *kinds]].max(), needed["needed"].max()]))
+    limits = -0.2, most
+    for (study, own), (kind, label) in product(both.groupby("study", sort=False), kinds.items()):
+        ax = axes[studies.index(study), list(kinds).index(kind)]
+        ax.plot([0, most], [0, most], "k:", linewidth=0.8)
+        for (layer, reset), points in own.groupby(["layer", "reset"], sort=False):
+            bars = points[["low", "high"]].sub(points["measured"], axis=0).abs().to_numpy().T
+            look = _look(layer) | {"fillstyle": "full" if reset else "none", "markersize": 5, "linewidth": 0.8}
+            name = f"RBM {layer}" if reset else f"RBM {layer}, no reset"
+            ax.errorbar(points[kind], points["measured"], bars, linestyle="", label=name, **look)
+        for row in needed[needed["study"] == study].itertuples():
+            ax.axhline(row.needed, 0.85, color=_look(row.layer)["color"], linestyle="-" if row.below == "cd" else "--")
+        for axis, set_scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
+            set_scale("symlog", linthresh=1)
+            axis.set_major_formatter("{x:g}")
+        ax.set(title=f"{PIXELS.get(study, study)}, {label}", xlabel="predicted fall, %", xlim=limits, ylim=limits)
+    figure.supylabel("measured fall, %")
+    legend(figure, ncols=2)
+    return figure
+
+
+@styled
+def plot_scaling(found: pd.DataFrame) -> Figure:
+    """Plot falls against the number of variables."""
+    figure, axes = panels(1, 1, height=3.4)
+    looks = {"measured": (BLUE, "-"), "predicted": (GREEN, ":"), "one gradient step": (VERMILION, "-")}
+    for kind, rows in found.groupby("kind", sort=False):
+        band(axes[0, 0], rows, "n_var", color=looks[kind][0], linestyle=looks[kind][1], label=kind)
+    log_scale(axes[0, 0], "x")
+    axes[0, 0].set(ylim=(0, None), xlabel="variables", ylabel="fall of the error, %")
+    legend(figure)
+    return figure
+
+
+def _look(layer: int) -> dict[str, str]:
+    return {"color": (BLUE, VERMILION, GREEN)[(layer - 1) % 3], "marker": "os^"[(layer - 1) % 3]}

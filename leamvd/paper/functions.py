@@ -1,0 +1,164 @@
+"""Searches of several sections, on test functions and of a first RBM; what LEA-MVD's two directions do in a search."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from leamvd._support import checks
+from leamvd.data import functions
+from leamvd.data.functions import Objective
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import Training, layer_seed
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.networks.rbm import n_parameters
+from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.state import State
+
+from .layers import Images, last
+from .methods import Method
+from .results import Plan, Result, delayed
+from .statistics import compared, summarize
+
+
+@dataclasses.dataclass(frozen=True)
+class Function:
+    """A test function whose optimum is moved with each seed, see `leamvd.data.functions.problem`."""
+
+    name: str
+    n_var: int
+    scale = 10.0  # of sigma0: 0.1, meant for weights of a network, becomes 1
+
+    def __post_init__(self) -> None:
+        checks.integer("n_var", self.n_var, at_least=2)
+
+    def __str__(self) -> str:
+        return f"{self.name}, n = {self.n_var:,}"
+
+    def start(self, seed: int) -> tuple[np.ndarray, Objective]:
+        """Return the start solution and the objective."""
+        return functions.problem(self.name, self.n_var, seed)
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstRBM:
+    """The mean-field error of a first layer on images, from one epoch of contrastive divergence on."""
+
+    name: str
+    images: Images
+    n_hidden: int
+    scale = 1.0
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def n_var(self) -> int:
+        """The number of parameters."""
+        return n_parameters(self.images.side**2, self.n_hidden)
+
+    def start(self, seed: int) -> tuple[np.ndarray, Objective]:
+        """Return the start solution and the objective."""
+        V = self.images.load("float32").train
+        cd = ContrastiveDivergence(V, self.n_hidden, seed=layer_seed(seed, 1))
+        return cd.epoch().flat(), ReconstructionObjective(V, self.n_hidden)
+
+
+Problem = Function | FirstRBM
+
+
+def start(
+    problem: Problem, trainer: str, training: Training, reading: Reading, seed: int, budget: int
+) -> tuple[Optimizer, Objective]:
+    """Return an optimizer before its first generation, and the objective; the budget counts evaluations.
+
+    Of `training`, sigma0, x0 and n_elite act; of `reading` all but n_gen, and the population size alone on baselines.
+    """
+    x0, objective = problem.start(seed)
+    own: dict[str, Any] = {"n_elite": training.n_elite, "reading": reading} if trainer == "lea-mvd" else {}
+    if training.x0 == "none":  # initialization (A)
+        own |= {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}
+    else:
+        own |= {"x0": x0}
+    own |= {"sigma0": problem.scale * training.sigma0, "population_size": reading.population_size}
+    return optimizer(trainer, **own, n_gen=budget, seed=seed), objective
+
+
+def generations(opt: Optimizer, objective: Objective, budget: float = math.inf) -> Iterator[Any]:
+    """Yield an optimizer after each of its generations, until it stops or the next one would exceed the budget."""
+    while not opt.stop() and opt.nfev + opt.n_candidates <= budget:
+        X = opt.ask()
+        opt.tell(X, objective(X))
+        yield opt
+
+
+def search(
+    problem: Problem, trainer: str, training: Training, reading: Reading, seed: int, marks: tuple[float, ...]
+) -> Result:
+    """Return the best value after so many evaluations for each variable, a row for each mark, see `start`.
+
+    It is that of the last generation that ends by then.
+    """
+    budgets = [round(mark * problem.n_var) for mark in marks]
+    run = generations(*start(problem, trainer, training, reading, seed, budgets[-1]), budgets[-1])
+    ends = [(0, math.nan), *((opt.nfev, opt.best_fun) for opt in run)]
+    at = np.searchsorted([nfev for nfev, _ in ends], budgets, side="right") - 1
+    rows = [(mark, *ends[i]) for mark, i in zip(marks, at, strict=True)]
+    return Result(pd.DataFrame(rows, columns=["mark", "evaluations", "best"]))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Methods on problems; each problem has the evaluations for each variable after which searches are looked at."""
+
+    problems: dict[Problem, tuple[float, ...]]
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    def plan(self) -> Plan:
+        """Return the plan of one table, "runs"."""
+        calls = {}
+        for (problem, marks), text, seed in product(self.problems.items(), self.methods, self.seeds):
+            own = Method.parse(text)
+            settings = own.training(Training()), own.reading(Reading())
+            calls[str(problem), text, seed] = delayed(search)(problem, own.trainer, *settings, seed, marks)
+        return {"runs": (["problem", "method", "seed"], calls)}
+
+
+def against(table: pd.DataFrame, method: str) -> pd.DataFrame:
+    """Compare the best values at each problem's last mark with those of one method, paired by seed.
+
+    `best` and `own` are geometric means, `own` that of the one method; p tests whether their ratio is below 1: with ten
+    pairs no two-sided test could be significant among so many.
+    """
+    ends = last(table, "mark")
+    others = [(other, method) for other in ends["method"].unique() if other != method]
+    found = compared(ends, "best", others, by=["problem"], upper=1)
+    best = summarize(ends, "best", ["problem", "method"], geometric=True).set_index(["problem", "method"])["mean"]
+    for name, column in (("best", "method"), ("own", "baseline")):
+        found = found.join(best.rename(name), on=["problem", column])
+    return found[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the cosine of the angle, to nine decimals: what rounding leaves is not shown; a zero vector has none."""
+    length = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
+    return round(float(np.sum(a * b)) / length, 9) + 0.0 if length > 0 else math.nan
+
+
+def directions(state: State) -> dict[str, float]:
+    """Return beta_2, the lengths of P and C_ani, their cosine, and C_ani's share of the lengths of both parts of v.
+
+    The parts are beta_2 P and (1 - beta_2) |mu_ani| C_ani (Eq. 4).
+    """
+    P, C = state.path.astype(np.float64), state.descent.astype(np.float64)
+    path, descent = float(np.linalg.norm(P)), float(np.linalg.norm(C))
+    parts = state.beta2 * path, (1 - state.beta2) * abs(state.descent_mean) * descent
+    found = {"beta2": state.beta2, "path_length": path, "descent_length": descent, "descent_path": cosine(C, P)}
+    return found | {"descent_share": parts[1] / sum(parts) if any(parts) else math.nan}

@@ -1,0 +1,87 @@
+"""Section 12: searches that go on where the paper's end.
+
+How far does LEA-MVD come beside CMA-ES with up to a hundred evaluations for each variable, on functions and an RBM?
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from leamvd._support import checks
+from leamvd.data.functions import USUAL
+from leamvd.optimizers import methods
+
+from . import results
+from .functions import Comparison, FirstRBM, Function, Problem
+from .layers import Images
+from .plots import band, legend, log_scale, method_look, panels, styled
+from .results import Recorded, read_recorded
+from .statistics import summarize
+
+# ---- settings
+
+MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)  # evaluations for each variable after which searches are looked at
+METHODS = (*methods.METHODS, "lea-mvd:reset=off")  # the last one was added after searches had been seen to stand still
+LARGE: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in USUAL]
+RBM_1 = FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), n_hidden=30)
+
+PROFILES = {
+    "quick": Comparison(
+        problems=dict.fromkeys((Function("sphere", 20), Function("rastrigin", 20)), MARKS[:6]),
+        methods=METHODS,
+        seeds=(0, 1, 2),
+    ),
+    "paper": Comparison(
+        problems=dict.fromkeys(LARGE, MARKS) | {RBM_1: MARKS[:5]},  # whose evaluations take long
+        methods=METHODS,
+        seeds=tuple(range(10)),
+    ),
+}
+RECORDED = {"longer_searches": lambda: Recorded(PROFILES["paper"], PROFILES["paper"].plan())}
+
+
+class Tables(NamedTuple):
+    """What is measured."""
+
+    runs: pd.DataFrame  # the best value of each search after so many evaluations
+
+
+def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
+    """Return the searches: what is recorded, or what is computed here."""
+    if profile == "recorded":
+        return Tables(read_recorded("longer_searches"))
+    plan = PROFILES[checks.choice("profile", profile, [*PROFILES])].plan()
+    return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="longer searches"))
+
+
+# ---- tables
+
+
+def means(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the geometric mean of the best values over seeds, by problem, method and mark, with its 95 % interval."""
+    return summarize(runs.dropna(), "best", ["problem", "method", "mark"], geometric=True).drop(columns="runs")
+
+
+# ---- figures
+
+
+@styled
+def plot_longer(means: pd.DataFrame) -> Figure:
+    """Plot best values against evaluations for each variable, a panel for each problem, bands for 95 % intervals."""
+    problems = means.groupby("problem", sort=False)
+    rows = (len(problems) + 1) // 2
+    figure, axes = panels(rows, 2, height=1.2 + 2.2 * rows, sharex=True)
+    for ax, (problem, own) in zip(axes.flat, problems, strict=False):
+        for method, line in own.groupby("method", sort=False):
+            band(ax, line, "mark", label=method, **method_look(str(method)))
+        log_scale(ax, "xy")
+        ax.set_title(problem)
+    for ax in axes.flat[len(problems) :]:
+        ax.set_axis_off()
+    for ax in axes[-1]:
+        ax.set_xlabel("evaluations for each variable")
+    figure.supylabel("best value")
+    legend(figure)
+    return figure

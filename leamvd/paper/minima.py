@@ -1,0 +1,270 @@
+"""Section 11, first half: local minima.
+
+Can LEA-MVD escape from them (C13)? Searches start where L-BFGS-B has ended, on functions of many local minima and of
+RBMs. One has escaped if L-BFGS-B, started again from its best point, ends lower than it does without the search.
+"""
+
+import dataclasses
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import optimize
+
+from leamvd._support import checks
+from leamvd._support.threads import one_blas_thread
+from leamvd.data.functions import MULTIMODAL, Objective, in_unit_cube
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import EXPERIMENT, Training, layer_seed
+from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
+from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.reading import Reading
+
+from . import results
+from .functions import generations
+from .layers import Images
+from .methods import Method
+from .plots import band, legend, log_scale, method_look, panels, styled
+from .results import Plan, Recorded, Result, delayed, read_recorded
+from .statistics import Effect, share, shares
+
+# ---- settings
+
+IMAGES = Images(dataset="mnist", n_images=200)  # of the RBMs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Searches from local minima of functions, and of RBMs."""
+
+    functions: tuple[str, ...] = tuple(MULTIMODAL)
+    sizes: tuple[int, ...] = (2, 5, 10, 20, 50)  # variables
+    methods: tuple[str, ...] = ("lea-mvd", "lea-mvd:printed", "lea-mvd:recommended", "cma-es", "sep-cma-es", "random")
+    sigmas: tuple[float, ...] = (0.01, 0.1, 0.3)  # first standard deviations, in units of the domain's side
+    seeds: tuple[int, ...] = tuple(range(30))
+    images: Images = IMAGES
+    rbm_seeds: tuple[int, ...] = tuple(range(30))  # of LEA-MVD's searches of RBMs
+
+
+PAPER = Settings()
+PROFILES = {
+    "quick": Settings(
+        functions=("rastrigin", "griewank"),
+        sizes=(2, 10),
+        methods=("lea-mvd", "sep-cma-es", "random"),
+        sigmas=(0.1, 0.3),
+        seeds=(0, 1),
+        images=dataclasses.replace(IMAGES, dataset="digits"),
+        rbm_seeds=(0,),
+    ),
+    "paper": PAPER,
+}
+EARLY, BUDGET = 1_000, 5_000  # evaluations of a search of the paper, about, and of the searches on functions
+N_HIDDEN, EPOCHS = 5, 50  # of the RBMs, and of contrastive divergence
+STARTS = {"cd": "contrastive divergence", "l-bfgs": "L-BFGS"}  # what a search of an RBM comes after
+
+LBFGS = {"ftol": 0.0, "gtol": 1e-9, "maxiter": 20_000, "maxfun": 40_000}  # rounding or the gradient ends it, not these
+TRIES = 100  # points at most from which L-BFGS-B looks for a minimum that is not the global one
+ROUND = 2_000  # evaluations after which it begins anew on an RBM, whose weights would grow forever
+TOLERANCE = 1e-6  # how much lower an end must be: part of a function's mean over its domain, or of an RBM's error
+
+
+class Tables(NamedTuple):
+    """What is measured, a row for each search."""
+
+    runs: pd.DataFrame  # on functions
+    rbms: pd.DataFrame
+
+
+def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
+    """Return the searches of a profile: what is recorded, or what is computed here."""
+    if profile == "recorded":
+        return Tables(*(read_recorded("local_minima", table) for table in Tables._fields))
+    settings = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    return Tables(**results.tables(plan(settings), folder, n_jobs=n_jobs, label="local minima"))
+
+
+# ---- what is computed: functions
+
+
+class Valley(NamedTuple):
+    """A function on the unit cube, and a local minimum of it."""
+
+    value: Objective
+    gradient: Objective
+    tolerance: float
+    x: np.ndarray = np.empty(0)  # the minimum, shape (n,)
+    start: float = math.nan  # its value
+
+    def descend(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return where L-BFGS-B ends from a point, and the value there."""
+        with one_blas_thread():
+            found = optimize.minimize(
+                self.value, x, jac=self.gradient, method="L-BFGS-B", bounds=[(0, 1)] * len(x), options=LBFGS
+            )
+        return found.x, float(found.fun)
+
+
+def valley(function: str, n_var: int, seed: int) -> Valley | None:
+    """Return a function of `MULTIMODAL`, its minimum moved, and the local minimum that the searches of a seed start at.
+
+    That is where L-BFGS-B ends from a uniform point, the first from which it does not end at the global minimum; None
+    where it ends there from all.
+    """
+    rng = np.random.default_rng([seed, n_var])
+    value, gradient = in_unit_cube(function, rng.uniform(0.1, 0.9, n_var))
+    found = Valley(value, gradient, TOLERANCE * float(value(rng.random((1_000, n_var))).mean()))
+    for _ in range(TRIES):
+        x, start = found.descend(rng.random(n_var))
+        if start > found.tolerance:
+            return found._replace(x=x, start=start)
+    return None
+
+
+def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], seed: int) -> Result:
+    """Return the ends of a method's searches from a local minimum of a function, a row for each sigma0.
+
+    `early` and `end` are what L-BFGS-B makes of the best points after `EARLY` and `BUDGET` evaluations; all are NaN
+    where there is no local minimum to start from.
+    """
+    own, here, rows = Method.parse(method), valley(function, n_var, seed), []
+    given: dict[str, Any] = {}
+    if own.trainer == "lea-mvd":
+        given = {"reading": dataclasses.replace(own.reading(Reading()), limits="clip")}
+    elif own.trainer.endswith("cma-es"):
+        given = {"population_size": 4 + int(3 * math.log(n_var))}  # pycma's
+    for sigma0 in sigmas:
+        if here is None:
+            rows.append((sigma0, *[math.nan] * 6))
+            continue
+        opt = optimizer(own.trainer, here.x, bounds=(0, 1), sigma0=sigma0, n_gen=BUDGET, seed=seed, **given)
+        early = here.x
+        for _ in generations(opt, here.value, BUDGET):
+            early = opt.result.x if opt.nfev <= EARLY else early
+        ends = (here.descend(x)[1] for x in (early, opt.result.x))
+        rows.append((sigma0, here.start, here.tolerance, *ends, opt.best_fun, float(opt.nfev)))
+    columns = ["sigma0", "start", "tolerance", "early", "end", "best", "evaluations"]
+    return Result(pd.DataFrame(rows, columns=columns))
+
+
+# ---- what is computed: RBMs
+
+
+def curvatures(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> np.ndarray:
+    """Return the eigenvalues of the error's Hessian in ascending order, by central differences of gradients."""
+    step = 1e-4
+    steps = step * np.eye(len(theta))
+    after, before = (
+        np.array([error_and_gradient(theta + sign * y, V, n_hidden)[1] for y in steps]) for sign in (1, -1)
+    )
+    H = (after - before) / (2 * step)
+    return np.linalg.eigvalsh((H + H.T) / 2)
+
+
+def descend_rbm(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> tuple[np.ndarray, float]:
+    """Return where L-BFGS ends from an RBM, and the error there."""
+    before = np.inf
+    while True:
+        found = optimize.minimize(
+            error_and_gradient, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=LBFGS | {"maxfun": ROUND}
+        )
+        theta, now = found.x, float(found.fun)
+        if now >= before - TOLERANCE * now:
+            return theta, now
+        before = now
+
+
+def escape_from_training(images: Images, method: str, seed: int) -> Result:
+    """Return the ends of the paper's search of an RBM from each of `STARTS`.
+
+    A row has the error there, the gradient's norm and the outer eigenvalues of the Hessian; the error `without` a
+    search, which L-BFGS reaches from there; the `best` of the search, and the `end` that L-BFGS makes of it.
+    """
+    V, own = images.load("float64").train.astype(np.float64), Method.parse(method)
+    training, reading = own.training(Training(dtype="float64")), own.reading(EXPERIMENT)
+    trainer = ContrastiveDivergence(V, N_HIDDEN, settings=training, seed=layer_seed(seed, 1))
+    trainer.fit(EPOCHS)
+    theta, objective, rows = trainer.rbm.flat(), ReconstructionObjective(V, N_HIDDEN), []
+    for start in STARTS:
+        with one_blas_thread():
+            error, gradient = error_and_gradient(theta, V, N_HIDDEN)
+            values = curvatures(theta, V, N_HIDDEN)
+            lower, without = descend_rbm(theta, V, N_HIDDEN)
+        opt = training.optimizer(own.trainer, theta, reading=reading, seed=seed)
+        for _ in generations(opt, objective):
+            pass
+        with one_blas_thread():
+            end = descend_rbm(opt.result.x, V, N_HIDDEN)[1]
+        steepness = float(np.linalg.norm(gradient)), values[0], values[-1]
+        rows.append((start, len(theta), error, *steepness, TOLERANCE * error, without, opt.best_fun, end))
+        theta = lower
+    columns = ["start", "n_var", "error", "gradient", "least", "most", "tolerance", "without", "best", "end"]
+    return Result(pd.DataFrame(rows, columns=columns))
+
+
+def plan(settings: Settings) -> Plan:
+    """Return the plan of the section's `Tables`."""
+    images = dataclasses.replace(settings.images, checksum=settings.images.load("float64").checksum)
+    labels = product(settings.functions, settings.sizes, settings.methods, settings.seeds)
+    runs = {label: delayed(escape)(*label[:3], settings.sigmas, label[3]) for label in labels}
+    rbms = {("lea-mvd", seed): delayed(escape_from_training)(images, "lea-mvd", seed) for seed in settings.rbm_seeds}
+    return {"runs": (["function", "n_var", "method", "seed"], runs), "rbms": (["method", "seed"], rbms)}
+
+
+RECORDED = {"local_minima": lambda: Recorded(PAPER, plan(PAPER))}
+
+# ---- tables
+
+
+def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
+    """Return the searches that had something to escape from, with whether they have `escaped` by the one or other end.
+
+    They have where L-BFGS-B ends lower after them than without them; from a local minimum that is where they start.
+    """
+    before = "without" if "without" in table else "start"
+    there = table.dropna(subset=[before])
+    return there.assign(escaped=there[end] < there[before] - there["tolerance"])
+
+
+def share_escaped(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the shares of searches on functions that escape, by sigma0, method and number of variables."""
+    ordered = escaped(runs).sort_values(["sigma0", "n_var"], kind="stable")
+    return shares(ordered, "escaped", ["sigma0", "method", "n_var"])
+
+
+def most_escape(found: Tables) -> dict[str, Effect]:
+    """Test whether more than half of LEA-MVD's searches escape, with the paper's first standard deviation (C13).
+
+    The tests are by the number of a function's variables, and by the start of an RBM.
+    """
+    ours = escaped(found.runs).query("method == 'lea-mvd' and sigma0 == @Training.sigma0")
+    tests = {f"{n_var} variables": share(own["escaped"], lower=0.5) for n_var, own in ours.groupby("n_var")}
+    of_rbms = escaped(found.rbms).set_index("start")["escaped"]
+    return tests | {f"RBM after {name}": share(of_rbms[[start]], lower=0.5) for start, name in STARTS.items()}
+
+
+# ---- figures
+
+
+@styled
+def plot_escapes(found: pd.DataFrame) -> Figure:
+    """Plot shares of `share_escaped` in percent against the number of variables: a panel for each sigma0."""
+    sigmas = list(found["sigma0"].unique())
+    figure, axes = panels(len(sigmas), 1, height=1.7 * len(sigmas) + 1.2, sharex=True)
+    percent = found.assign(**100 * found[["mean", "low", "high"]])
+    for ax, (sigma0, own) in zip(axes[:, 0], percent.groupby("sigma0", sort=False), strict=True):
+        for method, line in own.groupby("method", sort=False):
+            band(ax, line, "n_var", label=method, **method_look(method))
+        ax.axhline(50, color="k", linewidth=0.8, linestyle=":")
+        log_scale(ax, "x")
+        ax.set(title=f"sigma0 = {sigma0:g}", ylim=(-3, 103))
+        ax.set_xticks(sorted(found["n_var"].unique()), minor=False)
+        ax.minorticks_off()
+    axes[-1, 0].set_xlabel("variables")
+    figure.supylabel("searches that escape, %")
+    legend(figure, ncols=2)
+    return figure

@@ -1,0 +1,108 @@
+"""Section 11: networks of any kind, and a preset, on small runs and on tables with known answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss
+
+from leamvd.paper import architectures
+from leamvd.paper.architectures import ACTIVATIONS, MLP, NETWORKS, CrossEntropy
+from leamvd.paper.results import read_recorded
+
+RNG = np.random.default_rng(0)
+V, LABELS = RNG.random((30, 6)), RNG.integers(0, 3, 30)
+
+
+@pytest.mark.parametrize("hidden", NETWORKS.values())
+def test_the_loss_is_that_of_a_network_in_plain_numpy(hidden) -> None:
+    objective = CrossEntropy(V, LABELS, hidden, width=4)
+    X = RNG.standard_normal((3, objective.n_var))
+    for x, loss in zip(X, objective(X), strict=True):
+        A, rest = V, x
+        for i, (n_in, n_out) in enumerate(zip(objective.sizes, objective.sizes[1:], strict=False)):
+            W, b, rest = np.split(rest, [n_in * n_out, (n_in + 1) * n_out])
+            A = A @ W.reshape(n_in, n_out) + b
+            A = ACTIVATIONS[hidden[i]](A) if i < len(hidden) else A
+        assert not rest.size
+        P = np.exp(A) / np.exp(A).sum(axis=1, keepdims=True)
+        assert loss == pytest.approx(log_loss(LABELS, P))
+        assert objective.wrong(x) == (P.argmax(axis=1) != LABELS).mean()
+
+
+def test_activations() -> None:
+    A = np.array([-2.0, 0.0, 0.5])
+    assert {name: f(A).tolist() for name, f in ACTIVATIONS.items() if name != "tanh"} == {
+        "relu": [0, 0, 0.5], "step": [0, 0, 1], "sign": [-1, -1, 1],
+    }  # fmt: skip
+
+
+def test_start_weights_are_uniform_and_biases_zero() -> None:
+    objective = CrossEntropy(V, LABELS, ("relu",), width=50)
+    x0 = objective.start(seed=3)
+    assert np.array_equal(x0, objective.start(seed=3))
+    W, b = np.split(x0[: 7 * 50], [6 * 50])
+    assert not b.any()
+    assert np.abs(W).max() <= np.sqrt(6 / 56)
+    assert W.std() == pytest.approx(np.sqrt(6 / 56) / np.sqrt(3), rel=0.1)
+
+
+def test_images_are_all_digits_once() -> None:
+    data = architectures.images()
+    assert (len(data.train), len(data.test)) == (1297, 500)
+    assert len(data.train) == len(data.train_labels)
+    assert np.bincount(np.r_[data.train_labels, data.test_labels]).sum() == 1797
+
+
+def test_trainings(tmp_path, monkeypatch) -> None:
+    settings = architectures.Settings(
+        methods=("lea-mvd", "random"), seeds=(0,), networks=("tangents", "steps"), width=5, budget=96
+    )
+    monkeypatch.setitem(architectures.PROFILES, "quick", settings)
+    runs = architectures.tables("quick", tmp_path).runs
+    assert set(runs.loc[runs["network"] == "tangents", "method"]) == {"lea-mvd", "random", MLP}
+    assert set(runs.loc[runs["network"] == "steps", "method"]) == {"lea-mvd", "random"}, "steps have no gradient"
+    first, last = (runs[runs["mark"] == mark].set_index(["network", "method"]) for mark in (0, 96))
+    assert (last["loss"] <= first["loss"]).all()
+    assert (last.drop(MLP, level="method")["evaluations"] <= 96).all()
+    assert (first.groupby("network")["loss"].nunique() == 1).all(), "all methods have the same start"
+    assert last.loc[("tangents", MLP), "test_error"] < 0.2
+
+
+def test_recorded_plans_name_the_recorded_rows() -> None:
+    for name, make in architectures.RECORDED.items():
+        ((columns, calls),) = make().plan.values()
+        assert set(read_recorded(name)[columns].itertuples(index=False, name=None)) == set(calls), name
+
+
+def test_what_is_wrong_and_whether_networks_learn() -> None:
+    rows = [
+        (network, method, seed, mark, error)
+        for network, ends in {"a": (0.8, 0.2), "b": (0.8, 0.6)}.items()
+        for method in ("lea-mvd", "random")
+        for seed in range(6)
+        for mark, error in enumerate(ends)
+    ]
+    runs = pd.DataFrame(rows, columns=["network", "method", "seed", "mark", "test_error"])
+    found = architectures.wrong(runs).set_index(["network", "method"])["mean"]
+    assert found["a"].to_dict() == pytest.approx({"start": 80, "lea-mvd": 20, "random": 20})
+    tests = architectures.learns(runs)
+    assert [effect.effect for effect in tests.values()] == pytest.approx([0.25, 0.75])
+    assert tests["a"].p == pytest.approx(2**-6)
+    assert tests["b"].p == 1
+
+
+def test_scores_weigh_problems_and_marks_equally() -> None:
+    best = {("x", 1): (1.0, 4.0), ("x", 10): (1.0, 4.0), ("y", 1): (100.0, 4.0)}
+    rows = [(p, m, "ab"[i], s, v) for (p, m), own in best.items() for i, v in enumerate(own) for s in range(len(p) + 1)]
+    found = architectures.scores(pd.DataFrame(rows, columns=["problem", "mark", "method", "seed", "best"]))
+    assert found.to_dict() == pytest.approx({"a": (1 / 4 / 4 * 25) ** (1 / 6), "b": (16 / 25) ** (1 / 6)})
+    assert found.is_monotonic_increasing
+
+
+def test_at_equal_time_a_slower_method_is_seen_earlier() -> None:
+    marks = {"mark": [1, 2, 4], "evaluations": [10, 20, 40], "seed": 0, "problem": "x"}
+    table = pd.concat(pd.DataFrame(marks | {"method": m, "best": [8.0, 4.0, 2.0]}) for m in ("ours", "slow", "slower"))
+    found = architectures.at_equal_time(table, {"ours": 1.0, "slow": 2**0.5 * 2, "slower": 5.0}, "ours")
+    assert found.set_index("method")["best"].to_dict() == pytest.approx({"ours": 2, "slow": 4 * 2**0.5})
+    early = architectures.at_equal_time(table, {"ours": 1.0, "slow": 0.5, "slower": 1.0}, "ours")
+    assert early["best"].tolist() == pytest.approx([2, 2, 2]), "a search that is over by then has its last value"

@@ -1,0 +1,150 @@
+"""Section 2: generations taken apart agree with the optimizer's states and rules; the sign test has its exact level."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from leamvd.data.functions import ellipsoid, sphere
+from leamvd.paper import directions
+from leamvd.paper.directions import AWAY, PATH, TOWARD, V_AWAY, V_TOWARD, Settings
+
+SMALL = Settings(n_var=6, n_gen=25, seeds=(0, 1), n_populations=30)
+
+
+@pytest.fixture(scope="module")
+def trace() -> pd.DataFrame:
+    return directions.trace(SMALL)
+
+
+@pytest.fixture(scope="module")
+def shifts() -> pd.DataFrame:
+    both = [directions.shifts(dataclasses.replace(SMALL, function=name), [1, 4]) for name in ("sphere", "ellipsoid")]
+    return pd.concat(both)
+
+
+def test_the_trace_follows_the_rules_of_beta_1_and_beta_2(trace: pd.DataFrame) -> None:
+    for _, own in trace.groupby("seed"):
+        before = own.iloc[0]
+        assert (before["beta1"], before["beta2"], before["stagnation"]) == (1.0, 0.9, 0)
+        for _, row in own.iloc[1:].iterrows():
+            one = before["beta1"]
+            if row["best"] < before["best"]:
+                expected = min(3, 1.1 * one) if one > 1 else 1.4 * one, min(1, before["beta2"] + 0.2)
+            else:
+                expected = 0.8 * one if one < 1 else 0.5 * one, max(0, before["beta2"] - 0.1)
+            assert row["success"] == (row["best"] < before["best"])
+            assert (row["beta1"], row["beta2"]) == pytest.approx(expected)
+            before = row
+    assert not trace["reset"].any()
+
+
+def test_the_trace_agrees_with_the_states(trace: pd.DataFrame) -> None:
+    for state, row in zip(SMALL.run(1), trace.query("seed == 1").to_dict("records"), strict=True):
+        assert row["best"] == state.fitness[0]
+        assert row["std"] == pytest.approx(np.sqrt(np.mean(state.std**2)))
+        assert row["path_length"] == pytest.approx(np.linalg.norm(state.path))
+        if state.path.any():
+            lengths = np.linalg.norm(state.path) * np.linalg.norm(state.descent)
+            assert row["descent_path"] == pytest.approx(state.path @ state.descent / lengths, abs=1e-9)
+            step = np.linalg.norm((1 - state.beta2) * state.descent_mean * state.descent)
+            both = step + np.linalg.norm(state.beta2 * state.path)
+            assert row["descent_share"] == pytest.approx(step / both)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-5)])
+def test_only_the_new_direction_is_orthogonal_to_the_path(dtype: str, tolerance: float) -> None:
+    later = directions.trace(dataclasses.replace(SMALL, dtype=dtype)).query("generation > 2").dropna()
+    assert later["hat_path"].abs().max() < tolerance
+    assert later["descent_path"].abs().max() > 0.01
+    assert later["descent_length"].between(0.1, 1).all()
+    assert (later.loc[later["beta2"] == 1, "descent_share"] == 0).all()
+
+
+def test_resets_come_after_ten_failures_and_are_a_trap_near_the_optimum() -> None:
+    table = directions.resets(dataclasses.replace(SMALL, n_var=40, n_gen=35))
+    for (reading, _), own in table.groupby(["reading", "seed"]):
+        marks = own[own["reset"]]
+        assert own["relative"].iloc[0] == 1
+        assert own["relative"].is_monotonic_decreasing
+        assert marks.empty == (reading == "off")
+        if len(marks):
+            first = marks.index[0]
+            assert list(own.loc[first - 9 : first, "stagnation"]) == [*range(1, 10), 0]
+            assert marks["std"].to_numpy() == pytest.approx(1.0 if reading == "1" else own["std"].iloc[0])
+    found = directions.stuck(table)
+    assert found.loc["1", ["runs", "std after", "never improved", "last over first"]].tolist() == [2, 1, 2, 1]
+    assert found.loc["off", "never improved"] == 0
+    assert found.loc["off", "last over first"] < 1
+    at_the_optimum = directions.resets(dataclasses.replace(SMALL, seeds=(0,), start=0.0, n_gen=12))
+    assert (at_the_optimum["relative"] == 1).all()
+
+
+@pytest.mark.parametrize("n_var", [2, 3])
+def test_a_generation_taken_apart(n_var: int) -> None:
+    points, vectors, numbers, slices = directions.scene(SMALL, n_var, generation=4, seed=2)
+    *_, earlier, now = dataclasses.replace(SMALL, n_var=n_var, n_gen=4).run(2)
+    C, C_hat = vectors.loc["C_ani"].to_numpy(), vectors.loc["C_hat"].to_numpy()
+    np.testing.assert_allclose(C, 0.1 * C_hat + 0.9 * earlier.descent, atol=1e-14)
+    assert np.linalg.norm(C_hat) == pytest.approx(1)
+    assert float(C_hat @ vectors.loc[PATH]) == pytest.approx(0, abs=1e-12)
+    # the printed step points from the best to the rest, whatever the sign of C_ani; ours the other way
+    rest = (now.population[1:] - now.population[0]).mean(axis=0)
+    assert float(rest @ vectors.loc[AWAY]) == pytest.approx(now.descent_mean**2)
+    np.testing.assert_allclose(vectors.loc[TOWARD].abs(), vectors.loc[AWAY].abs())
+    for v, step in ((V_TOWARD, TOWARD), (V_AWAY, AWAY)):
+        np.testing.assert_allclose(vectors.loc[v], now.beta2 * now.path + (1 - now.beta2) * vectors.loc[step])
+    projections = points["projection"][1:]
+    assert numbers[["mu_ani", "sigma_ani"]].tolist() == pytest.approx([projections.mean(), projections.std(ddof=0)])
+    assert numbers["part of C_ani in v"] == pytest.approx((1 - now.beta2) * np.linalg.norm(vectors.loc[TOWARD]))
+    assert list(points.index[points["in_u"]]) == sorted(now.descent_rows)
+    feet = points[[f"f{i + 1}" for i in range(n_var)]].to_numpy()
+    np.testing.assert_allclose((now.population - feet) @ C, 0, atol=1e-14)
+    for name in (PATH, TOWARD, AWAY):
+        step = vectors.loc[name].to_numpy()
+        end = now.mean + slices["distance"].iloc[-1] * step / np.linalg.norm(step)
+        assert slices[name].iloc[-1] == pytest.approx(float(ellipsoid(end)) / float(ellipsoid(now.mean)) - 1)
+
+
+def test_shifts_move_the_mean(shifts: pd.DataFrame) -> None:
+    *_, state = dataclasses.replace(SMALL, function="sphere", n_gen=4).run(7)
+    own = shifts.query("function == 'sphere' and generation == 4 and seed == 7").set_index("shift")["change"]
+    steps = {TOWARD: abs(state.descent_mean) * state.descent, PATH: state.beta1 * state.path}
+    steps[V_AWAY] = state.beta1 * (state.beta2 * state.path + (1 - state.beta2) * state.descent_mean * state.descent)
+    for name, step in steps.items():
+        assert own[name] == pytest.approx(float(sphere(state.mean + step) / sphere(state.mean) - 1))
+    assert not shifts.loc[(shifts["generation"] == 1) & (shifts["shift"] == PATH), "moved"].any()
+
+
+def test_the_printed_sign_climbs_and_the_other_descends(shifts: pd.DataFrame) -> None:
+    verdicts = directions.signs(shifts).set_index(["function", "generation", "shift"])["verdict"]
+    for function in ("sphere", "ellipsoid"):
+        assert (verdicts[function, 1, TOWARD], verdicts[function, 1, AWAY]) == ("descends", "climbs")
+        assert (function, 1, PATH) not in verdicts.index
+
+
+def changes(*samples: list[float]) -> pd.DataFrame:
+    rows = [("sphere", generation, PATH, x, True) for generation, sample in enumerate(samples) for x in sample]
+    return pd.DataFrame(rows, columns=["function", "generation", "shift", "change", "moved"])
+
+
+def test_the_sign_test_counts_what_falls_and_holds_the_false_alarms_of_the_whole_table() -> None:
+    # skewed: the median and the mean differ in sign; where nothing changes, nothing descends and nothing climbs
+    table = directions.signs(changes([-0.01] * 90 + [5.0] * 10, [0.0] * 100, [0.0] * 40 + [2.0] * 60))
+    assert table["lower"].tolist() == [90, 0, 0]
+    assert table["median change"].tolist() == pytest.approx([-1, 0, 200])
+    assert table.loc[1, ["low", "high"]].tolist() == pytest.approx([0, 100 * (1 - 0.025**0.01)])  # in closed form
+    assert table["verdict"].tolist() == ["descends", "undecided", "climbs"]
+    assert table["p"].tolist() == pytest.approx([stats.binomtest(90, 100).pvalue, 1, 2 * 0.5**60])
+    sample = [-1.0] * 64 + [1.0] * 36  # p = 0.0066: below 0.01 alone, above 0.01 / 20 among twenty
+    alone, among = directions.signs(changes(sample)), directions.signs(changes(*[sample] * 20))
+    assert (list(alone["verdict"]), set(among["verdict"])) == (["descends"], {"undecided"})
+
+
+@pytest.mark.parametrize("wrong", [{"function": "plane"}, {"seeds": []}, {"n_populations": 0}, {"profile": "small"}])
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        directions.tables(**wrong)

@@ -1,0 +1,78 @@
+"""The algorithm in NumPy on the page of the method: it prints what the page says, and agrees with the library."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+
+import leamvd
+from leamvd._support.compile import Array
+from leamvd.data import functions
+
+METHOD = (Path(__file__).parents[1] / "book" / "method.md").read_text(encoding="utf-8")
+
+
+class Replay:
+    """Draws the library's random numbers in the place of a generator's."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.generation = seed, 0
+
+    def standard_normal(self, shape: tuple[int, int]) -> Array:
+        self.generation += 1
+        rows, n = shape
+        return np.array([reference.normals(self.seed, self.generation, 24 - rows + row, n) for row in range(rows)])
+
+    def permutation(self, ranks: Array) -> Array:
+        assert ranks.tolist() == list(range(1, 24))
+        return reference.ranks(self.seed, self.generation, 4, 24)
+
+    def random(self, shape: tuple[int, int]) -> Array:
+        rows, n = shape
+        drawn = [reference.factors(self.seed, self.generation, 24 - rows + row, n) for row in range(rows)]
+        self.factors = np.array(drawn)
+        return np.where(self.factors == 1, 1.0, 0.0)
+
+    def uniform(self, low: float, high: float, shape: tuple[int, int]) -> Array:
+        assert (low, high, shape) == (0.5, 1.5, self.factors.shape)
+        return self.factors
+
+
+@pytest.fixture(scope="module")
+def code() -> dict[str, Any]:
+    """Run the page's code; "printed" is what it prints."""
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        for block in re.findall(r"^```python\n(.*?)^```", METHOD, re.MULTILINE | re.DOTALL):
+            exec(block, names)
+    return names | {"printed": output.getvalue()}
+
+
+def test_the_code_prints_what_the_page_says(code: dict[str, Any]) -> None:
+    assert re.findall(r"^```text\n(.*?)^```", METHOD, re.MULTILINE | re.DOTALL) == [code["printed"]]
+
+
+@pytest.mark.parametrize("x0", [np.ones(3), np.full(30, 1e-6)], ids=["improves", "resets"])
+def test_the_code_agrees_with_the_library(code: dict[str, Any], x0: Array) -> None:
+    def objective(X: Array) -> Array:
+        return functions.rastrigin(X)
+
+    told: list[Array] = []
+
+    def told_objective(X: Array) -> Array:
+        told.append(X)
+        return objective(X)
+
+    x, value = code["lea_mvd"](told_objective, x0, Replay(seed=4), n_gen=60)
+    opt = leamvd.LEAMVD(x0, seed=4, n_gen=60)
+    while not opt.stop():
+        X = opt.ask()
+        assert pytest.approx(told[opt.generation], rel=1e-9, abs=1e-9) == X
+        opt.tell(X, objective(X))
+    assert len(told) == opt.generation
+    assert (x, value) == (pytest.approx(opt.result.x, rel=1e-9), pytest.approx(opt.result.fun, rel=1e-9))

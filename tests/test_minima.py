@@ -1,0 +1,102 @@
+"""Section 11: searches that start in local minima, on small runs and on tables with known answers."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd.networks.objective import error_and_gradient
+from leamvd.paper import minima
+from leamvd.paper.layers import Images
+from leamvd.paper.minima import Tables
+from leamvd.paper.results import read_recorded
+
+IMAGES = Images(n_images=40)
+
+
+@pytest.mark.parametrize("function", minima.MULTIMODAL)
+def test_a_valley_is_a_local_minimum_and_not_the_global_one(function: str) -> None:
+    here = minima.valley(function, 3, seed=1)
+    assert here.start == pytest.approx(float(here.value(here.x)))
+    assert here.start > here.tolerance
+    inside = (here.x > 1e-6) & (here.x < 1 - 1e-6)
+    assert np.abs(here.gradient(here.x)[inside]).max() < 1e-4 * np.abs(here.gradient(np.full(3, 0.5))).max() + 1e-5
+    assert here.descend(here.x)[1] == pytest.approx(here.start)
+    around = np.clip(here.x + 1e-5 * np.random.default_rng(0).standard_normal((50, 3)), 0, 1)
+    assert (here.value(around) >= here.start - 1e-9 * abs(here.start)).all()
+
+
+def test_searches_without_a_local_minimum_have_no_values(monkeypatch) -> None:
+    """On Griewank's function in 50 variables L-BFGS-B ends at the global minimum from everywhere."""
+    monkeypatch.setattr(minima, "TRIES", 2)
+    rows = minima.escape("griewank", 50, "random", (0.1, 0.3), seed=0).rows
+    assert rows["sigma0"].tolist() == [0.1, 0.3]
+    assert rows.drop(columns="sigma0").isna().all(axis=None)
+    assert minima.escaped(rows).empty
+
+
+def test_a_search_ends_no_higher_than_its_best_point(monkeypatch) -> None:
+    monkeypatch.setattr(minima, "EARLY", 60)
+    monkeypatch.setattr(minima, "BUDGET", 300)
+    for method in ("lea-mvd", "sep-cma-es", "random"):
+        row = minima.escape("rastrigin", 2, method, (0.1,), seed=0).rows.iloc[0]
+        assert row["end"] <= row["best"] + row["tolerance"]
+        assert 0 < row["evaluations"] <= 300
+
+
+def test_curvatures_are_those_of_the_error() -> None:
+    V = IMAGES.load("float64").train
+    theta = 0.1 * np.random.default_rng(0).standard_normal(49 * 2 + 51)
+    values = minima.curvatures(theta, V, 2)
+    assert (np.diff(values) >= 0).all()
+    directions = np.linalg.qr(np.random.default_rng(1).standard_normal((len(theta), len(theta))))[0]
+    h = 1e-3
+    second = [
+        y @ (error_and_gradient(theta + h * y, V, 2)[1] - error_and_gradient(theta - h * y, V, 2)[1]) / (2 * h)
+        for y in directions.T
+    ]
+    assert sum(second) == pytest.approx(values.sum(), rel=1e-4), "the trace, in another basis"
+
+
+def test_searches_of_an_rbm(monkeypatch) -> None:
+    for name, value in {"N_HIDDEN": 2, "EPOCHS": 3}.items():
+        monkeypatch.setattr(minima, name, value)
+    rows = minima.escape_from_training(IMAGES, "lea-mvd", 0).rows.set_index("start")
+    assert rows.index.tolist() == ["cd", "l-bfgs"]
+    assert rows.loc["l-bfgs", "error"] == rows.loc["cd", "without"], "the second start is where L-BFGS ends"
+    assert (rows["best"] <= rows["error"] * (1 + 1e-6)).all()
+    assert (rows["end"] <= rows["best"]).all()
+    assert rows.loc["l-bfgs", "gradient"] < 0.01 * rows.loc["cd", "gradient"]
+
+
+def searches(ends: list[float], **columns) -> pd.DataFrame:
+    table = {"method": "lea-mvd", "sigma0": 0.1, "n_var": 2, "start": 10.0, "tolerance": 0.5, "early": 10.0}
+    return pd.DataFrame(table | columns | {"end": ends})
+
+
+def test_what_has_escaped() -> None:
+    found = minima.escaped(searches([9.0, 9.6, 11.0, np.nan], start=[10.0, 10.0, 10.0, np.nan]))
+    assert found["escaped"].tolist() == [True, False, False], "by more than the tolerance; nothing without a start"
+    assert not minima.escaped(searches([9.0]), "early")["escaped"].any()
+    rbms = pd.DataFrame({"start": ["cd"], "without": [8.0], "end": [9.0], "tolerance": [0.1]})
+    assert not minima.escaped(rbms)["escaped"].any(), "lower than the start is not lower than without a search"
+
+
+def test_shares_and_tests_of_escapes() -> None:
+    runs = pd.concat([searches([1.0] * 9 + [10.0]), searches([1.0, 10.0], n_var=5), searches([1.0], sigma0=0.3)])
+    runs = pd.concat([runs, searches([10.0] * 4, method="random")])
+    found = minima.share_escaped(runs).set_index(["sigma0", "method", "n_var"])
+    assert found["mean"].to_dict() == {
+        (0.1, "lea-mvd", 2): 0.9, (0.1, "random", 2): 0, (0.1, "lea-mvd", 5): 0.5, (0.3, "lea-mvd", 2): 1,
+    }  # fmt: skip
+    rbms = pd.DataFrame({"start": ["cd", "cd", "l-bfgs"], "without": 8.0, "end": [7.0, 9.0, 9.0], "tolerance": 0.1})
+    tests = minima.most_escape(Tables(runs, rbms))
+    assert [(effect.effect, effect.runs) for effect in tests.values()] == [(0.9, 10), (0.5, 2), (0.5, 2), (0, 1)]
+    assert tests["2 variables"].p == pytest.approx(11 / 1024), "at least 9 of 10 heads"
+
+
+def test_recorded_plan_names_the_recorded_rows() -> None:
+    columns, calls = minima.plan(dataclasses.replace(minima.PAPER, images=IMAGES))["runs"]
+    recorded = read_recorded("local_minima")[columns].itertuples(index=False, name=None)
+    assert set(recorded) == set(calls)

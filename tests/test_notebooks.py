@@ -1,0 +1,29 @@
+"""Every notebook run at the profile "quick"; its figures plot the accepted arrays."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from figures import check_figures
+
+from leamvd.book import sections
+
+SECTIONS = sections.load()
+MEASURES_TIME = "linear-cost"  # whose numbers are other ones each time: that it runs is all that can be said
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
+def test_a_quick_run_plots_what_is_accepted(
+    section: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_regression: Any
+) -> None:
+    for threads in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(threads, "1")  # several sections run at the same time, and threads would wait for each other
+    values = {"profile": "quick"} if "profile" in section.parameters else {}
+    if section.name == MEASURES_TIME:
+        values |= {"methods": ["lea-mvd"], "sizes": [1_000, 10_000]}
+    folder = sections.run(section, values, tmp_path)
+    notebook = json.loads((folder / section.path.name).read_text(encoding="utf-8"))
+    assert not [output for cell in notebook["cells"] for output in cell.get("outputs", []) if "ename" in output]
+    if section.name != MEASURES_TIME:
+        check_figures(folder / "figures", "quick", file_regression)
