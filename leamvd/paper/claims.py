@@ -17,13 +17,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
 from leamvd._support import checks
 
 from .layers import ONE_EPOCH, PRINTED, last
 from .methods import trainer_of
-from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, panels, styled
+from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale, panels, styled
 from .results import read_recorded
 from .statistics import Effect, compared, components, holm, paired, power, share, unpaired
 
@@ -492,7 +491,7 @@ def plot_beside_cd(rows: pd.DataFrame) -> Figure:
         ax.axvspan(1, end, color=COLORS[method], alpha=0.15, linewidth=0)
         ax.text(np.sqrt(end), 0.6, f"{NAMES[method]} better", ha="center", va="bottom")
     ax.axvline(1, color="black", linewidth=1)
-    _show_ratios(ax)
+    log_scale(ax, "x")
     ax.set(
         xlim=(1 / reach, reach),
         ylim=(0.45 - len(height), 1.2),
@@ -553,13 +552,6 @@ def _panel(ax: Axes, own: pd.DataFrame, unit: str) -> None:
         compared = "" if row["baseline"] == NOTHING else f" / {row['baseline']}"
         ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
     if unit == "ratio":
-        _show_ratios(ax)
+        log_scale(ax, "x")
     ax.set(xlim=(left, right), ylim=(-0.5, len(own) - 0.3), yticks=[])
     ax.grid(axis="y", visible=False)
-
-
-def _show_ratios(ax: Axes) -> None:
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_locator(NullLocator())
