@@ -241,11 +241,11 @@ def check(section: Section, values: Mapping[str, object]) -> None:
 
 
 def _accepted(function: Callable[..., Any], values: Mapping[str, object]) -> Values:
-    """Return the values that a function has parameters for."""
+    """Return the values that a function has parameters for; one that takes any takes all that decide on numbers."""
     parameters = inspect.signature(function).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
-        return dict(values)
-    return {name: value for name, value in values.items() if name in parameters}
+    every = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    decisive = set() if not every else set(values) - {"folder", "n_jobs"}
+    return {name: value for name, value in values.items() if name in parameters or name in decisive}
 
 
 # ---- runs
@@ -254,7 +254,7 @@ def _accepted(function: Callable[..., Any], values: Mapping[str, object]) -> Val
 def about(section: Section, values: Mapping[str, object]) -> dict[str, Any]:
     """Return what decides on a run's results, and what tells a reader how it was made: the content of ``run.json``."""
     own, recorded = section.complete(values), hashlib.sha256()
-    for path in sorted(results.RECORDED.glob("*/provenance.json")):
+    for path in sorted(results.ARCHIVE.glob("*/provenance.json")):
         recorded.update(path.read_bytes())
     if own.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
         for path in sorted(file for file in Path(own["dataset"]).glob("*") if file.is_file()):

@@ -217,7 +217,7 @@ def _read(path: Path) -> Result | None:
 NOTEBOOKS = Path(leamvd.__file__).parent.parent / "notebooks"  # of a clone
 if not NOTEBOOKS.is_dir():
     NOTEBOOKS = Path(leamvd.__file__).parent / "notebooks"  # of what pip has installed
-RECORDED = NOTEBOOKS / "recorded"
+ARCHIVE = NOTEBOOKS / "recorded"
 
 
 class Recorded(NamedTuple):
@@ -230,7 +230,7 @@ class Recorded(NamedTuple):
 
 def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
     """Return a table of what is recorded under a name; a file that is not what was written is an error."""
-    path = next((RECORDED / name).glob(f"{table}.csv*"))
+    path = next((ARCHIVE / name).glob(f"{table}.csv*"))
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != provenance(name)["sha256"][path.name]:
         raise ValueError(f"{path} is not what was recorded: check it out again")
@@ -239,11 +239,11 @@ def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
 
 def provenance(name: str) -> dict[str, Any]:
     """Return the settings, code, versions and processor behind what is recorded under a name."""
-    found: dict[str, Any] = json.loads((RECORDED / name / "provenance.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((ARCHIVE / name / "provenance.json").read_text(encoding="utf-8"))
     return found
 
 
-def write_recorded(name: str, found: Mapping[str, pd.DataFrame], settings: Any, folder: Path = RECORDED) -> Path:
+def write_recorded(name: str, found: Mapping[str, pd.DataFrame], settings: Any, folder: Path = ARCHIVE) -> Path:
     """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
