@@ -325,7 +325,7 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, calls: 
     given = section.complete(values) | ({"output": "."} if "output" in section.parameters else {})
     source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (section.path, notebook))
     try:
-        with _environment(calls), _interrupts_first():
+        with _environment(calls):
             papermill.execute_notebook(
                 source,  # papermill formats both paths with the parameters
                 target,
@@ -339,7 +339,9 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, calls: 
     except papermill.PapermillExecutionError as error:
         where = f"{section.stem}, cell In [{error.exec_count}]"
         raise RunError(f"{where}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
-    except RuntimeError:  # nbclient's DeadKernelError, or that of a kernel that dies while it starts
+    except RuntimeError as error:  # nbclient's DeadKernelError, or what it raises while it cleans up
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
         raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
     content = json.loads(notebook.read_text(encoding="utf-8"))
     inline(content, given)
@@ -390,17 +392,3 @@ def _environment(calls: Path) -> Iterator[None]:
         finally:
             os.environ.clear()
             os.environ |= before
-
-
-@contextlib.contextmanager
-def _interrupts_first() -> Iterator[None]:
-    """Raise an interrupt as what it is, whatever nbclient raises while it cleans up after it."""
-    try:
-        yield
-    except BaseException as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, KeyboardInterrupt):
-                raise cause from None
-            cause = cause.__context__
-        raise
