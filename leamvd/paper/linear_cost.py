@@ -52,7 +52,6 @@ class Tables(NamedTuple):
     parts: pd.DataFrame  # a generation of LEA-MVD taken apart
     split: pd.DataFrame  # a generation in the layers of Sections 3 and 4: the optimizer and its objective
     objectives: pd.DataFrame  # the reconstruction error of a population
-    training: pd.DataFrame  # an epoch of contrastive divergence
 
 
 def tables(
