@@ -55,7 +55,7 @@ PROFILES = {"quick": (QUICK, QUICK.changed(**RANDOM_WEIGHTS)), "paper": (PAPER, 
 
 
 class Tables(NamedTuple):
-    """What is measured: errors of each layer after each iteration; of the last three, recorded ones in every profile."""
+    """What is measured: errors of each layer after each iteration. The last three are recorded ones in every profile."""
 
     runs: pd.DataFrame  # the controls
     untrained: pd.DataFrame  # random weights
@@ -75,7 +75,8 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     if profile == "recorded":
         if given := [name for name, value in changes.items() if value is not None]:
             raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
-        return Tables(read_recorded("mnist_7x7"), tried[tried["method"].isin(UNTRAINED)], *searched)
+        bare = tried[tried["method"].isin(UNTRAINED) & (tried["inputs"] == "own")]
+        return Tables(read_recorded("mnist_7x7"), bare, *searched)
     found = results.tables(plan(profile, **changes), folder, n_jobs=n_jobs, label="error measures")
     return Tables(**found, **dict(zip(Tables._fields[2:], searched, strict=True)))
 
