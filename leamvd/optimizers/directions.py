@@ -65,11 +65,6 @@ class Descent(NamedTuple):
     std: float
 
 
-def no_descent(n_rows: int, population_size: int) -> Descent:
-    """Return what adds nothing to C_ani: before the first generation, and where C_ani is complete."""
-    return Descent(np.zeros(n_rows), 0.0, 0.0, 0.0, np.zeros(population_size - 1), 0.0, 0.0)
-
-
 @kernel(reassociate=True)
 def _dot(a: Floats, b: Floats) -> float:
     """Return the inner product of two runs of the same length, summed in their own precision."""

@@ -13,11 +13,14 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import directions, random_streams, sampling, selection
-from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, read_only
+from leamvd.optimizers.base import BoundsLike, Optimizer, read_only
 from leamvd.optimizers.directions import Vectors
 from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
-from leamvd.optimizers.state import STAGNATION, State, checked
+from leamvd.optimizers.state import State
+
+STAGNATION = 10
+"""Generations without a better best that end in a reset (line 9)."""
 
 
 class LEAMVD(Optimizer):
@@ -85,14 +88,16 @@ class LEAMVD(Optimizer):
             raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
         super().__init__(
             x0,
-            n_var,
-            bounds,
-            sigma0,
-            self.reading.population_size if population_size is None else population_size,
-            self.reading.n_gen if n_gen is None else n_gen,
-            seed,
-            dtype,
+            n_var=n_var,
+            bounds=bounds,
+            sigma0=sigma0,
+            population_size=self.reading.population_size if population_size is None else population_size,
+            n_gen=n_gen,
+            x0_in_population=self.reading.x0_in_population,
+            seed=seed,
+            dtype=dtype,
         )
+        self.n_gen = self.reading.n_gen if n_gen is None else self.n_gen
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
         self.n_elite = checks.integer("n_elite", n_elite, at_least=1)
         self._check_clashes(bounds)
@@ -107,27 +112,20 @@ class LEAMVD(Optimizer):
         self._initial_std: Floats | None = None
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
-        self._pending = directions.no_descent(len(self._rows), size)
+        self._pending: directions.Descent
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
 
     def _check_clashes(self, bounds: object) -> None:
-        if self.n_elite >= self.population_size:
-            raise ValueError(
-                f"n_elite={self.n_elite} clashes with population_size={self.population_size}: "
-                "at least one individual must be new"
-            )
-        if self.reading.n_descent_rows >= self.population_size:
-            raise ValueError(
-                f"reading.n_descent_rows={self.reading.n_descent_rows} clashes with "
-                f"population_size={self.population_size}: so many distinct rows are drawn from ranks 2..lambda"
-            )
+        size, rows = self.population_size, self.reading.n_descent_rows
+        if self.n_elite >= size:
+            raise ValueError(f"n_elite={self.n_elite} must be less than population_size={size}")
+        if rows >= size:
+            raise ValueError(f"reading.n_descent_rows={rows} must be less than population_size={size}")
         if not isinstance(self.reading.reset, str):
             checks.real("reading.reset", self.reading.reset, above=0, dtype=self.dtype)
         if self.reading.limits != "first" and bounds is None:
-            raise ValueError(
-                f"reading.limits={self.reading.limits!r} clashes with bounds=None: there is nothing to keep"
-            )
+            raise ValueError(f"reading.limits={self.reading.limits!r} needs bounds, got None")
 
     # ---- ask: line 2, or line 12 of the generation before
 
@@ -145,8 +143,7 @@ class LEAMVD(Optimizer):
             sampling.LIMITS.index(self.reading.limits),
         )
         if self.generation == 0:
-            kept = self.reading.x0_in_population
-            sampling.initialize(self._X, self._x0, self.sigma0, kept, self._low, self._high, place)
+            sampling.initialize(self._X, self._x0, self.sigma0, self._low, self._high, place)
             return self._X
         if self._drawn[0] <= self.generation:  # unless Ctrl-C came between the kernel's end and that of the last ask
             self._regenerate(place)
@@ -183,6 +180,9 @@ class LEAMVD(Optimizer):
         return abs(self._descent_mean) if self.reading.shift == "toward_best" else self._descent_mean
 
     # ---- tell: lines 14-16 and 17-30, then lines 7-11
+
+    def _keep_best(self, X: Floats, F: Array) -> None:
+        """Do nothing: the best point is in the population."""
 
     def _learn(self, X: Floats, F: Array) -> None:
         count = self.population_size - len(X)
@@ -278,7 +278,7 @@ class LEAMVD(Optimizer):
 
     @property
     def state(self) -> State:
-        """A copy of all that the next `ask` will use. Assign it to an optimizer of the same arguments to go on from it.
+        """A copy of the values that the next `ask` will use.
 
         Raises
         ------
@@ -287,50 +287,26 @@ class LEAMVD(Optimizer):
         """
         if self.generation == 0 or self._drawn[0] > self.generation:
             raise RuntimeError("state is defined after tell() and before the next ask()")
-        mean, std, path, descent, previous = self._vectors
-        if self._pending.fresh != 0:
-            path, descent = np.empty_like(path), np.empty_like(descent)
-            directions.path_columns(self._X[self._order[0]], previous, self._vectors.path, path)
-            combination = self._combination()
-            sampling.descent_columns(self._X, self._order, combination, path, self._vectors.descent, 0, descent)
+        mean, std, before, old, previous = self._vectors
+        path, descent = np.empty_like(before), np.empty_like(old)
+        directions.path_columns(self._X[self._order[0]], previous, before, path)
+        sampling.descent_columns(self._X, self._order, self._combination(), path, old, 0, descent)
         return State(
-            self._X[self._order],
-            self._F.copy(),
-            mean.copy(),
-            std.copy(),
-            path.copy(),
-            descent.copy(),
-            self._rows.copy(),
-            self._descent_mean,
-            self._descent_std,
-            self._beta1,
-            self._beta2,
-            self._stagnation,
-            self.generation,
-            self.nfev,
-            self.n_nan,
-            self.n_inf,
-            None if self._initial_std is None else self._initial_std.copy(),
-            self._std_norm,
-            self._descent_norm,
+            population=self._X[self._order],
+            fitness=self._F.copy(),
+            mean=mean.copy(),
+            std=std.copy(),
+            path=path,
+            descent=descent,
+            descent_rows=self._rows.copy(),
+            descent_mean=self._descent_mean,
+            descent_std=self._descent_std,
+            beta1=self._beta1,
+            beta2=self._beta2,
+            stagnation=self._stagnation,
+            generation=self.generation,
+            std_norm=self._std_norm,
         )
-
-    @state.setter
-    def state(self, state: State) -> None:
-        given = checked(state, self._X.shape, self.dtype, self.reading)
-        with AllOrNothing(vars(self)):
-            self._X, self._F, self._rows, self._initial_std = (
-                given.population, given.fitness, given.descent_rows, given.initial_std
-            )  # fmt: skip
-            self._order, self._drawn = np.arange(self.population_size), np.zeros(1, np.int64)
-            self._vectors = Vectors(given.mean, given.std, given.path, given.descent, given.population[0].copy())
-            self._pending = directions.no_descent(len(self._rows), self.population_size)  # P, C_ani are complete
-            self._descent_mean, self._descent_std = given.descent_mean, given.descent_std
-            self._std_norm, self._descent_norm = given.std_norm, given.descent_norm
-            self._beta1, self._beta2, self._stagnation = given.beta1, given.beta2, given.stagnation
-            self.generation, self.nfev, self.n_nan, self.n_inf = given.generation, given.nfev, given.n_nan, given.n_inf
-            self.best_fun, self._candidates, self._halted = float(given.fitness[0]), None, {}
-            self._release_start()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_candidates": None if self._candidates is None else len(self._candidates)}

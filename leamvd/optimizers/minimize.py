@@ -3,11 +3,12 @@
 import functools
 import inspect
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from typing import Any, NamedTuple, cast
+from contextlib import suppress
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,20 +17,27 @@ from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd.optimizers.base import BoundsLike, Optimizer
+from leamvd.optimizers.base import DEFAULT_N_GEN, BoundsLike, Optimizer
 from leamvd.optimizers.checkpoints import Checkpoint
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.local_model import measure
-from leamvd.optimizers.methods import UNLIMITED, started, with_names_of_scipy
+from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.reading import Reading
 
 AUTO = "auto"
 """Value of `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`."""
 
+UNLIMITED = sys.maxsize
+"""`n_gen` where another budget ends the search."""
+
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
 """With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there."""
 
-_MEASURED = 1 + 2 * _PAIRS
-"""Evaluations that it takes."""
+_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}
+"""What SciPy calls some arguments."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Generation(NamedTuple):
@@ -52,7 +60,26 @@ class _Limits(NamedTuple):
     max_stagnation: int | None
 
 
-@with_names_of_scipy
+def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let the arguments of `search` also come in one of them, `options`, and by the names that SciPy has for them."""
+
+    @functools.wraps(search)
+    def call(*args: _P.args, **given: _P.kwargs) -> _R:
+        inside: Any = given.pop("options", None) or {}
+        if twice := sorted(given.keys() & inside):
+            raise TypeError(f"{', '.join(twice)} must be given once, directly or in options, got both")
+        arguments: Any = given | inside
+        for other, name in _SCIPYS.items():
+            if (value := arguments.pop(other, None)) is not None:
+                if arguments.get(name) is not None:
+                    raise TypeError(f"{other} and {name} are one argument: give one of them")
+                arguments[name] = value
+        return search(*args, **arguments)
+
+    return call
+
+
+@_with_names_of_scipy
 def minimize(
     fun: Callable[..., Any],
     x0: ArrayLike | None = None,
@@ -100,12 +127,11 @@ def minimize(
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer
         Which optimizer; or one that is there, such as a `LEAMVD`, which goes on from where it is, even if it was
         halted. It has its `x0`, `bounds` and `options` already.
-    workers : int or executor
-        Who calls `fun`: 1, this process; another number, so many new processes, -1 for one a processor; or an executor
-        of `concurrent.futures`, a Dask client's ``get_executor()`` or a pool with `map`, which is left open. The result
-        is the same to the bit. Processes need a `fun` that can be pickled, and a script that starts its work below
-        ``if __name__ == "__main__":``. Where `vectorized`, each worker gets some rows of the generation: a value must
-        not depend on the other rows.
+    workers : int, map-like callable or executor
+        Who calls `fun`: 1, this process; another number, so many processes of joblib's, -1 for one a processor; or a
+        callable as `map`, an executor of `concurrent.futures`, a Dask client's ``get_executor()`` or a pool, which is
+        left open. The result is the same to the bit. Where `vectorized`, each worker gets some rows of the generation:
+        a value must not depend on the other rows.
     callback : callable, optional
         Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult where its parameter
         has that name, otherwise with the best point. It stops the search by returning true or raising StopIteration.
@@ -120,11 +146,11 @@ def minimize(
     max_stagnation : int, optional
         Stop after so many generations without a better best value.
     checkpoint : path_like, optional
-        File in which the search is stored after generations. If it is there, the search goes on from it, to the bit as
-        if it had not ended, with the same arguments; limits (`n_gen`, `sigma_min`, `target`, `max_...`) may be others,
-        and `seed` may be left out. That `fun` is the same cannot be checked. `callback` is called once more for the
-        generation of the file. A search that values of NaN have ended goes on too. Not for CMA-ES. The file holds
-        numbers and text, no pickle. One process at a time may use it.
+        File in which the values of the search are stored after generations, whole or not at all. If it is there, the
+        search is told them again and goes on, to the bit as if it had not ended, with the same arguments; limits
+        (`n_gen`, `sigma_min`, `target`, `max_...`) may be others, and `seed` may be left out. That `fun` is the same
+        cannot be checked. `callback` is called once more for the last generation of the file. A search that values of
+        NaN have ended goes on too. One process at a time may use the file, which holds numbers and text, no pickle.
     checkpoint_every : int
         Store each of so many generations, and the last one of a search that ends by itself: a kill, Ctrl-C or an
         exception of `fun` loses those since.
@@ -167,12 +193,11 @@ def minimize(
     ValueError, TypeError
         If an argument is out of range or clashes with another one, before `fun` is first called.
     OSError
-        If the checkpoint cannot be written, the earlier one is still there; or if another search that runs has it.
+        If the checkpoint cannot be written; the earlier one is still there.
     concurrent.futures.BrokenExecutor
         If a worker's process dies.
     Exception
-        Whatever `fun` raises; a RuntimeError that names it where it cannot be sent from another process. All that is
-        raised after the start carries the best so far in its attribute ``result``, if it takes attributes.
+        Whatever `fun` raises. All that is raised after the start carries the best so far in its attribute ``result``.
 
     Examples
     --------
@@ -182,69 +207,95 @@ def minimize(
     (False, 1, 'max_nfev', 384)
     """
     began = time.monotonic()
-    _check_scipys(fun, callback, constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
+    _check_scipys(constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
     args = args if isinstance(args, tuple) else (args,)
     evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
     every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
-    with nullcontext() if checkpoint is None else Checkpoint(checkpoint) as saved:
-        stored = {} if saved is None else saved.arguments
-        if stored and isinstance(method, str) and options.get("seed") is None:
-            options["seed"] = stored["seed"]
-        auto = isinstance(options.get("sigma0"), str)
-        if auto:
-            checks.choice("sigma0, if not a number,", options["sigma0"], [AUTO])
-            options["sigma0"], auto = stored.get("sigma0", _USUAL), not stored
-        begin = functools.partial(started, method, x0, bounds, other_budget=(max_nfev, max_seconds) != (None, None))
-        opt = begin(options)
-        if auto and x0 is None:
-            raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
-        limits = _limits(opt, target, max_nfev, max_stagnation, measured=_MEASURED if auto else 0)
-        history = [] if saved is None else [Generation(*row) for row in saved.restore(opt)]
-        first, F = opt.generation - len(history), np.empty(0)
-        try:
-            with evaluation, _bar(opt, method, progress) as bar:
-                if auto:
-                    found = {"sigma0": _half_of_sigma_star(opt, evaluation), "seed": opt.seed}
-                    opt = begin(options | found)
-                    opt.nfev = _MEASURED
-                    if saved is not None:
-                        saved.restore(opt)  # whose step size is another now
+    saved = None if checkpoint is None else Checkpoint(checkpoint)
+    if isinstance(method, Optimizer):
+        if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
+            raise ValueError(f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}")
+        opt, auto = method, False
+    else:
+        opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
+    limits = _limits(opt, target, max_nfev, max_stagnation, measured=1 + 2 * _PAIRS if auto else 0)
+    history: list[Generation] = []
+
+    def tell(F: Array) -> None:
+        opt.tell(opt.ask(), F)
+        history.append(_generation(opt, F))
+
+    first, F = opt.generation, np.empty(0)
+    try:
+        with _bar(opt, method, progress) as bar:
+            if auto:
+                opt.sigma0 = _half_of_sigma_star(opt, evaluation)
+            told = [] if saved is None else saved.begin(opt)
+            for F in told:
+                tell(F)
+            opt.resume()
+            _review(opt, history, limits, callback)
+            while not opt.stop():
+                F = evaluation(opt.ask())
+                tell(F)
+                bar.update()
+                bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
                 _review(opt, history, limits, callback)
-                while not opt.stop():
-                    X = opt.ask()
-                    F = evaluation(X)
-                    opt.tell(X, F)
-                    history.append(_generation(opt, F))
-                    bar.update()
-                    bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
-                    _review(opt, history, limits, callback)
-                    if time.monotonic() - began >= seconds:
-                        opt.halt("max_seconds", seconds)
-                    if saved is not None and (opt.stop() or len(history) % every == 0):
-                        saved.write(opt, _columns(history)._asdict())
-        except KeyboardInterrupt:
-            opt.halt("interrupted")
-        except Exception as error:
-            with suppress(Exception):  # some exceptions take no attributes
-                error.result = _result(opt, history, first, F)  # type: ignore[attr-defined]
-                error.add_note(
-                    f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
-                )
-            raise
-        return _result(opt, history, first, F)
+                if time.monotonic() - began >= seconds:
+                    opt.halt("max_seconds", seconds)
+                if saved is not None:
+                    saved.told.append(F)
+                    if opt.stop() or len(history) % every == 0:
+                        saved.write()
+    except KeyboardInterrupt:
+        opt.halt("interrupted")
+    except Exception as error:
+        with suppress(Exception):  # some exceptions take no attributes
+            error.result = _result(opt, history, first, F)  # type: ignore[attr-defined]
+            error.add_note(
+                f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
+            )
+        raise
+    return _result(opt, history, first, F)
 
 
-def _check_scipys(fun: object, callback: object, constraints: Any, unused: dict[str, object]) -> None:
-    """Check the arguments that scipy's `minimize` has too."""
-    if not callable(fun):
-        raise TypeError(f"fun must be callable, got {checks.shown(fun)}")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
+def _begun(
+    method: str,
+    x0: ArrayLike | None,
+    bounds: BoundsLike | None,
+    options: dict[str, Any],
+    saved: Checkpoint | None,
+    other_budget: bool,
+) -> tuple[Optimizer, bool]:
+    """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured.
+
+    It keeps its bounds, unless `limits` are given. Where there is an `other_budget`, the default number of generations
+    is none.
+    """
+    reading = options.get("reading")
+    if bounds is not None:
+        options["bounds"] = bounds
+        if method == "lea-mvd" and getattr(reading, "limits", Reading.limits) == Reading.limits:
+            options.setdefault("limits", "clip")
+    if other_budget and options.get("n_gen") is None and getattr(reading, "n_gen", DEFAULT_N_GEN) == DEFAULT_N_GEN:
+        options["n_gen"] = UNLIMITED
+    stored = {} if saved is None else saved.arguments
+    if stored and options.get("seed") is None:
+        options["seed"] = stored["seed"]
+    auto = isinstance(options.get("sigma0"), str)
+    if auto:
+        checks.choice("sigma0, if not a number,", options["sigma0"], [AUTO])
+        if x0 is None:
+            raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
+        options["sigma0"] = stored.get("sigma0", _USUAL)
+    return optimizer(method, x0, **options), auto and not stored
+
+
+def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
+    """Refuse what `scipy.optimize.minimize` passes on and no method here can do; warn of what is not used."""
     if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
-        raise ValueError(
-            f"constraints must be empty, since no method here keeps any but bounds, got {checks.shown(constraints)}"
-        )
+        raise ValueError(f"constraints must be empty: no method keeps any but bounds, got {checks.shown(constraints)}")
     for name, given in unused.items():
         if given is not None:
             why = "give sigma_min, target or max_stagnation" if name == "tol" else "no method here takes derivatives"
@@ -272,7 +323,7 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     warnings.warn(
         f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken",
         RuntimeWarning,
-        stacklevel=4,  # the caller of `minimize`, whose names of SciPy's are a function, too
+        stacklevel=4,  # the caller of `minimize`, whose decorator is a function, too
     )
     return _USUAL
 

@@ -195,7 +195,7 @@ def log(u: Any) -> Any:
 def _polar(u: np.floating, x: np.floating, odd: bool, flip: bool, a: Constants) -> tuple[np.floating, np.floating]:
     """Return sqrt(-2 log u) (cos, sin)(x), turned by a quarter of a circle (odd), by a half (flip), or by both."""
     minus_log = -log(u)
-    r = np.sqrt(max(minus_log + minus_log, a.zero))
+    r = math.sqrt(max(minus_log + minus_log, a.zero))
     sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
     c, d = (-sine, cosine) if odd else (cosine, sine)
     return (-r * c, -r * d) if flip else (r * c, r * d)
