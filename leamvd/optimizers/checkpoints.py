@@ -37,7 +37,7 @@ class Checkpoint:
         if not self._path.exists():
             return
         try:
-            with np.load(self._path, allow_pickle=False) as file:
+            with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 header, counts = json.loads(file["header"].item()), file["counts"]
                 self.arguments, self.measured = header["arguments"], header["measured"]
                 self.told = np.split(file["F"], np.cumsum(counts))[:-1]
@@ -53,7 +53,8 @@ class Checkpoint:
         if changed := [name for name in arguments if arguments[name] != self.arguments.get(name, arguments[name])]:
             what = ", ".join(f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed)
             raise ValueError(f"checkpoint={str(self._path)!r} is of a search with {what}: name another file")
-        self.arguments, self.measured = arguments, self.measured or opt.nfev
+        opt.nfev = self.measured = self.measured if self.told else opt.nfev
+        self.arguments = arguments
         return self.told
 
     def write(self) -> None:
@@ -74,8 +75,8 @@ class Checkpoint:
 def _arguments(opt: Optimizer) -> dict[str, Any]:
     """Return what a search depends on, except its limits; of arrays a digest."""
     found = {name: value for name, value in vars(opt).items() if name[0] != "_" and name not in _OTHERS}
-    if isinstance(reading := found.get("reading"), Reading):
-        found["reading"] = dataclasses.replace(reading, n_gen=1, population_size=opt.population_size)
+    if isinstance(reading := found.pop("reading", None), Reading):
+        found |= {name: value for name, value in dataclasses.asdict(reading).items() if name not in ("n_gen", *found)}
     start = hashlib.sha256(b"".join(part.tobytes() for part in (opt.ask(), opt._low, opt._high)))
     known = {"method": type(opt).__name__} | {name: str(value) for name, value in found.items()}
     return known | {"seed": opt.seed, "sigma0": opt.sigma0, "first candidates and bounds": start.hexdigest()[:16]}

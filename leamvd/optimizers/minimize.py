@@ -33,6 +33,9 @@ UNLIMITED = sys.maxsize
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
 """With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there."""
 
+_MEASURED = 1 + 2 * _PAIRS
+"""Evaluations that `AUTO` takes."""
+
 _SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}
 """What SciPy calls some arguments."""
 
@@ -50,14 +53,6 @@ class Generation(NamedTuple):
     beta1: float
     beta2: float
     nfev: int
-
-
-class _Limits(NamedTuple):
-    """The limits that end a search, in addition to the optimizer's own; None: no limit."""
-
-    target: float | None
-    max_nfev: int | None
-    max_stagnation: int | None
 
 
 def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -166,27 +161,18 @@ def minimize(
         in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds`
         is given. Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope
         and curvature, and half of the step size is taken at which half of all generations gain
-        (`leamvd.optimizers.local_model`). They count as evaluations. Where the function has no slope there, does not
-        curve upward or is not finite, it is 0.1, and a warning says so.
+        (`leamvd.optimizers.local_model`). They count as evaluations. Without a slope or upward curvature, it is 0.1,
+        with a warning.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
         As `Optimizer.result`, with ``history``, a `Generation` of arrays: of this call, and of those that a checkpoint
-        continues. Its ``status`` and ``reason`` say why the search has ended, and ``success`` that the status is 0:
-
-        ======  ================================================  =====================================================
-        status  reason                                            the search
-        ======  ================================================  =====================================================
-        0       "target", "sigma_min", "cma"                      reached its target, or converged
-        1       "n_gen", "max_nfev", "max_seconds",               used up a budget, given or default
-                "cma_maxiter"
-        2       "max_stagnation", "cma_stuck"                     stood still, which it can do far from any minimum
-        3       "nan"                                             had a generation without a value
-        4       "callback"                                        was ended by the callback
-        5       "interrupted"                                     was ended by Ctrl-C
-        -1      "running"                                         goes on: what a callback sees
-        ======  ================================================  =====================================================
+        continues. ``success`` says that ``status`` is 0. ``reason`` and ``status`` say why the search has ended: it
+        reached its target or converged ("target", "sigma_min", "cma": 0); used up a budget ("n_gen", "max_nfev",
+        "max_seconds", "cma_maxiter": 1); stood still, which it can do far from any minimum ("max_stagnation",
+        "cma_stuck": 2); had a generation without a value ("nan": 3); was ended by the callback ("callback": 4) or by
+        Ctrl-C ("interrupted": 5); or goes on, which a callback sees ("running": -1).
 
     Raises
     ------
@@ -219,29 +205,43 @@ def minimize(
         opt, auto = method, False
     else:
         opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
-    limits = _limits(opt, target, max_nfev, max_stagnation, measured=1 + 2 * _PAIRS if auto else 0)
+    least = opt.n_candidates + (_MEASURED if auto else 0)
+    if max_nfev is not None and checks.integer("max_nfev", max_nfev) < least and opt.generation == 0:
+        raise ValueError(f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many evaluations")
+    goal = -np.inf if target is None else checks.real("target", target)
+    k = None if max_stagnation is None else checks.integer("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
 
     def tell(F: Array) -> None:
         opt.tell(opt.ask(), F)
         history.append(_generation(opt, F))
 
-    first, F = opt.generation, np.empty(0)
+    def review() -> None:
+        """Halt the search where, after the history's last generation, a limit or the callback ends it."""
+        if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
+            opt.halt("max_nfev", opt.nfev)
+        if opt.best_fun <= goal:
+            opt.halt("target", opt.best_fun)
+        if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
+            opt.halt("max_stagnation", k)
+        if history and callback is not None and _stops(callback, opt):
+            opt.halt("callback")
+
     try:
         with _bar(opt, method, progress) as bar:
             if auto:
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
-            told = [] if saved is None else saved.begin(opt)
-            for F in told:
+            for F in [] if saved is None else saved.begin(opt):
                 tell(F)
+                opt.stop()  # pycma's criteria look at each generation
             opt.resume()
-            _review(opt, history, limits, callback)
+            review()
             while not opt.stop():
                 F = evaluation(opt.ask())
                 tell(F)
                 bar.update()
                 bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
-                _review(opt, history, limits, callback)
+                review()
                 if time.monotonic() - began >= seconds:
                     opt.halt("max_seconds", seconds)
                 if saved is not None:
@@ -252,12 +252,10 @@ def minimize(
         opt.halt("interrupted")
     except Exception as error:
         with suppress(Exception):  # some exceptions take no attributes
-            error.result = _result(opt, history, first, F)  # type: ignore[attr-defined]
-            error.add_note(
-                f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
-            )
+            error.result = _result(opt, history)  # type: ignore[attr-defined]
+            error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
         raise
-    return _result(opt, history, first, F)
+    return _result(opt, history)
 
 
 def _begun(
@@ -328,36 +326,10 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     return _USUAL
 
 
-def _limits(
-    opt: Optimizer, target: float | None, max_nfev: int | None, max_stagnation: int | None, measured: int
-) -> _Limits:
-    least, first = measured + opt.n_candidates, f"{measured} for sigma0={AUTO!r} and " if measured else ""
-    if max_nfev is not None and checks.integer("max_nfev", max_nfev, at_least=1) < least and opt.generation == 0:
-        raise ValueError(f"max_nfev must be at least {least}, {first}a generation's candidates, got {max_nfev}")
-    return _Limits(
-        None if target is None else checks.real("target", target),
-        max_nfev,
-        None if max_stagnation is None else checks.integer("max_stagnation", max_stagnation, at_least=1),
-    )
-
-
 def _bar(opt: Optimizer, method: str | Optimizer, progress: bool) -> Any:
     name = method if isinstance(method, str) else type(method).__name__
     total = None if opt.n_gen == UNLIMITED else opt.n_gen
     return tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress)
-
-
-def _review(opt: Optimizer, history: list[Generation], limits: _Limits, callback: Callable[..., Any] | None) -> None:
-    """Halt the search where, after the history's last generation, a limit or the callback ends it."""
-    if limits.max_nfev is not None and opt.nfev + opt.n_candidates > limits.max_nfev:
-        opt.halt("max_nfev", opt.nfev)
-    if limits.target is not None and opt.best_fun <= limits.target:
-        opt.halt("target", opt.best_fun)
-    k = limits.max_stagnation
-    if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
-        opt.halt("max_stagnation", k)
-    if history and callback is not None and _stops(callback, opt):
-        opt.halt("callback")
 
 
 def _generation(opt: Optimizer, F: Array) -> Generation:
@@ -374,35 +346,19 @@ def _generation(opt: Optimizer, F: Array) -> Generation:
     )
 
 
-def _columns(history: list[Generation]) -> Any:
-    """Return the rows of the history as a `Generation` of arrays."""
-    columns: Any = zip(*history, strict=True) if history else ([] for _ in Generation._fields)
-    fields: Any = map(np.array, columns)
-    return Generation(*fields)
-
-
-def _result(opt: Optimizer, history: list[Generation], first: int, F: Array) -> OptimizeResult:
-    """Return the result, with the generation of the values `F` even if Ctrl-C came before its line of the history.
-
-    `first` is the generation after which the history begins.
-    """
-    told = history if first + len(history) == opt.generation else [*history, _generation(opt, F)]
-    result: Any = opt.result
-    result.history = _columns(told)
-    return cast(OptimizeResult, result)
+def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
+    """Return the result, with the history as a `Generation` of arrays."""
+    found: Any = opt.result
+    columns: Any = (np.array([getattr(row, name) for row in history]) for name in Generation._fields)
+    found.history = Generation(*columns)
+    return cast(OptimizeResult, found)
 
 
 def _stops(callback: Callable[..., Any], opt: Optimizer) -> bool:
     """Call scipy's kind of callback; True if it wants the search to end."""
     try:
-        if _takes_result(callback):
+        if "intermediate_result" in inspect.signature(callback).parameters:
             return bool(callback(intermediate_result=opt.result))
         return bool(callback(opt.result.x))
     except StopIteration:
         return True
-
-
-def _takes_result(callback: Callable[..., Any]) -> bool:
-    with suppress(ValueError):  # some that are written in C do not say
-        return "intermediate_result" in inspect.signature(callback).parameters
-    return False
