@@ -6,9 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from problems import sphere
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import leamvd
-from leamvd._support import threads
 from leamvd._support.compile import kernel
 from leamvd._support.threads import in_halves, in_threads, limited_to, one_blas_thread, thread_count
 from leamvd.optimizers import directions, sampling
@@ -45,7 +42,8 @@ def blas_threads() -> set[int]:
     return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}
 
 
-threads._blas()  # loads SciPy's library
+with one_blas_thread():  # loads SciPy's library
+    pass
 needs_blas = pytest.mark.skipif(
     not blas_threads(), reason="threadpoolctl knows no library here, as of Apple's Accelerate"
 )
@@ -77,41 +75,10 @@ def test_a_task_takes_its_part_of_the_threads_and_leaves_the_others_theirs() -> 
     assert (thread_count(None), numba.get_num_threads()) == usual
 
 
-class CountedByThread:
-    """A library of matrix products that has a number of threads for each thread that asks, as MKL has."""
-
-    def __init__(self) -> None:
-        self.here = threading.local()
-
-    def count(self) -> int:
-        return getattr(self.here, "count", 2)
-
-    def limit(self, limits: int) -> AbstractContextManager[None]:
-        before, self.here.count = self.count(), limits  # at once, as threadpoolctl does
-
-        @contextmanager
-        def put_back() -> Iterator[None]:
-            yield
-            self.here.count = before
-
-        return put_back()
-
-
-def test_libraries_that_count_by_thread_are_limited_in_every_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    library, blas = CountedByThread(), threads._blas()
-    monkeypatch.setattr(threads, "_blas", lambda: blas._replace(thread=library))
-    with one_blas_thread():
-        assert library.count() == 1
-        assert in_threads(lambda _: library.count(), range(4), 2) == [1] * 4
-    assert library.count() == 2
-
-
 def test_the_thread_count_is_what_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)), raising=False)
     assert thread_count(None) == 5
-    monkeypatch.setattr("joblib.externals.loky.backend.context._cpu_count_cgroup", lambda _: 3)
-    assert thread_count(None) == 3, "a container's share"
 
 
 @pytest.mark.parametrize("pool", [None, ThreadPoolExecutor(1)], ids=["one thread", "two"])
@@ -261,57 +228,6 @@ print(re.findall(r"OMP_WAIT_POLICY ?= ?'(.+)'", told), os.environ.get("OMP_WAIT_
 """
     shown = fresh(tmp_path, program, OMP_DISPLAY_ENV="TRUE", NUMBA_THREADING_LAYER="omp", **given)
     assert shown == f"['{policy}'] {given.get('OMP_WAIT_POLICY')}\n"
-
-
-@pytest.mark.compiled
-def test_a_kernel_takes_no_more_threads_than_it_has_columns_for(tmp_path: Path) -> None:
-    """Threads without work would spin, and on a busy machine delay the one that has some a hundredfold."""
-    program = """
-@kernel(parallel=10)
-def allowed(X):
-    for i in numba.prange(X.size):
-        X[0, i] = i
-    return numba.get_num_threads()
-
-@kernel(parallel=10)
-def threads(X):
-    for i in numba.prange(X.size):
-        X[0, i] = numba.get_thread_id()
-
-for n in (10, 40):
-    X = np.ones((1, n))
-    threads(X)
-    print(len(np.unique(X)))
-print([allowed(np.ones((1, n))) for n in (11, 20, 25, 39, 1000)], numba.get_num_threads())
-numba.set_num_threads(2)
-print([allowed(np.ones((1, n))) for n in (11, 25, 1000)], numba.get_num_threads())
-"""
-    shown = fresh(tmp_path, program, NUMBA_NUM_THREADS="4", NUMBA_THREADING_LAYER="workqueue")
-    assert shown.splitlines() == ["1", "4", "[2, 2, 3, 4, 4] 4", "[2, 2, 2] 2"]
-
-
-@needs_fork
-def test_a_fork_waits_for_a_setting_that_another_thread_makes(tmp_path: Path) -> None:
-    program = """
-from contextlib import contextmanager
-from leamvd._support.threads import Shared
-
-@contextmanager
-def slow():
-    time.sleep(0.5)
-    yield
-
-shared = Shared(slow)
-thread = threading.Thread(target=shared.__enter__)
-thread.start()
-time.sleep(0.1)
-child = os.fork()
-if child == 0:
-    with shared:
-        os._exit(7)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    assert fresh(tmp_path, program) == "7\n"
 
 
 @pytest.mark.compiled
