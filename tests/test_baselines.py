@@ -57,15 +57,6 @@ def test_cma_es_refuses_a_matrix_that_does_not_fit_before_allocating() -> None:
     assert CMAES(x0, diagonal=True).n_var == 10_000_000, "a diagonal fits"
 
 
-def test_cma_es_ranks_values_that_are_not_finite_last() -> None:
-    a, b = CMAES(X0, seed=5), CMAES(X0, seed=5)
-    for opt, bad in ((a, (np.nan, np.inf)), (b, (1e6, 2e6))):
-        F = sphere(opt.ask())
-        F[3], F[7] = bad
-        opt.tell(opt.ask(), F)
-    np.testing.assert_allclose(a.ask(), b.ask(), rtol=1e-12)
-
-
 @pytest.mark.parametrize("method", ["cma-es", "sep-cma-es"])
 @pytest.mark.parametrize("value", [8.0, -1e300, 1.7e308])
 def test_one_finite_value_is_no_flat_function_to_cma_es(method: str, value: float) -> None:
@@ -101,26 +92,6 @@ def test_cma_es_succeeds_by_its_tolerances_alone(
     opt.tell(opt.ask(), sphere(opt.ask()))
     monkeypatch.setattr(cma.CMAEvolutionStrategy, "stop", lambda _: criteria)
     assert (list(opt.stop()), opt.result.reason, opt.result.success) == ([reason], reason, reason == "cma")
-
-
-def test_a_generation_without_a_finite_value_does_not_end_cma_es() -> None:
-    opt = CMAES(X0, seed=5)
-    for _ in range(5):
-        X = opt.ask()
-        opt.tell(X, np.full(24, np.inf))
-        assert not opt.stop()
-    run(opt, 10)
-    assert opt.best_fun < sphere(X0[None])[0]
-
-
-def test_random_search_keeps_the_first_of_the_best() -> None:
-    opt = RandomSearch(X0, seed=1)
-    asked = []
-    for _ in range(5):
-        asked.extend(opt.ask().copy())
-        opt.tell(opt.ask(), np.floor(sphere(opt.ask())))  # many ties
-    np.testing.assert_array_equal(opt.result.x, asked[np.argmin(np.floor(sphere(np.array(asked))))])
-    assert np.isnan(opt.step_sizes).all()
 
 
 @pytest.mark.parametrize("start", [None, np.linspace(-1, 2, 7)], ids=["bounds", "x0"])

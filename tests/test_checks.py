@@ -1,10 +1,6 @@
 """Arguments that would be wrong without a word are refused, and what fits is taken as it is."""
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -115,34 +111,3 @@ def test_an_array_that_fits_is_returned_itself() -> None:
         np.testing.assert_array_equal(result, [1, 2])
         assert type(result) is np.ndarray
     assert np.isnan(checks.numbers("x", [np.nan, np.inf], shape=(2,), dtype=np.float64)[0])
-
-
-PARENT = """
-import os, subprocess, sys
-child = f"from leamvd._support import children; import time; children.follow({os.getpid()}); time.sleep(600)"
-print(subprocess.Popen([sys.executable, "-c", child]).pid, flush=True)
-sys.stdin.read()
-"""
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads what Linux tells of processes")
-@pytest.mark.parametrize("wait", [0.0, 1.0], ids=["starting", "running"])
-def test_a_child_ends_with_its_parent_even_where_that_is_killed(wait: float) -> None:
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
-        assert parent.stdout
-        child = int(parent.stdout.readline())
-        time.sleep(wait)
-        assert alive(child)
-        parent.kill()
-        end = time.monotonic() + 60
-        while alive(child):
-            assert time.monotonic() < end
-            time.sleep(0.02)
-        parent.communicate()

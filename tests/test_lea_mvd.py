@@ -186,16 +186,6 @@ def test_single_precision_stays_near_double(n: int) -> None:
         assert (a.beta1, a.beta2) == (b.beta1, b.beta2)
 
 
-def test_the_start_solution_is_the_first_row_and_left_unmodified() -> None:
-    x0 = np.linspace(0, 1, 13)
-    before = x0.copy()
-    opt = optimizer(x0=x0)
-    np.testing.assert_array_equal(opt.ask()[0], x0)
-    run_states(opt, sphere, 5)
-    np.testing.assert_array_equal(x0, before)
-    assert not np.any(optimizer(x0=x0, reading=Reading(x0_in_population=False)).ask() == x0)
-
-
 @pytest.mark.parametrize("elites", ["keep", "reevaluate"])
 @pytest.mark.parametrize("ties", ["keep", "newest"])
 def test_ties_keep_their_order_or_the_newest_goes_first(ties: Any, elites: Any) -> None:
@@ -207,19 +197,6 @@ def test_ties_keep_their_order_or_the_newest_goes_first(ties: Any, elites: Any) 
     opt.tell(opt.ask(), np.zeros(opt.n_candidates))
     rows = [first[:4], second] if ties == "keep" else [second, first[:4]]
     np.testing.assert_array_equal(opt.state.population, np.concatenate(rows))
-
-
-@pytest.mark.compiled
-def test_ten_generations_without_a_better_best_reset_the_search() -> None:
-    opt = optimizer(sigma_min=0)
-    states = run_states(opt, lambda X: np.ones(len(X)), 23)
-    assert [s.stagnation for s in states] == [*range(10), 0, *range(1, 10), 0, 1, 2]
-    for t in (10, 20):
-        np.testing.assert_array_equal(states[t].std, 1.0)
-        assert states[t].beta1 == 0.1
-        assert states[t].std_norm == pytest.approx(math.sqrt(13))
-    assert states[9].std.max() < 1
-    assert states[11].beta1 == 0.8 * 0.1
 
 
 @pytest.mark.compiled
@@ -333,15 +310,6 @@ def test_what_is_told_becomes_the_population() -> None:
     expected = reversed_.copy()
     repaired.tell(reversed_, -np.arange(1.0, 21.0))
     np.testing.assert_array_equal(repaired.state.population[:20], expected[::-1])
-
-
-def test_n_gen_counts_the_first_generation() -> None:
-    for options, expected in (({}, 30), ({"n_gen": 3}, 3), ({"reading": Reading(n_gen=50)}, 50), ({"n_gen": 1}, 1)):
-        opt = optimizer(sigma_min=0, **options)
-        while not opt.stop():
-            opt.tell(opt.ask(), sphere(opt.ask()))
-        assert opt.stop() == {"n_gen": expected}
-        assert opt.nfev == 24 + 20 * (expected - 1)
 
 
 # ---- whatever is given

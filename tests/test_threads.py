@@ -1,7 +1,6 @@
 """Work on threads keeps its order and its bits, settings are put back, and a fork goes on."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -31,11 +30,6 @@ def test_results_keep_the_order_of_the_items(n_threads: int) -> None:
     results = in_threads(work, range(20), n_threads)
     assert [i for i, _ in results] == list(range(20))
     assert len({ident for _, ident in results}) <= n_threads
-
-
-def test_an_error_reaches_the_caller() -> None:
-    with pytest.raises(ZeroDivisionError):
-        in_threads(lambda i: 1 // i, [1, 0], 2)
 
 
 def blas_threads() -> set[int]:
@@ -75,12 +69,6 @@ def test_a_task_takes_its_part_of_the_threads_and_leaves_the_others_theirs() -> 
     assert (thread_count(None), numba.get_num_threads()) == usual
 
 
-def test_the_thread_count_is_what_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(5)), raising=False)
-    assert thread_count(None) == 5
-
-
 @pytest.mark.parametrize("pool", [None, ThreadPoolExecutor(1)], ids=["one thread", "two"])
 @pytest.mark.parametrize("size", [0, 1, 7])
 def test_halves_make_the_whole(size: int, pool: ThreadPoolExecutor | None) -> None:
@@ -107,20 +95,14 @@ def test_an_error_in_either_half_reaches_the_caller_after_both(wrong: int) -> No
 
 # ---- numba's threads
 
-needs_fork = pytest.mark.skipif(
-    not hasattr(os, "fork") or sys.platform == "darwin",
-    reason="no fork here, or none that the system's libraries survive",
-)
-
 SEARCH = """
-import multiprocessing, os, re, sys, threading, time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import multiprocessing, os, re
+from concurrent.futures import ThreadPoolExecutor
 import numba, numpy as np
 import leamvd
-from leamvd._support.compile import kernel
 
-def search(n, seed=1):
-    opt = leamvd.LEAMVD(np.ones(n), seed=seed)
+def search(n):
+    opt = leamvd.LEAMVD(np.ones(n), seed=1)
     for _ in range(4):
         X = opt.ask()
         opt.tell(X, (X**2).sum(axis=1))
@@ -136,24 +118,13 @@ def layer():
 
 
 def fresh(tmp_path: Path, program: str, **variables: str) -> str:
-    """Run a program in a process with two of numba's threads; what hangs is killed."""
-    path = tmp_path / "program.py"  # numba stores nothing of functions without a file
+    """Run a program in a process with two of Numba's threads."""
+    path = tmp_path / "program.py"  # Numba stores nothing of functions without a file
     path.write_text(SEARCH + program)
     environment = os.environ | {"NUMBA_NUM_THREADS": "2"} | variables
-    command, pipe = [sys.executable, str(path)], subprocess.PIPE
-    with subprocess.Popen(
-        command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
-    ) as process:
-        try:
-            shown, errors = process.communicate(timeout=240)
-        except subprocess.TimeoutExpired:
-            if sys.platform == "win32":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)  # with its children, which hold the pipes open
-            raise
-    assert process.returncode == 0, errors
-    return shown
+    done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.compiled
@@ -167,38 +138,17 @@ for n in (50, 8192, 8193):
     assert fresh(tmp_path, program).split() == ["False", "False", "True"]
 
 
-@needs_fork
 @pytest.mark.compiled
-@pytest.mark.parametrize("n", [50, 20_000])
-def test_pools_of_forked_processes_go_on_after_a_parallel_kernel(tmp_path: Path, n: int) -> None:
+@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="no fork here that libraries survive")
+@pytest.mark.parametrize("before", [50, 20_000], ids=["no threads yet", "threads"])
+def test_a_forked_process_goes_on_whether_its_parent_has_threads_or_not(tmp_path: Path, before: int) -> None:
     program = f"""
-search(20_000)
-assert layer()
-expected = [search({n}, seed) for seed in range(4)]
-fork = multiprocessing.get_context("fork")
-with fork.Pool(2) as pool:
-    assert pool.starmap_async(search, [({n}, seed) for seed in range(4)]).get(60) == expected
-with ProcessPoolExecutor(2, mp_context=fork) as pool:
-    assert list(pool.map(search, [{n}] * 4, range(4), timeout=60)) == expected
-assert search({n}, 0) == expected[0]  # the parent goes on as well
-print("done")
+search({before})
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    found = pool.map_async(search, [20_000] * 3).get(60)
+print(set(found) == {{search(20_000)}})
 """
-    assert fresh(tmp_path, program) == "done\n"
-
-
-@needs_fork
-@pytest.mark.compiled
-def test_a_forked_process_starts_threads_of_its_own_where_there_were_none(tmp_path: Path) -> None:
-    program = """
-def child():
-    search(20_000)
-    return layer()
-
-search(50)
-with multiprocessing.get_context("fork").Pool(1) as pool:
-    print(pool.apply_async(child).get(60) is not None, layer())
-"""
-    assert fresh(tmp_path, program) == "True None\n"
+    assert fresh(tmp_path, program) == "True\n"
 
 
 @pytest.mark.compiled
@@ -231,7 +181,7 @@ print(re.findall(r"OMP_WAIT_POLICY ?= ?'(.+)'", told), os.environ.get("OMP_WAIT_
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("n", [50, 8192, 8193, 100_000])
+@pytest.mark.parametrize("n", [50, 8193, 100_000])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_kernels_on_one_thread_and_on_two_give_the_same_bits(
     dtype: str, n: int, monkeypatch: pytest.MonkeyPatch
