@@ -70,7 +70,7 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "of two variables could be", lambda: lea_mvd(bounds=[(-5, 5)] * 2, n_var=2)),
     (ValueError, "x0 must be finite", lambda: lea_mvd(x0=np.full(5, np.nan))),
     (ValueError, "sigma0 must be a finite number in float32 > 0", lambda: lea_mvd(sigma0=1e-60, dtype="float32")),
-    (ValueError, "dtype must be float32 or float64", lambda: lea_mvd(dtype="float16")),
+    (ValueError, "dtype must be one of dtype('float32'), dtype('float64')", lambda: lea_mvd(dtype="float16")),
     (TypeError, "reading must be a leamvd.Reading", lambda: lea_mvd(reading="printed")),
     (ValueError, "reading.reset must be", lambda: lea_mvd(reading=Reading(reset=1e300), dtype="float32")),
     (ValueError, "method must be one of", lambda: search(method="cma")),

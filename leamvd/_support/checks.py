@@ -47,7 +47,6 @@ _RULES = {"at_least": (operator.ge, ">="), "above": (operator.gt, ">"), "at_most
 
 
 def _check_range(name: str, what: str, number: float, value: object, **limits: float | None) -> None:
-    """Raise where a number is not finite, or outside of its limits."""
     rules = [(*_RULES[kind], limit) for kind, limit in limits.items() if limit is not None]
     if number - number != 0 or not all(holds(number, limit) for holds, _, limit in rules):
         rule = " and ".join(f"{sign} {limit}" for _, sign, limit in rules)
@@ -68,10 +67,7 @@ def precision(value: object) -> type[np.float32 | np.float64]:
 
 def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
-    dtype: Any = np.dtype(value)
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"{name} must be float32 or float64, got {shown(value)}")
-    found: np.dtype[np.floating] = dtype
+    found: np.dtype[np.floating] = choice(name, np.dtype(value), (np.dtype(np.float32), np.dtype(np.float64)))
     return found
 
 
@@ -98,9 +94,8 @@ def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype
 def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> "Array":
     """Return `value` as `numbers` does, if all of them are finite; a ValueError otherwise."""
     result = numbers(name, value, shape=shape, dtype=dtype)
-    finite = np.isfinite(result)
-    if not finite.all():
-        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+    if not (finite := np.isfinite(result)).all():
+        where = tuple(np.argwhere(~finite)[0].tolist())
         raise ValueError(f"{name} must be finite, got {result[where]} at index {where}")
     return result
 
@@ -117,6 +112,5 @@ def needs(what: str, extra: str, *packages: str) -> None:
     """Raise where optional packages, which the `extra` of leamvd brings, are missing; they are not imported."""
     missing = [name for name in packages if sys.modules.get(name) is None and importlib.util.find_spec(name) is None]
     if missing:
-        noun = "package" if len(missing) == 1 else "packages"
-        told = f"{what} needs the {noun} {', '.join(missing)}: pip install leamvd[{extra}]"
+        told = f"{what} needs {', '.join(missing)}: pip install leamvd[{extra}]"
         raise ModuleNotFoundError(told, name=missing[0])

@@ -36,10 +36,9 @@ def kernel(
     Arithmetic is IEEE by default, so a formula gives the same bits wherever it runs. `contract` lets a product and a
     sum become one instruction, rounded once, on processors that have it. `reassociate` also splits a sum over vector
     lanes; its order is then fixed by its length alone, which callers keep fixed (`random_streams.TILE`). `inline` puts
-    the code into its callers whatever its length, so that their loops can become vector code.
-
-    `parallel` is the number of columns of the first argument that are worth a thread to `numba.prange` loops; such a
-    kernel is called from Python only.
+    the code into its callers whatever its length, so that their loops can become vector code. `parallel` is the number
+    of columns of the first argument that are worth a thread to `numba.prange` loops; such a kernel is called from
+    Python only.
     """
     flags = {"reassoc", "contract", "nsz"} if reassociate else {"contract"} if contract else False
     options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": inline}
@@ -47,9 +46,8 @@ def kernel(
     def decorator(function: _F) -> _F:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
-        if parallel is None:
-            return cast("_F", _compiled(function, options))
-        return cast("_F", _on_threads(function, parallel, options))
+        found = _compiled(function, options) if parallel is None else _on_threads(function, parallel, options)
+        return cast("_F", found)
 
     return decorator
 
@@ -76,22 +74,21 @@ def _folder() -> str | None:
         for path in sorted((package / room).glob("*.py")):
             digest.update(path.read_bytes())
     base = config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or "~/.cache"  # type: ignore[attr-defined]
-    folder = Path(base).expanduser() / f"leamvd-{digest.hexdigest()[:16]}"
     try:
+        folder = Path(base).expanduser() / f"leamvd-{digest.hexdigest()[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError:
-        told = f"compiled kernels cannot be kept in {folder}, so each process compiles them anew: set NUMBA_CACHE_DIR"
+        return str(folder)
+    except (OSError, RuntimeError) as error:  # or there is no home
+        told = (
+            f"compiled kernels cannot be kept ({error}): each process compiles them anew unless NUMBA_CACHE_DIR is set"
+        )
         warnings.warn(told, RuntimeWarning, stacklevel=2)
-        return None
-    return str(folder)
+    return None
 
 
 def _on_threads(function: Callable[..., object], columns: int, options: dict[str, Any]) -> Callable[..., object]:
-    """Return a kernel that runs on the calling thread, or on one of Numba's threads for each so many columns.
-
-    It is compiled for either when first needed, to the same bits: Numba's threads, once started, do not survive a fork.
-    """
+    """Return a kernel that runs on the calling thread, or on one of Numba's a number of columns, to the same bits."""
     parallel = _compiled(function, options | {"parallel": True})
     alone = types.FunctionType(function.__code__, function.__globals__, closure=function.__closure__)
     alone.__qualname__ = f"{function.__qualname__}_alone"  # which Numba names its code and file after

@@ -38,8 +38,7 @@ def _blas() -> tuple[ThreadpoolController, ThreadpoolController]:
 def one_blas_thread() -> Iterator[None]:
     """Let a matrix product run on the thread that asks for it, this one or one of `workers`: its bits are fixed.
 
-    Limits of the whole process overlap where several threads come here: the first one in sets it, the last one out
-    puts back what was.
+    A limit of the whole process is set by the first thread that comes here, and put back by the last one that leaves.
     """
     global _inside, _process
     by_thread, by_process = _blas()
@@ -105,8 +104,8 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
 def numba_with_threads() -> Any:
     """Return Numba, its threads started such that idle ones sleep, unless the environment says otherwise.
 
-    By default OpenMP's spin: where other processes want the processors too, that made a generation take forty times as
-    long. OpenMP reads the variable when it is loaded, which is now.
+    By default OpenMP's spin: where other processes want the processors too, a generation took forty times as long.
+    OpenMP reads the variable when it is loaded, which is now.
     """
     import numba  # as late as this, since it takes a while to import
 

@@ -86,13 +86,7 @@ _SINGLE, _DOUBLE = CONSTANTS.values()
 
 
 def key(seed: SeedLike) -> int:
-    """Return the generator's 64-bit key: `seed` itself, a draw of a NumPy generator, or fresh entropy where it is None.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `seed` is neither None nor an integer in [0, 2**64) nor a `numpy.random.Generator`.
-    """
+    """Return the generator's 64-bit key: `seed` itself, a draw of a NumPy generator, or for None fresh entropy."""
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**64, dtype=np.uint64))
     return secrets.randbits(64) if seed is None else checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)

@@ -71,11 +71,6 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
     -------
     mean, std : ndarray, shape (n,)
         In the dtype of the population (float32 stays float32).
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not match or a value is not finite.
     """
     given = np.asarray(population)
     X = checks.array("population", given, shape=(None, None), dtype=checks.precision(given))
