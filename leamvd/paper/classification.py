@@ -1,4 +1,4 @@
-"""Section 8: does LEA-MVD pre-train better than contrastive divergence?
+"""Section 8: whether LEA-MVD pre-trains better than contrastive divergence.
 
 A network that starts from a stack of RBMs is fine-tuned to classify digits (claim C15). Beside its test error stand
 linear probes of each layer's features, and the likelihood of test images under the first RBM.
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -111,10 +110,13 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     if profile == "recorded":
         if given := [name for name, value in changes.items() if value is not None]:
             raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
-        found = [pd.concat([read_recorded(name, t) for name in ARCHIVE.values()]) for t in Tables._fields[:3]]
+        found = [
+            pd.concat([read_recorded(name, t) for name in ARCHIVE.values()], ignore_index=True)
+            for t in Tables._fields[:3]
+        ]
         small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
         same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
-        return Tables(*found, pd.concat([small, large, large[same].assign(method="lea-mvd")]))
+        return Tables(*found, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
     planned = {**plan(study), "mistakes": listed(study)}
     return Tables(**results.tables(planned, folder, n_jobs=n_jobs, label="classification"))
@@ -211,7 +213,7 @@ def probes(stack: Result, images: Images, dtype: str) -> Result:
     """Return the errors of linear probes of the images, as layer 0, and of each layer's features."""
     data, layers, rows, began = images.load(dtype), rbms(stack), [], time.perf_counter()
     for layer in range(len(layers) + 1):
-        V, T = (layer_input(layers[:layer], images) for images in (data.train, data.test))
+        V, T = (layer_input(layers[:layer], images) for V in (data.train, data.test))
         found = probe(V, data.train_labels, T, data.test_labels)
         rows.append((layer, *found, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
     columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
@@ -290,3 +292,125 @@ RECORDED = {
     "mistakes": lambda: _mistakes("paper", ONE_EPOCH, "cd", "lea-mvd"),
     "mistakes_28x28": lambda: _mistakes("paper-28x28", ONE_EPOCH, "cd"),
 }
+
+# ---- tables
+
+GROUP = ["study", "method"]
+
+
+def means(table: pd.DataFrame, column: str, *by: str) -> pd.DataFrame:
+    """Return means over seeds and their 95 % intervals, by study, method and other columns: "epoch", "layer"."""
+    return summarize(table, column, [*GROUP, *by])
+
+
+def scores(found: Tables) -> pd.DataFrame:
+    """Return what stacks are compared by, a row for each run, with the column "value".
+
+    Test errors in percent: "first" after the first epoch of fine-tuning and "error" after the last, "pixels" and "probe"
+    of linear probes of the images and of the highest layer; and "likelihood", that of a test image in nats.
+    """
+    layer = found.probes["layer"]
+    parts = {
+        "first": found.runs[found.runs["epoch"] == 1],
+        "error": last(found.runs, "epoch"),
+        "pixels": found.probes[layer == 0],
+        "probe": found.probes[layer == layer.groupby(found.probes["study"]).transform("max")],
+    }
+    values = {name: rows.assign(value=100 * rows["test_error"]) for name, rows in parts.items()}
+    values["likelihood"] = last(found.likelihoods).rename(columns={"log_likelihood": "value"})
+    every = [rows[[*RUN, "value"]].assign(score=name) for name, rows in values.items()]
+    return pd.concat(every, ignore_index=True)
+
+
+def differences(scores: pd.DataFrame, baseline: str = "cd") -> pd.DataFrame:
+    """Return by how much the errors of methods exceed those of one method of the same seed: means, 95 % intervals."""
+    errors = scores[scores["score"] == "error"]
+    compare = [(method, baseline) for method in errors["method"].unique() if method != baseline]
+    found = compared(errors, "value", compare, by=["study"], unit="difference")
+    return found.drop(columns=["equal", "p"])
+
+
+def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
+    """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
+
+    Both are random and crossed, see `components`. Of so many images those that a network of a seed gets wrong are
+    listed. The ratio of mean errors is linearized: each image counts with its share of either.
+    """
+    shares = []
+    for name in (method, baseline):
+        listed = mistakes[mistakes["method"] == name].assign(wrong=1.0)
+        wrong = listed.pivot(index="image", columns="seed", values="wrong").reindex(range(n_images)).fillna(0.0)
+        shares.append(wrong / wrong.to_numpy().mean())
+    cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
+    found = components(cells, "share", "image", "seed")
+    return float(found["high"] - found["mean"])
+
+
+# ---- figures
+
+
+@styled
+def plot_errors(bands: pd.DataFrame) -> Figure:
+    """Plot test errors, given as shares, in percent against the column epoch."""
+    figure, axes = _panels(bands, "test error after fine-tuning, %")
+    for ax, (_, own) in zip(axes, bands.groupby("study", sort=False), strict=True):
+        for method, line in _percent(own).groupby("method", sort=False):
+            band(ax, line, "epoch", label=method, **_look(str(method), bands))
+        ax.set_xlabel("epoch")
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        log_scale(ax, "y")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_probes(table: pd.DataFrame) -> Figure:
+    """Plot test errors of linear probes, given as shares, in percent by the column layer, in which 0 is the images."""
+    figure, axes = _panels(table, "test error of a linear probe, %")
+    n_methods = table["method"].nunique()
+    for ax, (_, own) in zip(axes, table.groupby("study", sort=False), strict=True):
+        for i, (method, points) in enumerate(_percent(own).groupby("method", sort=False)):
+            places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
+            look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
+            ax.errorbar(places, points["mean"], error_bars(points), label=method, **look)
+        layers = sorted(own["layer"].unique())
+        ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
+        log_scale(ax, "y")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
+    """Plot log-likelihoods of the first layers; a line is what `independent` pixels find, by study."""
+    figure, axes = _panels(table, "log-likelihood of a test image, nats")
+    for ax, (study, own) in zip(axes, table.groupby("study", sort=False), strict=True):
+        for i, (method, point) in enumerate(own.groupby("method", sort=False)):
+            color = _look(str(method), table)["color"]
+            ax.errorbar([i], point["mean"], error_bars(point), color=color, marker="o", markersize=4)
+        ax.axhline(independent[study], color="black", linewidth=0.8)
+        ax.set_xticks(range(len(own)), own["method"], rotation=20)
+        ax.set_xlim(-0.5, len(own) - 0.5)
+    return figure
+
+
+def _panels(table: pd.DataFrame, ylabel: str) -> tuple[Figure, np.ndarray]:
+    """Return a figure and a panel for each study."""
+    studies = table["study"].unique()
+    figure, axes = panels(len(studies), 1, height=0.7 + 3 * len(studies))
+    for ax, study in zip(axes[:, 0], studies, strict=True):
+        ax.set_title(f"{study.removeprefix('mnist-').replace('x', '×')} pixels")
+    figure.supylabel(ylabel)
+    return figure, axes[:, 0]
+
+
+def _percent(shares: pd.DataFrame) -> pd.DataFrame:
+    return shares.assign(**100 * shares[["mean", "low", "high"]])
+
+
+def _look(method: str, table: pd.DataFrame) -> dict[str, str]:
+    """Return color and line style of a method, or of random weights by their place among them."""
+    if trainer_of(method) in COLORS:
+        return method_look(method)
+    random = [other for other in table["method"].unique() if trainer_of(other) not in COLORS]
+    return {"color": GRAY, "linestyle": ("-", "--", ":", "-.")[random.index(method) % 4]}

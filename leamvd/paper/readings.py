@@ -187,7 +187,7 @@ def tables(
     if profile == "recorded":
         if given := [name for name, value in changes.items() if value is not None]:
             raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
-        runs = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()])
+        runs = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
         found = {"runs": runs, "functions": read_recorded("readings_functions")}
         found["directions"] = read_recorded("readings_functions", "directions")
     else:
@@ -311,7 +311,7 @@ RECORDED = {
 TOGETHER = "functions"  # the problem that stands for all: the geometric mean of what a seed reaches on each
 
 
-def outcomes(runs: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
+def outcomes(runs: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Return a measure at the last iterations, on the first kind of inputs; a problem is a layer, "RBM 1"."""
     ends = last(runs[runs["inputs"] == runs["inputs"].iloc[0]])
     return ends[["method", "seed"]].assign(problem="RBM " + ends["layer"].astype(str), error=ends[measure])
