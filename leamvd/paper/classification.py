@@ -213,7 +213,7 @@ def probes(stack: Result, images: Images, dtype: str) -> Result:
     """Return the errors of linear probes of the images, as layer 0, and of each layer's features."""
     data, layers, rows, began = images.load(dtype), rbms(stack), [], time.perf_counter()
     for layer in range(len(layers) + 1):
-        V, T = (layer_input(layers[:layer], images) for V in (data.train, data.test))
+        V, T = (layer_input(layers[:layer], V) for V in (data.train, data.test))
         found = probe(V, data.train_labels, T, data.test_labels)
         rows.append((layer, *found, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
     columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
@@ -224,7 +224,7 @@ def likelihoods(stack: Result, images: Images, dtype: str, seed: int, n_chains: 
     """Return the log-likelihood of test images under the first layer, by annealed importance sampling in `BATCHES`.
 
     Images are binarized, each pixel being on with the probability of its gray level, by the same random numbers for
-    every stack. `independent` is the log-likelihood under independent pixels that are on as often as in training images.
+    every stack. `independent` is what independent pixels find that are on as often as in training images.
     """
     data, rbm, began = images.load(dtype), rbms(stack)[0], time.perf_counter()
     base, rows, log_w = likelihood.base_rates(data.train), [], np.empty(0)
@@ -306,8 +306,8 @@ def means(table: pd.DataFrame, column: str, *by: str) -> pd.DataFrame:
 def scores(found: Tables) -> pd.DataFrame:
     """Return what stacks are compared by, a row for each run, with the column "value".
 
-    Test errors in percent: "first" after the first epoch of fine-tuning and "error" after the last, "pixels" and "probe"
-    of linear probes of the images and of the highest layer; and "likelihood", that of a test image in nats.
+    Test errors in percent: "first" after the first epoch of fine-tuning, "error" after the last, "pixels" and "probe" of
+    linear probes of the images and of the highest layer; and "likelihood", the log-likelihood of a test image in nats.
     """
     layer = found.probes["layer"]
     parts = {

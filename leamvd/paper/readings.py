@@ -187,7 +187,8 @@ def tables(
     if profile == "recorded":
         if given := [name for name, value in changes.items() if value is not None]:
             raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
-        runs = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
+        every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
+        runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
         found = {"runs": runs, "functions": read_recorded("readings_functions")}
         found["directions"] = read_recorded("readings_functions", "directions")
     else:
