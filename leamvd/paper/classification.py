@@ -30,7 +30,7 @@ from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
 from .methods import trainer_of
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Call, Plan, Recorded, Result, delayed, read_recorded
-from .statistics import compared, components, summarize
+from .statistics import compared, components, paired, summarize
 
 # ---- settings
 
@@ -306,8 +306,8 @@ def means(table: pd.DataFrame, column: str, *by: str) -> pd.DataFrame:
 def scores(found: Tables) -> pd.DataFrame:
     """Return what stacks are compared by, a row for each run, with the column "value".
 
-    Test errors in percent: "first" after the first epoch of fine-tuning, "error" after the last, "pixels" and "probe" of
-    linear probes of the images and of the highest layer; and "likelihood", the log-likelihood of a test image in nats.
+    Test errors in percent: "first" after the first epoch of fine-tuning, "error" after the last, "pixels" and "probe"
+    of probes of the images and of the highest layer; and "likelihood", the log-likelihood of a test image in nats.
     """
     layer = found.probes["layer"]
     parts = {
@@ -344,6 +344,20 @@ def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_image
     cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
     found = components(cells, "share", "image", "seed")
     return float(found["high"] - found["mean"])
+
+
+def ratios(found: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.DataFrame:
+    """Return by study the ratio of two test errors, with its 95 % interval over seeds and test images."""
+    rows = []
+    for study, own in last(found.runs, "epoch").groupby("study", sort=False):
+        errors = {name: runs.set_index("seed")["test_error"] for name, runs in own.groupby("method")}
+        listed = found.mistakes[found.mistakes["study"] == study]
+        if {method, baseline} <= {*listed["method"]}:
+            ratio = paired(errors[method], errors[baseline]).rank
+            n_images = round(listed["method"].eq(baseline).sum() / errors[baseline].sum())
+            half = over_test_images(listed, method, baseline, n_images)
+            rows.append((study, ratio, ratio * np.exp(-half), ratio * np.exp(half)))
+    return pd.DataFrame(rows, columns=["study", "ratio", "low", "high"])
 
 
 # ---- figures
