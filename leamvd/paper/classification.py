@@ -87,10 +87,10 @@ PROFILES = {
         n_temperatures=100,
     ),
     "paper": PAPER,
-    "paper-28x28": PAPER.changed(side=28, layers=(500, 500, 2000), seeds=tuple(range(12))),
     "controls": PAPER.changed(methods=(ONE_EPOCH,), scales=()),
+    "paper-28x28": PAPER.changed(side=28, layers=(500, 500, 2000), seeds=tuple(range(12))),
 }
-ARCHIVE = {"paper": "classification", "paper-28x28": "classification_28x28", "controls": "classification_controls"}
+ARCHIVE = {"paper": "classification", "controls": "classification_controls", "paper-28x28": "classification_28x28"}
 
 
 class Tables(NamedTuple):
