@@ -53,10 +53,7 @@ ALTERNATIVES: dict[str, tuple[str, ...]] = {
     "R18": ("lea-mvd:ties=newest",),
     "R19": tuple(f"lea-mvd:exponent={exponent}" for exponent in ("0", "0.5", "1", "2", "3")),
     "printed": ("lea-mvd:printed",),
-    "C11": (
-        *("lea-mvd:path=off", "lea-mvd:descent=off", "lea-mvd:path=off+descent=off"),
-        "lea-mvd:descent=free",
-    ),
+    "C11": ("lea-mvd:path=off", "lea-mvd:descent=off", "lea-mvd:path=off+descent=off", "lea-mvd:descent=free"),
     "C12": (
         *(f"lea-mvd:n_elite={count}" for count in (1, 2, 8, 12)),
         *(f"lea-mvd:n_gen={n_gen}+n_elite={count}" for n_gen, count in ((44, 1), (46, 2), (62, 8), (83, 12))),
@@ -293,18 +290,15 @@ def every_tenth(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["iteration"] % 10 == 0) | (rows["iteration"] == ends)]
 
 
-def _functions() -> Recorded:
-    study = PAPER.on_disk()
-    return Recorded(PAPER, {"runs": on_functions(study), "directions": follows(study)})
-
-
 RECORDED = {
     **{
         name: lambda study=PROFILES[profile]: Recorded(study, layers.plan(study.on_disk()), every_tenth)
         for profile, name in ARCHIVE.items()
         if name.startswith("readings")
     },
-    "readings_functions": _functions,
+    "readings_functions": lambda: Recorded(
+        PAPER, {"runs": on_functions(PAPER), "directions": follows(PAPER.on_disk())}
+    ),
 }
 
 # ---- tables
