@@ -326,7 +326,7 @@ def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_image
     """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
 
     Both are random and crossed, see `components`. Of so many images those that a network of a seed gets wrong are
-    listed. The ratio of mean errors is linearized: each image counts with its share of either. One seed has no interval.
+    listed. The ratio of mean errors is linearized: each image counts with its share of either. NaN for one seed.
     """
     shares = []
     for name in (method, baseline):
