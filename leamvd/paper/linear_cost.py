@@ -323,5 +323,5 @@ def plot_split(split: pd.DataFrame) -> Figure:
     pixels = split["section"].map({"mnist-7x7": "7×7 pixels", "mnist-28x28": "28×28 pixels"})
     names = pixels + ", RBM " + split["layer"].astype(str)
     ax.set_yticks(places, names + "\nn = " + split["n"].map("{:,}".format))
-    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.2, ylim=(len(split) - 0.4, -0.9))
+    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.25, ylim=(len(split) - 0.4, -0.9))
     return figure
