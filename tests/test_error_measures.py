@@ -54,7 +54,7 @@ def test_smaller_weights_win_and_the_features_above_are_worth_nothing() -> None:
 
 
 def runs(*rows: tuple[object, ...]) -> pd.DataFrame:
-    """Return made errors of 10 images with 4 units: method, layer, seed, iteration, both errors; the constant has 40."""
+    """Return made errors of 10 images with 4 units: method, layer, seed, iteration, errors; the constant has 40."""
     table = pd.DataFrame(rows, columns=["method", "layer", "seed", "iteration", "mean_field", "sampled"])
     ratios = {f"{name}_ratio": table[name] / 40 for name in ("mean_field", "sampled")}
     return table.assign(**ratios, inputs="own", n_images=10, n_visible=4, input_std=0.5)
