@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from leamvd.campaign.jobs import Job, Result
+from leamvd.campaign.tables import read_table
+from leamvd.experiments.layers import COLUMNS, Images, rbm
+from leamvd.experiments.searches import FunctionSearch, LayerSearch
+from leamvd.studies.minima import Escape
+from leamvd.studies.study import images
 from small_studies import MEASURED, TINY
 from test_explanation import SMALL as EXPLAINED
 
-from leamvd.campaign.jobs import Job, Result
-from leamvd.campaign.tables import read_table
 from leamvd.data.images import Dataset
-from leamvd.experiments.layers import COLUMNS, Images, rbm
-from leamvd.experiments.searches import FunctionSearch, LayerSearch
 from leamvd.networks.dbn import METHODS, Training, layer_input, layer_seed, pretrain, train
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.optimizers.reading import Reading
-from leamvd.studies.minima import Escape
-from leamvd.studies.study import images
 
 DATA = images(TINY)
 STUDY = dataclasses.replace(TINY, methods=METHODS)

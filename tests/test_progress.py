@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 from counting_jobs import ALONE, JOBS, ONE, TWO
-from test_campaign import Clock
-
 from leamvd.campaign.jobs import Job
 from leamvd.campaign.run import _Progress, run
+from test_campaign import Clock
 
 TOTAL = sum(job.iterations for job in JOBS)
 

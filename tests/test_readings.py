@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from small_studies import SMALL
-
 from leamvd.analysis import readings
 from leamvd.analysis.statistics import paired
 from leamvd.campaign import archive
-from leamvd.data.functions import USUAL
 from leamvd.studies import functions, recording
 from leamvd.studies.catalog import STUDIES
+from small_studies import SMALL
+
+from leamvd.data.functions import USUAL
 
 # ---- effects
 
