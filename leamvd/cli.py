@@ -185,7 +185,12 @@ def _run(section: Section, values: Values, output: Path, n_jobs: int) -> Path:
 
 
 def printed(summary: pd.DataFrame) -> str:
-    """Return final errors with their intervals by method and layer, and their ratios to the recorded run, if any."""
+    """Return final errors with their intervals by method and layer, and their ratios to the recorded run, if any.
+
+    A summary of other columns, such as Section 5's costs, is returned as it is.
+    """
+    if "measure" not in summary:
+        return summary.to_string(index=False, float_format="{:,.4g}".format)
     heading = "mean-field errors per 10,000 images, with 95 % intervals; runs of each method"
     lines = [f"{heading}: {summary['runs'].max()}", _by_layer(_texts(summary))]
     if "ratio" in summary:
@@ -201,7 +206,8 @@ def _show_together(sets: Sequence[Values], places: Sequence[Path]) -> None:
     swept = [name for name in sets[0] if len({str(values[name]) for values in sets}) > 1]
     found = {}
     for values, place in zip(sets, places, strict=True):
-        if (path := place / sections.SUMMARY).is_file():
+        path = place / sections.SUMMARY
+        if path.is_file() and "measure" in pd.read_csv(path, nrows=0):
             found[", ".join(f"{name}={values[name]}" for name in swept)] = _texts(pd.read_csv(path))
     if found:
         click.echo(f"\nmean-field errors per 10,000 images by {', '.join(swept)}:")
