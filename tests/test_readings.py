@@ -10,7 +10,7 @@ import leamvd
 from leamvd.data.functions import problem
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import readings, results
+from leamvd.paper import readings
 from leamvd.paper.functions import Function
 from leamvd.paper.methods import Method
 from leamvd.paper.readings import ALTERNATIVES, PROFILES, Settings
@@ -153,12 +153,6 @@ def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
 def test_every_tenth_iteration_and_the_last_are_kept() -> None:
     rows = pd.DataFrame({"inputs": "own", "layer": 1, "method": "cd", "seed": 0, "iteration": range(24)})
     assert readings.every_tenth(rows)["iteration"].tolist() == [0, 10, 20, 23]
-
-
-def test_what_is_recorded_on_functions_has_the_rows_of_the_plan() -> None:
-    columns, calls = readings.on_functions(PROFILES["paper"])
-    recorded = results.read_recorded("readings_functions")
-    assert set(recorded[columns].itertuples(index=False, name=None)) == set(calls)
 
 
 @pytest.mark.parametrize(
