@@ -1,35 +1,27 @@
-"""The command ``leamvd``: list, run and compare sections, record and verify studies, fetch data, measure, render.
+"""The command line: ``leamvd list | reproduce | verify | record | data | book``."""
 
-What takes long to import is imported by the command that needs it.
-"""
-
+import contextlib
+import os
 import re
-import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from leamvd._support import checks
-
 try:
-    checks.needs("the command leamvd", "paper", "click", "filelock", "pandas")
-except ModuleNotFoundError as error:  # the library alone is installed
-    sys.exit(str(error))
+    import click
+    import pandas as pd
+except ModuleNotFoundError as error:
+    sys.exit(f"the command leamvd needs the package {error.name}: pip install leamvd[paper]")
 
-import click
-
-from leamvd.book import render, runs, sections
-from leamvd.book.parameters import ParameterError
-from leamvd.campaign.store import FOLDER
-
-BENCH = "linear-cost"
-"""The section that measures costs."""
+import leamvd
+from leamvd.book import sections
+from leamvd.book.sections import ParameterError, Section, Values
 
 
 class _Commands(click.Group):
-    """Ends in one sentence where something is refused, or a notebook did not run to its end."""
+    """Commands whose mistakes of the user, and of the machine, are one sentence."""
 
     def invoke(self, context: click.Context) -> Any:
         try:
@@ -38,12 +30,12 @@ class _Commands(click.Group):
             raise
         except ParameterError as error:
             raise click.UsageError(str(error)) from None
-        except (ImportError, MemoryError, OSError, RuntimeError, ValueError) as error:
+        except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
             raise click.ClickException(str(error)) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="leamvd")
+@click.version_option(leamvd.__version__, prog_name="leamvd")
 def main() -> None:
     """LEA-MVD and the executable edition of its paper."""
 
@@ -51,32 +43,28 @@ def main() -> None:
 @main.command("list")
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 def list_(names: tuple[str, ...]) -> None:
-    """Show the sections, or the parameters of those that are named.
-
-    For each parameter: its value in each profile, which values are allowed, and what it is.
-    """
+    """Show the sections, or the parameters of those that are named, and what their recorded runs took."""
     for section in sections.choose(sections.load(), names):
         click.echo(f"{section.name:20} {section.title}")
         if names:
-            from leamvd.book import reproduction
-
-            columns = shutil.get_terminal_size((120, 24)).columns
-            click.echo(f"{reproduction.defaults(section).to_string(line_width=columns)}\n")
+            for name, one in section.parameters.items():
+                click.echo(f"  {name:18} {one.type:18} {one.written(one.default):10} {one.description}")
+            for name, hours in _hours(section):
+                click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
     if not names:
         click.echo("`leamvd list SECTION` shows the parameters of a section.")
 
 
-def _minutes(text: str) -> float:
-    minutes = float(text)
-    if not minutes > 0:  # NaN is not
-        raise click.BadParameter(f"must be a number > 0, got {text!r}")
-    return minutes
+def _hours(section: Section) -> Iterator[tuple[str, float]]:
+    """Yield the hours behind each recorded table whose rows have the seconds that a run has taken so far."""
+    from leamvd.paper.results import read_recorded
 
-
-def _address(text: str) -> str:
-    if not re.fullmatch(r"local|([a-z]+://)?[^/\s]+:\d{1,5}", text):
-        raise click.BadParameter(f"must be local or an address such as tcp://127.0.0.1:8786, got {text!r}")
-    return text
+    for name in (name for module in section.imported() for name in getattr(module, "RECORDED", {})):
+        with contextlib.suppress(StopIteration):  # of what has no table of runs
+            rows = read_recorded(name)
+            if "seconds" in rows:
+                runs = rows.groupby([*{"inputs", "layer", "method", "seed", "study"} & {*rows}])
+                yield name, runs["seconds"].max().sum() / 3600
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -86,36 +74,37 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-@main.command()
-@click.argument("names", metavar="[SECTION]...", nargs=-1)
-@click.option(
-    "--profile",
-    metavar="NAME",
-    help="The same as -p profile=...: recorded, quick, paper or, in some sections, others; default: quick.",
-)
-@click.option(
-    "-p", "settings", metavar="NAME=VALUE", multiple=True, type=_setting,
-    help="A notebook parameter; see `leamvd list SECTION`. Several values of one that takes a single value, such as "
-    "population_size=12,24,48, are computed and compared, without their notebooks.",
-)  # fmt: skip
-@click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
-@click.option(
+def _address(text: str) -> str:
+    if not re.fullmatch(r"local|([a-z]+://)?[^/\s]+:\d{1,5}", text):
+        raise click.BadParameter(f"must be local or an address such as tcp://127.0.0.1:8786, got {text!r}")
+    return text
+
+
+OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
 )  # fmt: skip
+JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: one a processor.")
+SCHEDULER = click.option(
+    "--scheduler",
+    metavar="ADDRESS|local",
+    type=_address,
+    help="Dask scheduler whose workers compute, or local.",
+)
+
+
+@main.command()
+@click.argument("names", metavar="[SECTION]...", nargs=-1)
+@click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), default=None,
-    help="Processes that share a study's work, each with its part of the threads; default: one a processor.",
+    "-p", "settings", metavar="NAME=VALUE", multiple=True, type=_setting,
+    help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single value,\n"
+    "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
-@click.option(
-    "--scheduler", metavar="ADDRESS|local", type=_address,
-    help="Dask scheduler whose workers do a study's work; local starts one.",
-)  # fmt: skip
-@click.option(
-    "--minutes", metavar="NUMBER", type=_minutes, default="inf",
-    help="Stop after this time, with all stored; the same command goes on. A notebook that has begun is finished.",
-)  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Show what studies compute and what of it is stored; run nothing.")
+@click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
+@OUTPUT
+@JOBS
+@SCHEDULER
 @click.pass_context
 def reproduce(
     context: click.Context,
@@ -126,210 +115,155 @@ def reproduce(
     output: Path,
     jobs: int | None,
     scheduler: str | None,
-    minutes: float,
-    dry_run: bool,
-) -> list[Path]:
+) -> None:
     """Run sections of the paper (all of them when none is named).
 
     A run ends with its final errors and its files. Each set of parameters has a folder of its own in the output folder,
     for the executed notebook, figures and tables. A run that was stopped goes on when it is started again; what other
     runs have computed is used, and a finished run is shown at once. Results are folders, which can be deleted.
     """
-    deadline = time.monotonic() + 60 * minutes
     named = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
-    output = output.resolve()
     planned = sections.requested(sections.choose(sections.load(), names), [*named, *settings])
-    made = {} if dry_run else _finished(planned, output)
-    data = {section.name: _checked(section, sets, dry_run) for section, sets in planned if section.name not in made}
-    places: list[Path] = []
-    try:
+    if dataset or settings or len(planned) == 1:  # the profiles' own settings are accepted
         for section, sets in planned:
-            if dry_run:
-                _show_plan(section, sets, output, jobs)
-                continue
-            if place := made.get(section.name):
-                _show_finished(section, sets, place)
-            elif not (place := _run(section, sets, data[section.name], output, jobs, scheduler, deadline)):
-                return places
-            places.append(place)
+            for values in sets:
+                _checked(section, values, output)
+    try:
+        with _computing(jobs, scheduler) as n_jobs:
+            for section, sets in planned:
+                found = [_run(section, values, output, n_jobs) for values in sets]
+                if len(sets) > 1:
+                    _show_together(sets, found)
     except KeyboardInterrupt:
-        click.echo(f"\nstopped; what is finished is stored in {output}\nThe same command goes on from there.", err=True)
+        click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
         context.exit(130)
-    return places
 
 
-Sets = Sequence[Mapping[str, object]]
+def _checked(section: Section, values: Values, output: Path) -> None:
+    try:
+        if not sections.place(section, values, output.resolve()).is_dir():
+            sections.check(section, values)
+    except (MemoryError, TypeError, ValueError) as error:
+        raise ParameterError(f"{section.name}: {error}") from None
 
 
-def _finished(planned: Iterable[tuple[sections.Section, Sets]], output: Path) -> dict[str, Path]:
-    """Return, by the sections' names, the folders of what is finished; seconds are measured each time."""
-    found = ((section, sections.finished(section, sections.together(sets), output)) for section, sets in planned)
-    return {section.name: place for section, place in found if place and section.name != BENCH}
+@contextlib.contextmanager
+def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
+    """Set where calls are computed; yield joblib's number of jobs."""
+    if scheduler is None:
+        from leamvd._support.threads import thread_count
+
+        yield jobs or thread_count(None)
+        return
+    from leamvd._support import checks
+
+    checks.needs("--scheduler", "dask", "distributed")
+    import joblib
+    from distributed import Client
+
+    options: dict[str, Any] = {"processes": True, "threads_per_worker": 1, "n_workers": jobs}
+    with Client(**options) if scheduler == "local" else Client(scheduler) as client:
+        threads = sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
+        click.echo(f"{threads} threads of workers on {client.scheduler.address}, {client.dashboard_link}", err=True)
+        if threads == 1:
+            click.echo("with one thread of one worker joblib computes here, in this process", err=True)
+        with joblib.parallel_config("dask"):
+            yield -1
 
 
-def _show_finished(section: sections.Section, sets: Sets, place: Path) -> None:
-    from leamvd.book import summary
-
-    click.echo(f"{section.stem}: {section.title}")
-    if (errors := summary.read(place)) is not None:
-        click.echo(summary.printed(errors, recorded=section.complete(sets[0])["profile"] == "recorded"))
-    click.echo(f"{section.stem}: finished before, in\n{summary.files(place)}")
-    if len(sets) == 1:
-        runs.mark(place)
-
-
-def _checked(section: sections.Section, sets: Sets, dry_run: bool) -> list[runs.Data]:
-    """Refuse what a section's experiments, or the bench, would refuse; return what images each set is about."""
-    from leamvd.book import reproduction
-
-    reproduction.check_sweep(section, sets)
-    for parameters in map(section.complete, sets):
-        if section.name == BENCH and parameters["profile"] != "recorded":
-            from leamvd import bench
-
-            try:
-                bench.planned(*(parameters[name] for name in ("profile", "methods", "sizes")))  # type: ignore[arg-type]
-            except (ImportError, TypeError, ValueError) as error:
-                raise ParameterError(f"{section.name}: {error}") from None
-    return [reproduction.check(section, section.complete(values), blank=dry_run) for values in sets]
-
-
-def _show_plan(section: sections.Section, sets: Sets, output: Path, jobs: int | None) -> None:
-    from leamvd.book import reproduction
-
-    for values, label in zip(sets, sections.labels(sets), strict=True):
-        click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
-        study = reproduction.study(section, section.complete(values))
-        click.echo(reproduction.dry_run_table(study, output / FOLDER, jobs))
-
-
-def _run(
-    section: sections.Section,
-    sets: Sets,
-    data: Sequence[runs.Data],
-    output: Path,
-    jobs: int | None,
-    scheduler: str | None,
-    deadline: float,
-) -> Path | None:
-    """Compute a section, print what has come out, and return the folder of it; None if time is over."""
-    from leamvd.book import reproduction, side_by_side, summary
-
-    start, over = time.monotonic(), "The same command goes on from there."
-    for values, label in zip(sets, sections.labels(sets), strict=True):
-        click.echo(f"{section.stem}: {', '.join(filter(None, [section.title, label]))}")
-        study = reproduction.study(section, section.complete(values))
-        if left := reproduction.compute(study, output, jobs, scheduler, deadline):
-            click.echo(f"{section.stem}: time is over; {left} jobs are left, and what follows them\n{over}")
-            return None
-    if len(sets) > 1:
-        place, errors = side_by_side.sweep(section, sets, data, output)
-        click.echo(summary.printed(errors))
-    else:
-        values = section.complete(sets[0])
-        if (found := reproduction.final_errors(reproduction.asked(section, values), output)) is not None:
-            click.echo(summary.printed(found, recorded=values["profile"] == "recorded"))
-        if time.monotonic() >= deadline:
-            click.echo(f"{section.stem}: time is over; the notebook is left\n{over}")
-            return None
-        click.echo(f"{section.stem}: executing the notebook")
-        place = sections.run(section, sets[0], output, data[0], found)
-    click.echo(f"{section.stem}: done in {time.monotonic() - start:.0f} s, in\n{summary.files(place)}")
+def _run(section: Section, values: Values, output: Path, n_jobs: int) -> Path:
+    start = time.monotonic()
+    click.echo(f"{section.stem}: {section.title}" + "".join(f", {name}={value}" for name, value in values.items()))
+    place, finished = sections.run(section, values, output, n_jobs=n_jobs)
+    if (path := place / sections.SUMMARY).is_file():
+        click.echo(printed(pd.read_csv(path)))
+    done = "finished before" if finished else f"done in {time.monotonic() - start:.0f} s"
+    click.echo(f"{section.stem}: {done}, in\n{place}")
+    for file in sorted([*place.glob("*.ipynb"), *place.rglob("*.csv"), *place.rglob("*.png")]):
+        click.echo(f"  {file.relative_to(place)}")
     return place
 
 
-@main.command()
-@click.argument("run_a", type=click.Path(path_type=Path, exists=True))
-@click.argument("run_b", type=click.Path(path_type=Path, exists=True))
-def compare(run_a: Path, run_b: Path) -> None:
-    """Put two runs of a section side by side on a page, and print its path.
-
-    A run is a folder such as results/03_mnist_7x7/digits-quick-1a2b3c4d; results/03_mnist_7x7/latest is the last one.
-    The page shows the parameters that differ, errors with 95 % intervals, and the figures of both.
-    """
-    from leamvd.book import side_by_side
-
-    click.echo(side_by_side.compare(run_a, run_b))
+def printed(summary: pd.DataFrame) -> str:
+    """Return final errors with their intervals by method and layer, and their ratios to the recorded run, if any."""
+    heading = "mean-field errors per 10,000 images, with 95 % intervals; runs of each method"
+    lines = [f"{heading}: {summary['runs'].max()}", _by_layer(_texts(summary))]
+    if "ratio" in summary:
+        names = {"ratio": "mean", "ratio_low": "low", "ratio_high": "high"}
+        ratios = summary.drop(columns=["mean", "low", "high"]).rename(columns=names).dropna(subset="mean")
+        lines += [f"over those of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
+        lines += [_by_layer(_texts(ratios, digits=4))]
+    return "\n".join(lines)
 
 
-@main.command()
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--name", help="Of the recorded folder; default: the section's, with underscores.")
-@click.option("--replace", is_flag=True, help="Put it in the place of an earlier one.")
-@click.option("--extend", is_flag=True, help="Add its seeds to an earlier one of the same study.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes; only for searches, which are computed now.")
-def record(run: Path, name: str | None, replace: bool, extend: bool, jobs: int | None) -> None:
-    """Turn a finished run's study into the form that ships with the notebooks, and print its folder.
+def _show_together(sets: Sequence[Values], places: Sequence[Path]) -> None:
+    """Print the final errors of runs that differ in some values, a column for each run."""
+    swept = [name for name in sets[0] if len({str(values[name]) for values in sets}) > 1]
+    found = {}
+    for values, place in zip(sets, places, strict=True):
+        if (path := place / sections.SUMMARY).is_file():
+            found[", ".join(f"{name}={values[name]}" for name in swept)] = _texts(pd.read_csv(path))
+    if found:
+        click.echo(f"\nmean-field errors per 10,000 images by {', '.join(swept)}:")
+        click.echo(pd.DataFrame(found).fillna("–").reset_index().to_string(index=False))
 
-    RUN is a folder such as results/03_mnist_7x7/latest, or the name of searches that belong to no section: these are
-    computed, with the store in the folder results unless LEAMVD_STORE names another. Tables are kept compressed, with
-    their provenance and with small pictures in the place of the weights. A study can be recorded in steps, each a run
-    with some of its seeds.
-    """
-    if replace and extend:
-        raise click.UsageError("--replace clashes with --extend: give one of them")
-    from leamvd.studies import recording
 
-    if str(run) in recording.SEARCHES and not run.exists():
-        if name or extend:
-            raise click.UsageError(f"--name and --extend are for a run of a section, and {run} are searches")
-        click.echo(recording.record_searches(str(run), Path("results"), n_jobs=jobs, replace=replace))
-        return
-    found = runs.read(run)
-    name = name or found.about["section"].replace("-", "_")
-    click.echo(recording.record(name, found.folder, found.about, found.store, replace=replace, extend=extend))
+def _by_layer(texts: "pd.Series[str]") -> str:
+    cells = texts.unstack("layer", sort=False).add_prefix("RBM ").fillna("–").rename_axis(columns=None)
+    return str(cells.reset_index().to_string(index=False))
+
+
+def _texts(summary: pd.DataFrame, digits: int = 3) -> "pd.Series[str]":
+    """Return mean and interval of each mean-field error as text, by inputs, method and layer."""
+    errors = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", "layer"])
+    texts = errors[["mean", "low", "high"]].map(lambda value: f"{float(f'{value:.{digits}g}'):,.12g}")
+    interval = " [" + texts["low"] + ", " + texts["high"] + "]"
+    return texts["mean"] + interval.where(errors["low"].notna(), "")
 
 
 @main.command()
+@click.argument("name")
+@OUTPUT
+@JOBS
+@SCHEDULER
+def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> None:
+    """Compute what is recorded under a NAME, and write it to notebooks/recorded/NAME of a clone."""
+    from leamvd.paper import results, verify
+
+    plan = verify.recorded(name)
+    if not (results.NOTEBOOKS.parent / "_config.yml").is_file():
+        raise ValueError(f"recording needs a clone of the repository, got an installed package: {results.NOTEBOOKS}")
+    with _computing(jobs, scheduler) as n_jobs:
+        found = results.tables(plan.plan, output / "calls", n_jobs=n_jobs, label=name)
+    click.echo(results.write_recorded(name, {table: plan.keep(rows) for table, rows in found.items()}, plan.settings))
+
+
+@main.command("verify")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--jobs", type=click.IntRange(1), default=3, show_default=True, help="How many, of each table.")
-@click.option("--seed", type=click.IntRange(0), help="Choose them at random; default: those that need least.")
+@click.option("--calls", type=click.IntRange(1), default=1, show_default=True, help="How many, of each table.")
+@OUTPUT
+@JOBS
 @click.pass_context
-def verify(context: click.Context, names: tuple[str, ...], jobs: int, seed: int | None) -> None:
+def verify_(context: click.Context, names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
     """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if nothing was compared.
 
-    A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded. All numbers are compared
-    first, and must agree to six digits. Only where they do not, and processor, versions or backend are not the recorded
-    ones, a job is judged by the scatter of the other seeds.
+    A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded by calls.
     """
-    from leamvd.studies import recording
+    from leamvd.data.mnist import DataError
+    from leamvd.paper import verify
 
-    drifts, compared, chosen = False, 0, names or tuple(recording.names())
-    for name in chosen:
-        try:
-            changed, table = recording.verify(name, jobs=jobs, seed=seed)
-        except recording.NotVerifiedError as error:
-            if names:
-                raise
-            click.echo(f"not verified: {error}")
-            continue
-        here = f" ({'; '.join(changed)})" if changed else ""
-        click.echo(f"{name}{here}\n{table.to_string(index=False, float_format='{:.7g}'.format)}")
-        drifts, compared = drifts or bool(table["drifts"].any()), compared + 1
+    drifts, compared, chosen = False, 0, names or tuple(sorted(verify.all_recorded()))
+    with _computing(jobs, None) as n_jobs:
+        for name in chosen:
+            try:
+                changed, table = verify.verify(name, output / "calls", count=calls, n_jobs=n_jobs)
+            except (ImportError, DataError) as error:  # of a package or a data set that is not here
+                click.echo(f"{name}: not verified: {error}")
+                continue
+            click.echo(f"{name}{changed}\n{table.to_string(index=False, float_format='{:.7g}'.format)}")
+            drifts, compared = drifts or bool(table["drifts"].any()), compared + 1
     click.echo(f"{compared} of {len(chosen)} compared")
     context.exit(int(drifts or not compared))
-
-
-@main.command("bench")
-@click.option("--profile", metavar="quick|paper", default="paper", show_default=True, help="A minute, or fifteen.")
-@click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results/bench"), show_default=True,
-    help="Folder of the results.",
-)  # fmt: skip
-@click.pass_context
-def bench_(context: click.Context, profile: str, output: Path) -> None:
-    """Measure what everything costs on this machine, and print time and memory of LEA-MVD and of its baselines.
-
-    The same as `leamvd reproduce linear-cost`. Baselines are measured where they are installed
-    (leamvd[bench]).
-    """
-    (place,) = context.invoke(reproduce, names=(BENCH,), profile=profile, output=output)
-    from leamvd import bench
-    from leamvd.analysis.comparison import format_table
-    from leamvd.bench import overview
-
-    optimizers = bench.read(place).optimizers
-    click.echo(format_table(overview.baselines(optimizers)).to_string(index=False))
 
 
 @main.group()
@@ -353,8 +287,6 @@ def mnist(source: str | None) -> None:
 )  # fmt: skip
 def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
-    click.echo(render.render(folder).resolve())
+    from leamvd.book import render
 
-
-if __name__ == "__main__":
-    main()
+    click.echo(os.fspath(render.render(folder).resolve()))

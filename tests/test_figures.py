@@ -1,4 +1,4 @@
-"""The figures of the recorded runs, drawn again by the notebooks that nbval has run (`make test`), are those accepted."""
+"""The figures that nbval's runs of the notebooks have drawn (`make test`) are the accepted ones."""
 
 import os
 from pathlib import Path

@@ -6,9 +6,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leamvd.experiments.methods import _SETTINGS, PRESET, PRESETS, Method
 from leamvd.networks.dbn import METHODS, Training
 from leamvd.optimizers.reading import Reading
+from leamvd.paper.methods import _SETTINGS, PRESET, PRESETS, Method
 
 HINTS = get_type_hints(Training) | get_type_hints(Reading) | {PRESET: Literal[PRESETS]}
 SHARES = ("momentum", "final_momentum")

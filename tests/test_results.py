@@ -1,169 +1,188 @@
-"""Results of a study are the same whether they are computed or read; and which profiles of a section there are."""
+"""Calls kept on disk and run in parallel; what is recorded."""
 
 import dataclasses
-import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
-from quick_runs import SMALL, execute, leamvd
 
-from leamvd.analysis import claims, comparison
-from leamvd.book import sections
-from leamvd.campaign import archive
-from leamvd.experiments.stacks import ORIGINAL
-from leamvd.studies import catalog, records, results
-from leamvd.studies.study import Study
+from leamvd.paper import results
+from leamvd.paper.results import Call, Result, delayed, run_all
 
 
-def study() -> Study:
-    settings = {"methods": ("cd", "lea-mvd", "lea-mvd:x0-excluded"), "n_images": 40, "n_gen": 2, "n_elite": 2}
-    return catalog.study("mnist-7x7", "quick", layers=(6, 5), seeds=(0, 1), **settings)
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    sizes: tuple[int, ...] = (2, 3)
+    sigma: float = 0.5
 
 
-@pytest.fixture(scope="module")
-def computed(tmp_path_factory: pytest.TempPathFactory) -> tuple[results.Results, Path]:
-    """Return the results of a small study, and the folder of the run that has computed them."""
-    output = tmp_path_factory.mktemp("results")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sections, "_execute", execute)
-        assert leamvd("reproduce", *SMALL, "-p", "seeds=0,1", "--jobs", "1", "--output", str(output)).exit_code == 0
-    return results.run(study(), output), output
+COUNTED: list[int] = []
 
 
-@pytest.fixture
-def recorded(computed: tuple[results.Results, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    """Record that run in an archive of its own."""
-    monkeypatch.setattr(archive, "folder", lambda name: tmp_path / name)
-    done = leamvd("record", str(computed[1] / "03_mnist_7x7"), "--name", "small")
-    assert done.exit_code == 0, done.output
-    return dataclasses.replace(study(), archived="small")
+def number(n: int, settings: Settings = Settings()) -> Result:
+    COUNTED.append(n)
+    return Result(pd.DataFrame({"n": [n], "sum": [n + sum(settings.sizes)]}), {"x": np.arange(n)})
 
 
-def test_what_is_read_is_what_was_computed(
-    computed: tuple[results.Results, Path], recorded: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("leamvd.studies.study.load", None)
-    read, own = results.run(recorded, "nowhere"), computed[0]
-    assert (read.study, read.images, read.computation) == (recorded, own.images, own.computation)
-    assert read.images == results.dataset(recorded) == "scikit-learn digits"
-    pd.testing.assert_frame_equal(read.table, own.table)
-    assert list(read.pictures) == list(own.pictures)
-    assert all((read.pictures[name] == own.pictures[name]).all() for name in own.pictures)
+def doubled(below: Result, by: float = 2.0) -> Result:
+    array = below.arrays["x"]
+    array *= 2  # an argument can be written to
+    return Result(pd.DataFrame({"total": [by * array.sum()], "name": ["a"]}))
 
 
-def test_of_a_larger_record_the_rows_of_the_studys_inputs_are_read(recorded: Study) -> None:
-    table = results.run(dataclasses.replace(recorded, inputs=("shared",)), "nowhere").table
-    assert table["inputs"].unique().tolist() == ["shared"]
+def fails(n: int) -> Result:
+    raise ValueError(f"cannot compute {n}")
 
 
-def test_what_torch_has_computed_is_read_without_it(
-    recorded: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "small" / "provenance.json"
-    known = json.loads(path.read_text())
-    computation = {"backend": "torch", "device": "cpu", "precision": "bfloat16"}
-    known["parameters"] |= computation
-    known["study"]["training"] |= computation
-    path.write_text(json.dumps(known))
-    monkeypatch.setitem(sys.modules, "torch", None)
-    assert results.run(recorded, "nowhere").computation == ("torch", "cpu", "bfloat16")
+def pid(n: int) -> Result:
+    return Result(pd.DataFrame({"n": [n], "pid": [os.getpid()]}))
 
 
-def test_pictures_are_of_the_methods_asked_for(computed: tuple[results.Results, Path]) -> None:
-    methods = ["lea-mvd", "cd"]
-    assert list(computed[0].rows("filters", methods)) == ["cd", "lea-mvd"]
-    named = [f"{method}, {depth}" for method in ("cd", "lea-mvd") for depth in ("RBM 1", "all 2")]
-    assert list(computed[0].rows("reconstructions", methods)) == [ORIGINAL, *named]
+@pytest.fixture(autouse=True)
+def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(results.STORE, raising=False)
+    COUNTED.clear()
 
 
-# ---- profiles
+def rows(call: Call, folder: Path, **where: Any) -> pd.DataFrame:
+    return run_all([call], folder, **where)[call.key]
 
 
-@pytest.mark.parametrize("section", catalog.ARCHIVED)
-def test_every_recorded_study_is_in_the_archive_with_its_settings(section: str) -> None:
-    for profile, one in catalog.page(section, "recorded").items():
-        known = json.loads((archive.folder(one.archived) / "provenance.json").read_text(encoding="utf-8"))["study"]
-        own = {"layers": one.layers, "side": one.side, "pooling": one.pooling, "binarize": one.binarize}
-        own |= {"features": one.features, "n_images": one.n_images}
-        assert own == {name: tuple(v) if isinstance(v := known[name], list) else v for name in own}, profile
-        assert set(one.inputs) <= set(known["inputs"])
+def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> None:
+    same = [
+        delayed(number)(3),
+        delayed(number)(n=np.int64(3), settings=Settings()),
+        delayed(number)(3.0, Settings((2, 3), np.float32(0.5))),
+        delayed(number)(3, dataclasses.replace(Settings(sigma=1), sigma=0.5)),
+    ]
+    assert len({call.key for call in same}) == 1
+    others = [delayed(number)(4), delayed(number)(3, Settings((3, 2))), delayed(pid)(3)]
+    assert len({call.key for call in (*same, *others)}) == 4
+    assert delayed(doubled)(same[0]).key == delayed(doubled)(same[1]).key != delayed(doubled)(others[0]).key
 
 
-def test_a_page_shows_all_that_is_recorded_or_one_study() -> None:
-    assert [*catalog.page("mnist-28x28", "recorded")] == ["paper", "fewer", "variants"]
-    lead, *_ = catalog.page("mnist-28x28", "recorded").values()
-    assert lead == catalog.study("mnist-28x28", "recorded")
-    assert dataclasses.replace(lead, archived="") == catalog.study("mnist-28x28", "paper")
-    assert catalog.page("mnist-7x7", "quick", seeds=[4]) == {"quick": catalog.study("mnist-7x7", "quick", seeds=[4])}
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_results_are_passed_on_and_kept(tmp_path: Path, n_jobs: int) -> None:
+    below = delayed(number)(200_000)  # more than joblib sends as it is
+    call = delayed(doubled)(below)
+    found = rows(call, tmp_path, n_jobs=n_jobs)
+    assert found.to_dict("list") == {"total": [2 * 200_000 * 199_999], "name": ["a"]}
+    COUNTED.clear()
+    pd.testing.assert_frame_equal(rows(call, tmp_path), found)
+    assert COUNTED == []
 
 
-def test_what_is_recorded_has_fixed_parameters(tmp_path: Path) -> None:
-    refused = leamvd("reproduce", "mnist-7x7", "--profile", "recorded", "-p", "n_gen=3", "--output", str(tmp_path))
-    assert (refused.exit_code, "n_gen=3 needs profile quick or paper" in refused.output) == (2, True)
+def test_a_call_that_is_asked_for_twice_or_needed_twice_is_computed_once(tmp_path: Path) -> None:
+    below = delayed(number)(3)
+    run_all([below, delayed(number)(3), delayed(doubled)(below), delayed(doubled)(below, 3.0)], tmp_path)
+    assert COUNTED == [3]
 
 
-# ---- what claims rest on
+@pytest.mark.parametrize("damage", [lambda _: b"", lambda c: c[:-1], lambda c: bytes([c[0] ^ 1]) + c[1:]])
+def test_what_is_damaged_is_computed_again(tmp_path: Path, damage: Any) -> None:
+    call = delayed(number)(3)
+    before = rows(call, tmp_path)
+    (path,) = tmp_path.rglob("*.npz")
+    path.write_bytes(damage(path.read_bytes()))
+    pd.testing.assert_frame_equal(rows(call, tmp_path), before)
+    assert COUNTED == [3, 3]
 
 
-def test_only_a_registered_study_settles_claims() -> None:
-    rows, paper = pd.DataFrame({"seed": [7]}), catalog.study("mnist-7x7", "paper")
-    assert claims.settling(catalog.study("mnist-7x7", "recorded"), rows).keys() == claims.RECORDED.keys()
-    for own in (paper, dataclasses.replace(paper, seeds=(7,))):
-        ((name, table),) = claims.settling(own, rows).items()
-        assert (name, table is rows) == ("mnist_7x7", True)
-    for other in (dataclasses.replace(paper, n_images=1000), catalog.study("mnist-7x7", "quick")):
-        assert claims.settling(other, rows) == {}
+def test_a_call_that_fails_loses_nothing_that_is_finished(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot compute 5"):
+        run_all([delayed(number)(3), delayed(fails)(5), delayed(number)(4)], tmp_path)
+    COUNTED.clear()
+    rows(delayed(number)(3), tmp_path)
+    assert COUNTED == []
 
 
-def test_claims_are_judged_by_the_archive_or_by_the_same_studies(
+def test_another_code_computes_anew_and_a_worker_that_has_it_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert claims.judged("quick", tmp_path) == {}
-    assert claims.judged("recorded", tmp_path).keys() == claims.RECORDED.keys()
-    asked = []
-    monkeypatch.setattr(claims.records, "run", lambda study, output: asked.append(study) or study.section)
-    measured = records.Measured(*3 * [pd.DataFrame({"seed": [0]})])
-    monkeypatch.setattr(claims.records, "measure", lambda study, output: asked.append(study) or measured)
-    tables = claims.judged("paper", tmp_path)
-    assert tables.keys() == claims.RECORDED.keys() - {"linear_cost"}
-    assert len(tables["classification"]) == 2
-    names = [(own.section, own.side) for own in asked]
-    assert names == [
-        ("mnist-7x7", 7),
-        ("mnist-28x28", 28),
-        ("readings", 7),
-        ("classification", 7),
-        ("classification", 28),
-    ]
-    assert all(own == catalog.study(own.section, "paper") for own in asked if own.side == 7)
+    call = delayed(number)(3)
+    rows(call, tmp_path)
+    monkeypatch.setattr(results, "code", lambda: "another")
+    rows(call, tmp_path)
+    assert COUNTED == [3, 3]
+    with pytest.raises(RuntimeError, match="other code"):
+        run_all([delayed(pid)(n) for n in (1, 2)], tmp_path, n_jobs=2)
 
 
-def test_without_a_study_no_claim_is_answered() -> None:
-    rows = claims.evidence({})
-    assert rows.empty
-    assert set(claims.answers(rows).to_numpy().flat) == {"not yet run", "not measured"}
-    assert claims.quoted(rows)["c4-as-printed"] == "not yet run"
-    assert claims.other_measurements({}).empty
-    assert claims.other_margins({}).empty
+def test_the_digest_of_the_code_sees_formulas_and_no_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "__init__.py"
+    monkeypatch.setattr(results.leamvd, "__file__", str(file))
+    digests = []
+    for text in ('"""A."""\nx = 1\n', '"""B."""\n\nx = 1  # one\n', "x = 2\n"):
+        file.write_text(text)
+        results.code.cache_clear()
+        digests.append(results.code())
+    results.code.cache_clear()
+    assert digests[0] == digests[1] != digests[2]
 
 
-# ---- tables of pages
+def test_a_kill_in_the_middle_loses_what_was_being_computed_alone(tmp_path: Path) -> None:
+    program = tmp_path / "slow.py"
+    program.write_text(
+        "import sys, time, pandas as pd\n"
+        "from leamvd.paper.results import Result, delayed, run_all\n"
+        "def slow(n):\n"
+        "    print('computed', n, flush=True)\n"
+        "    time.sleep(60 if n == 2 and len(sys.argv) > 1 else 0)\n"
+        "    return Result(pd.DataFrame({'n': [n]}))\n"
+        "if __name__ == '__main__':\n"
+        "    found = run_all([delayed(slow)(n) for n in range(4)], 'kept')\n"
+        "    print(sorted(int(rows['n'].iloc[0]) for rows in found.values()))\n"
+    )
+    command = [sys.executable, str(program)]
+    with subprocess.Popen([*command, "slowly"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+        while len(list(tmp_path.rglob("kept/*/*.npz"))) < 2:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGKILL)
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert again.stdout.splitlines() == ["computed 2", "computed 3", "[0, 1, 2, 3]"]
 
 
-def test_more_methods_than_a_figure_can_tell_apart_are_the_papers() -> None:
-    table = pd.DataFrame({"method": [*comparison.PAPER, "lea-mvd:printed"]})
-    assert comparison.drawn(table).equals(table)
-    more = pd.concat([table, pd.DataFrame({"method": ["random"]})], ignore_index=True)
-    assert comparison.drawn(more)["method"].tolist() == ["cd", "lea-mvd", "cma-es"]
+def test_settings_are_checked_before_anything_is_computed(tmp_path: Path) -> None:
+    with results.planning(), pytest.raises(results.Planned):
+        run_all([delayed(number)(3)], tmp_path)
+    assert COUNTED == []
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_reached_at_equal_work_is_quoted(computed: tuple[results.Results, Path]) -> None:
-    rows = computed[0].table
-    table = rows.assign(seconds=rows["iteration"].astype(float))  # a busy machine may not come to a first iteration
-    found = comparison.quoted(table)
-    equal = comparison.equal(table).loc[("shared", 2, "passes"), "lea-mvd"]
-    assert found["passes-lea-mvd-2"] == comparison.six_digits(equal)
-    budgets = [key for key in found if key.partition("-")[0] in comparison.BUDGETS]
-    assert len(budgets) == 3 * 3 * 2, "budgets, methods, layers"
+def test_tables_have_the_columns_that_name_a_call_first() -> None:
+    plan = {"runs": (["method", "n"], {("a", 7): delayed(number)(3), ("b", 8): delayed(number)(4)})}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            results,
+            "run_all",
+            lambda calls, *_, **__: {call.key: call.function(**call.arguments).rows for call in calls},
+        )
+        found = results.tables(plan)["runs"]
+    assert found.to_dict("list") == {"method": ["a", "b"], "n": [7, 8], "sum": [8, 9]}
+
+
+def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "ARCHIVE", tmp_path)
+    table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=9), "name": list("abcdefghi")})
+    results.write_recorded("one", {"runs": table}, Settings(), tmp_path)
+    pd.testing.assert_frame_equal(results.read_recorded("one"), table, check_exact=True)
+    assert results.provenance("one")["settings"] == {"class": "Settings", "sizes": [2, 3], "sigma": 0.5}
+    path = tmp_path / "one" / "runs.csv.xz"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(ValueError, match="is not what was recorded"):
+        results.read_recorded("one")
+
+
+def test_every_recorded_file_is_what_was_recorded() -> None:
+    for folder in results.ARCHIVE.iterdir():
+        for file in folder.glob("*.csv*"):
+            results.read_recorded(folder.name, file.name.partition(".")[0])

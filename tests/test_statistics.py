@@ -5,7 +5,20 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd.analysis.statistics import compared, components, hardest, holm, interval, paired, summarize, unpaired
+from leamvd.paper.statistics import (
+    compared,
+    components,
+    holm,
+    interval,
+    number,
+    paired,
+    power,
+    share,
+    shares,
+    summarize,
+    text,
+    unpaired,
+)
 
 
 def noisy(mean, n=30, scatter=0.01):
@@ -131,7 +144,6 @@ def test_without_runs_nothing_is_shown(test, bounds) -> None:
         lambda a, b: paired(np.log(a / b) + 0.06, 0.0, "%", lower=-0.06, upper=0.06).p,
         lambda a, b: unpaired(a, b, lower=1).p,
         lambda a, b: unpaired(a, 2 * b, **BETWEEN).p,
-        lambda a, b: hardest([("edge", paired(a, b, upper=1)), ("clear", paired(0.5 * a, b, upper=1))])[1].p,
     ],
 )
 def test_the_error_rate_at_the_edge_of_each_null_hypothesis_is_the_level(test) -> None:
@@ -142,12 +154,56 @@ def test_the_error_rate_at_the_edge_of_each_null_hypothesis_is_the_level(test) -
     assert 0.045 - error < np.mean(np.array(tries) < 0.05) < 0.05 + error
 
 
-def test_the_hardest_of_several_counts_and_what_was_not_run_is_harder_than_what_failed() -> None:
-    means = {"a": (90, 100), "b": (99.9, 100), "c": (9, 9)}
-    tests = [(name, paired(noisy(a), noisy(b), upper=1)) for name, (a, b) in means.items()]
-    assert hardest(tests[:2]) == tests[1]
-    nothing = pd.Series(dtype=float)
-    assert hardest([*tests, ("missing", paired(nothing, nothing, upper=1))])[0] == "missing"
+@pytest.mark.parametrize("test", [paired, unpaired])
+def test_rank_intervals_invert_the_tests(test) -> None:
+    """Each end is where the two-sided p passes 5 %; the estimate is the median of what lies between all pairs."""
+    rng = np.random.default_rng(5)
+    a, b = (pd.Series(np.exp(rng.standard_normal(n))) for n in (9, 9 if test is paired else 11))
+    found = test(a, b)
+    for end in (found.rank_low, found.rank_high):
+        inside, outside = (test(a / (end * step), b).p for step in (1.001, 0.999)[:: 1 if end < found.rank else -1])
+        assert outside <= 0.05 < inside
+    x, y = np.log(a).to_numpy(), np.log(b).to_numpy()
+    first, second = np.triu_indices(9)
+    between = np.subtract.outer(x, y) if test is unpaired else ((x - y)[first] + (x - y)[second]) / 2
+    assert found.rank == pytest.approx(np.exp(np.median(between)))
+    few = test(a[:3], b[:3])
+    assert np.isnan(few.rank_low), "three runs cannot reach 5 %"
+
+
+def test_power_is_how_often_a_t_test_says_yes() -> None:
+    rng = np.random.default_rng(6)
+    tries = [paired(pd.Series(np.exp(0.05 * rng.standard_normal(12))), 1.05, upper=1) for _ in range(1_000)]
+    met = [stats.t.cdf(np.log(one.effect) / one.error, one.freedom) < 0.05 for one in tries]
+    known = tries[0]._replace(error=0.05 / np.sqrt(12))
+    assert power(known, 0.05, 1.05) == pytest.approx(np.mean(met), abs=0.06)
+    assert power(known, 0.05, 1.5) > 0.999
+    assert np.isnan(power(known._replace(upper=0.5), 0.05, 1.05)), "more is asked for than that there be no effect"
+
+
+# ---- shares
+
+
+def test_a_share_is_tested_by_the_binomial_distribution() -> None:
+    found = share(pd.Series([True] * 9 + [False]), lower=0.5)
+    assert found.p == pytest.approx(11 / 2**10)
+    assert found.error == pytest.approx(np.sqrt(0.25 / 10))
+    assert found.low == pytest.approx(stats.beta.ppf(0.025, 9, 2))
+    assert found.high == pytest.approx(stats.beta.ppf(0.975, 10, 1))
+    table = pd.DataFrame({"n": [2, 1, 1], "escaped": [True, True, False]})
+    rows = shares(table, "escaped", ["n"])
+    assert rows[["n", "runs", "mean"]].to_numpy().tolist() == [[2, 1, 1], [1, 2, 0.5]]
+    assert rows["high"].tolist() == pytest.approx([1, stats.beta.ppf(0.975, 2, 1)])
+
+
+# ---- numbers
+
+
+def test_numbers_are_shown_to_four_digits() -> None:
+    shown = [number(value) for value in (33870.4, 4.74649, 0.94449, 8.06e-32, 0.0, np.nan, np.inf, -1234.5)]
+    assert shown == ["33,870", "4.746", "0.9445", "8.1e-32", "0", "–", "inf", "-1,234"]
+    assert text(1.0, 0.5, 2.0) == "1 [0.5, 2]"
+    assert text(1.0, np.nan, np.nan) == "1"
 
 
 # ---- tables

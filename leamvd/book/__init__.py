@@ -1,5 +1,1 @@
-"""The notebooks as programs, and the book rendered from them."""
-
-from leamvd._support import checks
-
-checks.needs("leamvd.book", "paper", "filelock", "pandas")
+"""Notebooks as programs, and the book that shows what they have shown."""

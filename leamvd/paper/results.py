@@ -14,7 +14,8 @@ import inspect
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from leamvd._support import children
 from leamvd._support.threads import limited_to, thread_count
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
+
+_planning = ContextVar("planning", default=False)
 
 STORE = "LEAMVD_STORE"  # the environment variable that names the folder of results, whatever a notebook's folder is
 
@@ -81,6 +84,20 @@ def canonical(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+class Planned(Exception):  # noqa: N818
+    """Raised by `run_all` in the place of its work, within `planning`: what was asked for has been accepted."""
+
+
+@contextlib.contextmanager
+def planning() -> Iterator[None]:
+    """Have `run_all` raise `Planned`, so that settings can be checked before anything is computed."""
+    token = _planning.set(True)
+    try:
+        yield
+    finally:
+        _planning.reset(token)
+
+
 def run_all(
     calls: Iterable[Call], folder: str | Path = ".", *, n_jobs: int = 1, label: str = ""
 ) -> dict[str, pd.DataFrame]:
@@ -89,6 +106,8 @@ def run_all(
     This process alone reads and writes the folder, each result as it arrives: whatever ends it loses what was being
     computed and nothing else.
     """
+    if _planning.get():
+        raise Planned
     store = Path(os.environ.get(STORE, folder)) / f"{code()}-{get_host_cpu_name()}"
     store.mkdir(parents=True, exist_ok=True)
     found: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
@@ -198,7 +217,7 @@ def _read(path: Path) -> Result | None:
 NOTEBOOKS = Path(leamvd.__file__).parent.parent / "notebooks"  # of a clone
 if not NOTEBOOKS.is_dir():
     NOTEBOOKS = Path(leamvd.__file__).parent / "notebooks"  # of what pip has installed
-RECORDED = NOTEBOOKS / "recorded"
+ARCHIVE = NOTEBOOKS / "recorded"
 
 
 class Recorded(NamedTuple):
@@ -212,7 +231,7 @@ class Recorded(NamedTuple):
 
 def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
     """Return a table of what is recorded under a name; a file that is not what was written is an error."""
-    path = next((RECORDED / name).glob(f"{table}.csv*"))
+    path = next((ARCHIVE / name).glob(f"{table}.csv*"))
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != provenance(name)["sha256"][path.name]:
         raise ValueError(f"{path} is not what was recorded: check it out again")
@@ -221,11 +240,11 @@ def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
 
 def provenance(name: str) -> dict[str, Any]:
     """Return the settings, code, versions and processor behind what is recorded under a name."""
-    found: dict[str, Any] = json.loads((RECORDED / name / "provenance.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((ARCHIVE / name / "provenance.json").read_text(encoding="utf-8"))
     return found
 
 
-def write_recorded(name: str, found: Mapping[str, pd.DataFrame], settings: Any, folder: Path = RECORDED) -> Path:
+def write_recorded(name: str, found: Mapping[str, pd.DataFrame], settings: Any, folder: Path = ARCHIVE) -> Path:
     """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)

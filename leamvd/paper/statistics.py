@@ -10,8 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import product
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +91,8 @@ def paired(
     """
     pairs: pd.Series = ((a / b).apply(np.log) if unit == "ratio" else a - b).dropna()
     asked, ends = _asked(unit, lower, upper), interval(pairs)
-    p = max(_signed_rank(tuple(pairs - bound), side) for side, bound in asked)
+    off = [(pairs - bound, side) for side, bound in asked]
+    p = max(float(stats.wilcoxon(x, alternative=side).pvalue) if x.any() else 1.0 for x, side in off)
     test = "Wilcoxon, TOST" if len(asked) > 1 else "Wilcoxon, paired"
     x, runs = pairs.to_numpy(dtype=float), len(pairs)
     first, second = np.triu_indices(runs)
@@ -114,9 +114,8 @@ def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float
     error, freedom = (float(np.hypot(x.sem(), y.sem())), float(welch.df)) if welch else (np.nan, np.nan)
     sides = (stats.mannwhitneyu(x - bound, y, alternative=side).pvalue for side, bound in asked if runs)
     test = "Mann-Whitney, TOST" if len(asked) > 1 else "Mann-Whitney"
-    ranks = _rank_interval(
-        np.subtract.outer(x.to_numpy(dtype=float), y.to_numpy(dtype=float)), _rank_sums(len(x), len(y))
-    )
+    differences = np.subtract.outer(x.to_numpy(dtype=float), y.to_numpy(dtype=float))
+    ranks = _rank_interval(differences, _rank_sums(len(x), len(y)))
     effect, low, high, *ranks = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends, *ranks))
     p = float(max(sides, default=1.0))
     return Effect(effect, low, high, lower, upper, "ratio", runs, test, p, error, freedom, *ranks)
@@ -127,13 +126,10 @@ def share(successes: pd.Series, *, lower: float) -> Effect:
 
     The error is that of a share that lies on the bound.
     """
-    runs, test = len(successes), "binomial"
-    if not runs:
-        return Effect(np.nan, np.nan, np.nan, lower, np.inf, "share", runs, test, 1.0)
-    found, ends = int(successes.sum()), _exact(successes)
+    runs, found = len(successes), int(successes.sum())
     p = float(stats.binomtest(found, runs, lower, alternative="greater").pvalue)
     error = math.sqrt(lower * (1 - lower) / runs)
-    return Effect(found / runs, *ends, lower, np.inf, "share", runs, test, p, error, np.inf)
+    return Effect(found / runs, *_exact(successes), lower, np.inf, "share", runs, "binomial", p, error, np.inf)
 
 
 def shares(table: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFrame:
@@ -209,11 +205,6 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
-def hardest(tests: Iterable[tuple[str, Effect]]) -> tuple[str, Effect]:
-    """Return, of tests with names, the one with the largest p: where it is met, all are (intersection-union)."""
-    return max(tests, key=lambda named: (named[1].p, -named[1].runs))
-
-
 def power(effect: Effect, level: float, smallest: float) -> float:
     """Return the probability of an answer yes, at a level, where there is no effect.
 
@@ -249,33 +240,24 @@ def _rank_interval(values: NDArray[np.float64], counts: NDArray[np.float64]) -> 
 @functools.cache
 def _signed_ranks(n: int) -> NDArray[np.float64]:
     """Return how many of the 2^n signs of n ranks have each sum of positive ranks."""
-    counts = np.ones(1)
+    counts = np.eye(1, n * (n + 1) // 2 + 1)[0]
     for rank in range(1, n + 1):
-        counts = np.convolve(counts, [1, *[0] * (rank - 1), 1])
+        counts[rank:] += counts[:-rank]
     return counts
 
 
 @functools.cache
 def _rank_sums(m: int, n: int) -> NDArray[np.float64]:
     """Return how many of the orders of m and n values have each number of pairs in the wrong order."""
-    counts = {(0, 0): np.ones(1)}
-    for i, j in product(range(m + 1), range(n + 1)):
-        if i + j:
-            found = np.zeros(i * j + 1)
-            if i:  # the largest value is one of m: it is above all n
-                found[j:] += counts[i - 1, j]
-            if j:
-                found[: i * (j - 1) + 1] += counts[i, j - 1]
-            counts[i, j] = found
-    return counts[m, n]
+    least = m * (m + 1) // 2
+    counts = np.zeros((m + 1, least + m * n + 1))  # of sets of ranks, by their size and sum
+    counts[0, 0] = 1
+    for rank in range(1, m + n + 1):
+        counts[1:, rank:] += counts[:-1, :-rank]
+    return counts[m, least:]
 
 
 def _asked(unit: str, lower: float, upper: float) -> list[tuple[Any, float]]:
     """Return the alternative hypotheses, in SciPy's words, with the numbers that they are about."""
     bounds = [(side, bound) for side, bound in (("greater", lower), ("less", upper)) if np.isfinite(bound)]
     return [(side, np.log(bound) if unit == "ratio" else bound) for side, bound in bounds] or [("two-sided", 0.0)]
-
-
-@functools.cache  # SciPy goes through all permutations of up to 13 runs with ties: seconds, for each margin again
-def _signed_rank(x: tuple[float, ...], side: Any) -> float:
-    return float(stats.wilcoxon(x, alternative=side).pvalue) if any(x) else 1.0
