@@ -21,11 +21,8 @@ from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
-METHODS = ("cd", *OPTIMIZERS)
-"""The methods that can train a layer."""
-
-FEATURES = ("probabilities", "bits")
-"""The features that the next layer can be trained on (item E6)."""
+METHODS = ("cd", *OPTIMIZERS)  # that can train a layer
+FEATURES = ("probabilities", "bits")  # that the next layer can be trained on (item E6)
 
 EXPERIMENT = Reading(n_gen=50)
 """The reading of the paper's experiments: 50 generations, and as many epochs of contrastive divergence (item R3)."""

@@ -13,11 +13,8 @@ from numpy.typing import DTypeLike, NDArray
 from leamvd._support import checks
 from leamvd._support.compile import Array
 
-BACKENDS = ("numpy", "torch")
-"""The libraries that can compute the objective."""
-
-PRECISIONS = ("float32", "float64", "bfloat16")
-"""The numbers that its matrix products can be made of."""
+BACKENDS = ("numpy", "torch")  # that can compute the objective
+PRECISIONS = ("float32", "float64", "bfloat16")  # of the factors of its matrix products
 
 _ACTIVATIONS = 2**25  # of individuals that are computed together: what 128 MB of float32 hold
 

@@ -10,8 +10,7 @@ import numpy as np
 from leamvd._support import checks, children, threads
 from leamvd._support.compile import Array, Floats
 
-NAME = "fun's values"
-"""The name of the values in messages."""
+NAME = "fun's values"  # in messages
 
 
 class Evaluation:

@@ -24,20 +24,13 @@ from leamvd.optimizers.local_model import measure
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
-AUTO = "auto"
-"""Value of `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`."""
+AUTO = "auto"  # `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`
+UNLIMITED = sys.maxsize  # `n_gen` where another budget ends the search
 
-UNLIMITED = sys.maxsize
-"""`n_gen` where another budget ends the search."""
-
+# With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there.
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
-"""With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there."""
-
-_MEASURED = 1 + 2 * _PAIRS
-"""Evaluations that `AUTO` takes."""
-
-_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}
-"""What SciPy calls some arguments."""
+_MEASURED = 1 + 2 * _PAIRS  # evaluations
+_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}  # what SciPy calls some arguments
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -227,8 +220,10 @@ def minimize(
         if history and callback is not None and _stops(callback, opt):
             opt.halt("callback")
 
+    name = method if isinstance(method, str) else type(method).__name__
+    total = None if opt.n_gen == UNLIMITED else opt.n_gen
     try:
-        with _bar(opt, method, progress) as bar:
+        with tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress) as bar:
             if auto:
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
             for F in [] if saved is None else saved.begin(opt):
@@ -324,12 +319,6 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
         stacklevel=4,  # the caller of `minimize`, whose decorator is a function, too
     )
     return _USUAL
-
-
-def _bar(opt: Optimizer, method: str | Optimizer, progress: bool) -> Any:
-    name = method if isinstance(method, str) else type(method).__name__
-    total = None if opt.n_gen == UNLIMITED else opt.n_gen
-    return tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress)
 
 
 def _generation(opt: Optimizer, F: Array) -> Generation:
