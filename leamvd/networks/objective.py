@@ -1,7 +1,4 @@
-"""How well restricted Boltzmann machines reconstruct images: the error that the optimizers minimize (item E2).
-
-Arithmetic is float32 where the images are float32 and float64 otherwise.
-"""
+"""How well restricted Boltzmann machines reconstruct images: the error that the optimizers minimize (item E2)."""
 
 import math
 from itertools import pairwise, product

@@ -261,13 +261,9 @@ def _begun(
     saved: Checkpoint | None,
     other_budget: bool,
 ) -> tuple[Optimizer, bool]:
-    """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured.
-
-    It keeps its bounds, unless `limits` are given. Where there is an `other_budget`, the default number of generations
-    is none.
-    """
+    """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured."""
     reading = options.get("reading")
-    if bounds is not None:
+    if bounds is not None:  # which are kept, unless `limits` are given
         options["bounds"] = bounds
         if method == "lea-mvd" and getattr(reading, "limits", Reading.limits) == Reading.limits:
             options.setdefault("limits", "clip")
@@ -296,11 +292,9 @@ def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
 
 
 def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
-    """Return the first standard deviation that pairs around the start solution ask for.
-
-    Steps toward a bound, and the opposite ones, end there.
-    """
+    """Return the first standard deviation that pairs around the start solution ask for."""
     x0 = cast(Array, opt._x0)
+    # steps toward a bound, and the opposite ones, end there
     room = np.minimum(x0 - opt._low, opt._high - x0) if opt._low.size else x0.dtype.type(np.inf)
 
     def values(X: Array) -> Array:
@@ -313,26 +307,16 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     if 0 < sigma0 < np.inf:
         return sigma0
     needed = "a slope and upward curvature" if np.isfinite(model.slope + model.curvature) else "finite values"
-    warnings.warn(
-        f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken",
-        RuntimeWarning,
-        stacklevel=4,  # the caller of `minimize`, whose decorator is a function, too
-    )
+    told = f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken"
+    warnings.warn(told, RuntimeWarning, stacklevel=4)  # the caller of `minimize`, whose decorator is a function, too
     return _USUAL
 
 
 def _generation(opt: Optimizer, F: Array) -> Generation:
     finite = F[np.isfinite(F)]
-    std_norm, beta1, beta2 = opt.step_sizes
-    return Generation(
-        best=opt.best_fun,
-        mean=float(finite.mean()) if finite.size else np.inf,
-        worst=float(np.max(F)) if finite.size == F.size else np.inf,
-        std_norm=std_norm,
-        beta1=beta1,
-        beta2=beta2,
-        nfev=opt.nfev,
-    )
+    mean = float(finite.mean()) if finite.size else np.inf
+    worst = float(np.max(F)) if finite.size == F.size else np.inf
+    return Generation(opt.best_fun, mean, worst, *opt.step_sizes, opt.nfev)
 
 
 def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
