@@ -19,7 +19,8 @@ from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks.logistic import sigmoid_columns
 
-_LARGEST_ENUMERATION, _STATES_AT_ONCE = 20, 4096  # units: 2^20 states take seconds
+_LARGEST_ENUMERATION = 20  # units: 2^20 states take seconds
+_STATES_AT_ONCE = 4096
 
 
 def n_parameters(n_visible: int, n_hidden: int) -> int:
