@@ -13,7 +13,6 @@ import inspect
 import io
 import itertools
 import json
-import logging
 import os
 import re
 import shlex
@@ -320,24 +319,19 @@ def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs:
 
 
 def _execute(section: Section, values: Mapping[str, object], work: Path, calls: Path) -> None:
+    """Execute the notebook with a run's values in its parameters cell, and leave out the times of its cells."""
     import papermill  # half a second
 
-    notebook = work / section.path.name
-    logging.getLogger("papermill").setLevel(logging.ERROR)  # its own parser of the parameters cell reads few of them
+    notebook, content = work / section.path.name, json.loads(section.path.read_text(encoding="utf-8"))
     given = section.complete(values) | ({"output": "."} if "output" in section.parameters else {})
-    source, target = (str(path).replace("{", "{{").replace("}", "}}") for path in (section.path, notebook))
+    for cell in content["cells"]:
+        if "parameters" in cell["metadata"].get("tags", []):
+            cell["source"] = _with_values("".join(cell["source"]), given).splitlines(keepends=True)
+    notebook.write_text(json.dumps(content), encoding="utf-8")
+    path = str(notebook).replace("{", "{{").replace("}", "}}")  # which papermill formats
     try:
         with _environment(calls):
-            papermill.execute_notebook(
-                source,  # papermill formats both paths with the parameters
-                target,
-                given,
-                kernel_name="python3",
-                language="python",
-                cwd=work,
-                progress_bar=False,
-                extra_arguments=["--log-level=CRITICAL"],  # the kernel's own notes
-            )
+            papermill.execute_notebook(path, path, kernel_name="python3", cwd=work, progress_bar=False)
     except papermill.PapermillExecutionError as error:
         where = f"{section.stem}, cell In [{error.exec_count}]"
         raise RunError(f"{where}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
@@ -346,31 +340,18 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, calls: 
             raise error.__context__ from None
         raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    inline(content, given)
+    for part in (content, *content["cells"]):
+        for key in ("papermill", "execution"):
+            part["metadata"].pop(key, None)
     notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def inline(notebook: dict[str, Any], values: Mapping[str, object]) -> None:
-    """Write a run's values into the cell that declares them, and drop what papermill has added: cells and times."""
-    cells = notebook["cells"]
-    cells[:] = [cell for cell in cells if "injected-parameters" not in cell["metadata"].get("tags", [])]
-    for cell in cells:
-        cell["metadata"] = {
-            key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")
-        }
-        if "parameters" in cell["metadata"].get("tags", []):
-            source = "".join(cell["source"])
-            for name, value in values.items():
-                line = re.compile(rf"^({name}: [^=\n]+= ).*?(?=  # |$)", re.MULTILINE)
-                source = line.sub(lambda found, value=value: found[1] + repr(value), source)  # type: ignore[misc]
-            cell["source"] = source.splitlines(keepends=True)
-    executed = [cell for cell in cells if cell["cell_type"] == "code"]
-    for number, cell in enumerate(executed, start=1):  # without the cell that held the values
-        cell["execution_count"] = number
-        for output in cell["outputs"]:
-            if "execution_count" in output:
-                output["execution_count"] = number
-    notebook["metadata"].pop("papermill", None)
+def _with_values(source: str, values: Mapping[str, object]) -> str:
+    """Return the source of a parameters cell that has other values."""
+    for name, value in values.items():
+        line = re.compile(rf"^({name}: [^=\n]+= ).*?(?=  # |$)", re.MULTILINE)
+        source = line.sub(lambda found, value=value: found[1] + repr(value), source)  # type: ignore[misc]
+    return source
 
 
 @contextlib.contextmanager
