@@ -93,7 +93,8 @@ def compare(recorded: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, el
         worst, judged, drifts = difference, "digits", bool((difference > SAME).to_numpy().any())
         if drifts and elsewhere and np.isfinite(difference.to_numpy()).all():
             others, alike = recorded[~mine], (recorded[cell] == own[cell].iloc[0]).all(axis=1)[~mine]
-            first = _first(own)
+            of_first = {"layer", "iteration"} <= {*own} and own["layer"].iloc[0] == 1
+            first = (own["iteration"] <= 1).to_numpy() if of_first else np.zeros(len(own), dtype=bool)
             large = "n_var" in own and own["n_var"].iloc[0] >= LARGE
             worst = _scattered(others, alike, then, now, cell, numbers)
             worst[first] = difference[first] / (FIRST_OF_LARGE if large else FIRST)
@@ -105,13 +106,6 @@ def compare(recorded: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, el
         words = " ".join(map(str, label))
         found.append((words, place, then.iloc[row, column], now.iloc[row, column], digits, judged, drifts))
     return pd.DataFrame(found, columns=COLUMNS)
-
-
-def _first(own: pd.DataFrame) -> np.ndarray:
-    """Return which rows are of the first two iterations of a first layer."""
-    if not {"layer", "iteration"} <= {*own}:
-        return np.zeros(len(own), dtype=bool)
-    return ((own["layer"] == 1) & (own["iteration"] <= 1)).to_numpy()
 
 
 def _scattered(
