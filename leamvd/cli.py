@@ -125,9 +125,8 @@ def reproduce(
     named = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     planned = sections.requested(sections.choose(sections.load(), names), [*named, *settings])
     if dataset or settings or len(planned) == 1:  # the profiles' own settings are accepted
-        for section, sets in planned:
-            for values in sets:
-                _checked(section, values, output)
+        for section, values in ((section, values) for section, sets in planned for values in sets):
+            sections.check(section, values, output)
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
@@ -137,14 +136,6 @@ def reproduce(
     except KeyboardInterrupt:
         click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
         context.exit(130)
-
-
-def _checked(section: Section, values: Values, output: Path) -> None:
-    try:
-        if not sections.place(section, values, output.resolve()).is_dir():
-            sections.check(section, values)
-    except (MemoryError, TypeError, ValueError) as error:
-        raise ParameterError(f"{section.name}: {error}") from None
 
 
 @contextlib.contextmanager

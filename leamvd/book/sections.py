@@ -235,10 +235,14 @@ def summary(section: Section, values: Mapping[str, object], found: Mapping[str, 
     return None
 
 
-def check(section: Section, values: Mapping[str, object]) -> None:
+def check(section: Section, values: Mapping[str, object], output: Path) -> None:
     """Refuse values that the section's modules refuse, before anything is computed."""
-    with tempfile.TemporaryDirectory() as folder, results.planning(), contextlib.suppress(results.Planned):
-        compute(section, values, Path(folder))
+    try:
+        with results.planning(), contextlib.suppress(results.Planned):
+            if not place(section, values, output.resolve()).is_dir():
+                compute(section, values, output)
+    except (MemoryError, TypeError, ValueError) as error:
+        raise ParameterError(f"{section.name}: {error}") from None
 
 
 def _accepted(function: Callable[..., Any], values: Mapping[str, object]) -> Values:

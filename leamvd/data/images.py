@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
-from leamvd.data.mnist import DataError, content, fetch_mnist
+from leamvd.data.mnist import DataError, fetch_mnist
 
 POOLING = ("mean", "center")
 
@@ -207,7 +207,7 @@ def _read_folder(folder: Path) -> _Source:
             path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
             if path is None:
                 raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
-            found = content(path)
+            found = path.read_bytes()
             digests[path.name] = hashlib.sha256(found).hexdigest()
             arrays.append(_parse_idx(found, axes, path))
         images, labels = arrays

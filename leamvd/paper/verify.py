@@ -23,8 +23,8 @@ FIRST_OF_LARGE = 1e-3  # of one with so many weights that an epoch's rounding fl
 LARGE = 100_000
 ERROR_RATE = 1e-3  # of a call that is judged by the scatter of other seeds, over all of its numbers
 
+# of each call the number that differs most, how many digits of it agree, and the judgment
 COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]
-"""Of each call the number that differs most, how many digits of it agree, and the judgment."""
 
 
 def all_recorded() -> dict[str, Callable[[], Recorded]]:
