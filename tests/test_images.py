@@ -18,17 +18,6 @@ from leamvd.data.mnist import DataError
 # ---- names
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [("größe v1.2", "größe v1.2"), ("$x_1$ <b>&amp; *co*", "x-1- -b-amp- -co"), ("__`[$]`__", "images")],
-)
-def test_a_folder_name_cannot_be_read_as_html_markdown_or_tex(folder: str, name: str, tmp_path: Path) -> None:
-    data = load(write(tmp_path / folder, fake_files()))
-    assert data.name == name
-    assert data.description.startswith(f"{name}: ")
-    assert not set("$_<>&*`[]\\") & set(data.description)
-
-
 # ---- resizing
 
 
@@ -71,18 +60,6 @@ def test_a_smaller_image_can_be_the_centers_of_blocks(old: int, side: int, picke
     np.testing.assert_array_equal(resize(images.reshape(3, -1), side, "center").reshape(3, side, side), expected)
 
 
-def test_resizing_is_part_of_the_description_where_it_matters() -> None:
-    assert "averaged from 8 x 8" in load("digits", side=7).description
-    assert "interpolated from 8 x 8" in load("digits", side=28).description
-    center = load("digits", side=7, pooling="center")
-    assert "the center of each block from 8 x 8" in center.description
-    assert set(np.unique(center.train)) <= set(np.unique(load("digits", side=8).train)), "no new gray levels"
-    for side in (8, 9):
-        mean, center = (load("digits", side=side, pooling=pooling) for pooling in ("mean", "center"))
-        assert mean.description == center.description
-        np.testing.assert_array_equal(mean.train, center.train)
-
-
 @pytest.mark.parametrize(("old", "side"), [(8, 28), (3, 5), (1, 4)])
 def test_larger_images_are_interpolated_between_pixel_centers(old: int, side: int) -> None:
     image = np.random.default_rng(old).random((old, old))
@@ -115,20 +92,17 @@ def test_digits_split_is_fixed_complete_and_stratified() -> None:
     assert np.abs(np.bincount(data.test_labels) - np.bincount(labels) / 5).max() < 1
     np.testing.assert_array_equal(data.train, load("digits", side=8, seed=6).train)
     assert (np.diff(data.train_labels) < 0).any()  # not sorted by class: mini-batches need them mixed
-    kept = "1437 of 1437 training and 360 of 360 test images"
-    assert data.description == f"scikit-learn digits: {kept}, 8 x 8 pixels, gray levels"
 
 
 # ---- a folder of IDX files
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_folder_gives_its_pixels_labels_and_name(tmp_path: Path, zipped: bool) -> None:
+def test_a_folder_gives_its_pixels_and_labels(tmp_path: Path, zipped: bool) -> None:
     packed = fake_files(side=9)
     plain = {name.removesuffix(".gz"): gzip.decompress(content) for name, content in packed.items()}
     folder = write(tmp_path / "fashion", packed if zipped else plain)
     data = load(folder, side=9, dtype="float64")
-    assert data.name == "fashion"
     for images, labels, part in ((data.train, data.train_labels, "train"), (data.test, data.test_labels, "t10k")):
         pixels = np.frombuffer(plain[f"{part}-images-idx3-ubyte"][16:], np.uint8).reshape(-1, 81)
         np.testing.assert_array_equal(images, pixels / 255)
@@ -199,7 +173,6 @@ def test_threshold_is_one_from_half_of_white_on(tmp_path: Path) -> None:
     bits = load(folder, side=4, binarize="threshold", dtype="float64")
     np.testing.assert_array_equal(bits.train, np.tile([0.0, 0, 1, 1], (5, 4)))
     assert bits.train.dtype == np.float64
-    assert "binarized at 0.5" in bits.description
     halves = load(folder, side=2, binarize="threshold")  # each block holds 0 127 0 127 or 128 255 128 255
     np.testing.assert_array_equal(halves.train, np.tile([0.0, 1], (5, 2)))
 
@@ -229,7 +202,6 @@ def test_bernoulli_bits_are_set_by_the_seed_alone() -> None:
     np.testing.assert_array_equal(again.test, first.test)
     assert (load("digits", binarize="bernoulli", seed=4).test != first.test).any()
     assert (first.train[:360] != first.test).any()
-    assert first.description.endswith("bits sampled from the gray levels, seed 3")
 
 
 def test_sets_of_images_are_disjoint_and_the_first_is_the_usual_subset() -> None:
@@ -238,7 +210,6 @@ def test_sets_of_images_are_disjoint_and_the_first_is_the_usual_subset() -> None
     assert not rows[0] & rows[1] | rows[0] & rows[2] | rows[1] & rows[2]
     np.testing.assert_array_equal(sets[0].train, load("digits", n_train=400, seed=1).train)
     np.testing.assert_array_equal(sets[2].test, sets[0].test)
-    assert len({one.description for one in sets}) == 3
 
 
 def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Path) -> None:
@@ -252,9 +223,6 @@ def test_subsets_are_drawn_without_replacement_nested_and_in_order(tmp_path: Pat
         np.testing.assert_array_equal(part.train, images[part.train_labels])
         assert set(part.train_labels) <= set(load(folder, side=4, n_train=min(n + 1, 30), seed=2).train_labels)
     part = load(folder, side=4, n_train=10)
-    assert "10 of 30 training and 20 of 20 test images" in part.description
-    assert part.description.endswith("seed 0")
-    assert load(folder, side=4, n_test=3, seed=2).description.endswith("seed 2")
     drawn = {label for seed in range(50) for label in load(folder, side=4, n_train=10, seed=seed).train_labels}
     assert drawn == set(range(30))
 

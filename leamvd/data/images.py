@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import math
-import re
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
@@ -26,9 +25,6 @@ class Dataset(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        What pages and figures print: "MNIST", "scikit-learn digits", or the folder's name, with hyphens for special
-        signs.
     train, test : NDArray, shape (n_train, side * side) and (n_test, side * side)
         Pixels in [0, 1], row by row from the top left.
     train_labels, test_labels : NDArray[np.int64], shape (n_train,) and (n_test,)
@@ -38,18 +34,14 @@ class Dataset(NamedTuple):
         for the embedded digits: of all gray levels, then all labels, one byte each.
     side : int
         Pixels along one side of an image.
-    description : str
-        One line: source, subset, size and binarization.
     """
 
-    name: str
     train: NDArray[Any]
     train_labels: NDArray[np.int64]
     test: NDArray[Any]
     test_labels: NDArray[np.int64]
     checksum: str
     side: int
-    description: str
 
 
 class _Source(NamedTuple):
@@ -99,7 +91,7 @@ def load(
     Returns
     -------
     Dataset
-        The images, their labels and what names them in the provenance of experiments.
+        The images, their labels and the checksum of their source.
 
     Raises
     ------
@@ -123,7 +115,7 @@ def load(
     if source == "digits":
         data = _digits()
     elif source == "mnist":
-        data = _read_folder(fetch_mnist(progress=sys.stderr.isatty()), "MNIST")
+        data = _read_folder(fetch_mnist(progress=sys.stderr.isatty()))
     else:
         data = _read_folder(Path(source))
 
@@ -142,23 +134,7 @@ def load(
         parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
 
     (train, train_labels), (test, test_labels) = parts
-    description = _described(data, (len(train), len(test)), side, pooling, binarize, seed)
-    description += f", set {first}" * bool(first)
-    return Dataset(data.name, train, train_labels, test, test_labels, data.checksum, side, description)
-
-
-def _described(data: _Source, counts: tuple[int, int], side: int, pooling: str, binarize: str, seed: int) -> str:
-    """Return one line about so many training and test images of a source."""
-    every = tuple(len(labels) for _, labels in data.parts)
-    kept = f"{counts[0]} of {every[0]} training and {counts[1]} of {every[1]} test images"
-    old = math.isqrt(data.parts[0][0].shape[1])
-    size = f"{side} x {side} pixels"
-    if side != old:
-        smaller = {"mean": "averaged", "center": "the center of each block"}[pooling]
-        size += f", {smaller if side < old else 'interpolated'} from {old} x {old}"
-    pixels = {"gray": "gray levels", "threshold": "binarized at 0.5", "bernoulli": "bits sampled from the gray levels"}
-    seeded = f", seed {seed}" if binarize == "bernoulli" or counts != every else ""
-    return f"{data.name}: {kept}, {size}, {pixels[binarize]}{seeded}"
+    return Dataset(train, train_labels, test, test_labels, data.checksum, side)
 
 
 def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.float64]:
@@ -222,7 +198,7 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
     return resized.reshape(-1, side**2).clip(rows.min(), rows.max())
 
 
-def _read_folder(folder: Path, name: str | None = None) -> _Source:
+def _read_folder(folder: Path) -> _Source:
     folder = folder.expanduser().resolve()
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: name 'digits', 'mnist' or a folder with four IDX files")
@@ -246,18 +222,13 @@ def _read_folder(folder: Path, name: str | None = None) -> _Source:
         sizes = " and ".join("{} x {}".format(*shape) for shape in shapes)
         raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
     rows = [(images.reshape(len(images), -1), labels) for images, labels in parts]
-    return _Source(name or _printable(folder.name), rows, 255, _listed(digests))
+    return _Source(folder.name, rows, 255, _listed(digests))
 
 
 def _listed(digests: Mapping[str, str]) -> str:
     """Return the SHA-256 of the list that ``sha256sum`` prints for files, given theirs by name."""
     listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return hashlib.sha256(listing.encode()).hexdigest()
-
-
-def _printable(name: str) -> str:
-    """Return a folder's name with hyphens for what HTML, Markdown or TeX would take as theirs."""
-    return re.sub(r"(?:[^\w. -]|_)+", "-", name).strip(" .-") or "images"
 
 
 def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:

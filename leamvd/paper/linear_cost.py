@@ -1,0 +1,327 @@
+"""Section 5: linear cost.
+
+How do time and memory of a generation grow with the number of variables, beside other optimizers, beside NumPy's normal
+samples, and beside the objective of the paper's experiments? (Claims C1 and C2.)
+"""
+
+import ctypes
+import gc
+import math
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
+
+from leamvd._support import checks
+from leamvd._support.threads import limited_to
+from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.lea_mvd import LEAMVD
+
+from . import results
+from .plots import COLORS, error_bars, legend, log_scale, panels, styled
+from .results import Plan, Result, delayed, read_recorded
+
+# ---- settings
+
+POPULATION_SIZE, SIGMA0 = 24, 0.1  # of all methods, which start at x = (1, ..., 1)
+ROUNDS = 7  # whose median and quartiles are kept
+DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
+SIZES: dict[str, dict[str, tuple[int, ...]]] = {
+    "quick": {"lea-mvd": (1_000, 10_000), "sep-cma-es": (1_000, 10_000), "cma-es": (100, 300, 1_000)},
+    "paper": {
+        "lea-mvd": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
+        "sep-cma-es": (1_000, 10_000, 100_000, 1_000_000),
+        "cma-es": (100, 300, 1_000, 2_000, 4_000),
+    },
+}
+COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
+BESIDE = ["time / LEA-MVD's", "memory / LEA-MVD's"]
+RECORDED_AS = {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}
+
+
+class Tables(NamedTuple):
+    """What is measured; all but the first are recorded ones in every profile."""
+
+    optimizers: pd.DataFrame  # time and memory of a generation, by method, dtype and number of variables
+    parts: pd.DataFrame  # a generation of LEA-MVD taken apart
+    split: pd.DataFrame  # a generation in the layers of Sections 3 and 4: the optimizer and its objective
+    objectives: pd.DataFrame  # the reconstruction error of a population
+
+
+def tables(
+    profile: str = "recorded",
+    folder: str | Path = ".",
+    *,
+    methods: Sequence[str] | None = None,
+    sizes: Sequence[int] | None = None,
+) -> Tables:
+    """Return the section's tables; `methods` and `sizes` of None are the profile's."""
+    others = (read_recorded("linear_cost", name) for name in Tables._fields[1:])
+    if profile == "recorded":
+        if methods is not None or sizes is not None:
+            raise ValueError("profile='recorded' has fixed settings; methods and sizes need profile quick or paper")
+        own = read_recorded("linear_cost", "optimizers").replace({"method": RECORDED_AS})
+        return Tables(own, *others)
+    found = results.tables(plan(profile, methods, sizes), folder, label="linear cost")
+    return Tables(found["optimizers"], *others)
+
+
+def summary(found: Tables, **_: Any) -> pd.DataFrame:
+    """Return what each method takes at its largest n, over NumPy's normal samples, the population and LEA-MVD."""
+    rows = relative(found.optimizers)
+    columns = ["method", "dtype", "n", *COSTS.values(), "time", "memory", *BESIDE]
+    return rows.loc[rows.groupby("label")["n"].idxmax(), columns].sort_values("time", ignore_index=True)
+
+
+# ---- what is computed
+
+
+def plan(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> Plan:
+    """Return a measurement for each method, dtype and number of variables."""
+    usual = SIZES[checks.choice("profile", profile, [*SIZES])]
+    chosen = {checks.choice("methods", method, [*DTYPES]): sizes or usual[method] for method in methods or DTYPES}
+    for n in sizes or ():
+        checks.integer("sizes", n, at_least=1)
+    keys = ((method, n, dtype) for method, own in chosen.items() for dtype in DTYPES[method] for n in own)
+    return {"optimizers": (["method", "n", "dtype"], {key: delayed(measure)(*key) for key in keys})}
+
+
+def measure(method: str, n: int, dtype: str) -> Result:
+    """Return time and peak memory of a generation on one thread, and the time of drawing as many normal samples.
+
+    The time is that of `ask` and `tell`: while the objective is at work the clock stands still.
+    """
+    started: list[Any] = []
+
+    def begin(n: int = n) -> None:
+        started[:] = [optimizer(method, n, dtype)]
+        for _ in range(3):
+            generation(started[0])
+
+    draws = min(POPULATION_SIZE, max(2, 50_000_000 // n))  # rows; more would take no less a time for each
+    with limited_to(1):
+        begin(min(n, 1_000_000))  # compiles
+        started.clear()
+        peak = peak_bytes(begin)
+        numbers, rng = np.empty((draws, n), dtype), np.random.default_rng(0)
+
+        def normals() -> float:
+            start = time.perf_counter()
+            rng.standard_normal(dtype=numbers.dtype.type, out=numbers)
+            return (time.perf_counter() - start) * POPULATION_SIZE / draws
+
+        seconds = alternate({"generation": lambda: generation(started[0]), "normals": normals})
+    names = "generation_low", "generation_seconds", "generation_high"
+    row = dict(zip(names, np.quantile(seconds["generation"], (0.25, 0.5, 0.75)), strict=True))
+    row |= {"normal_seconds": np.median(seconds["normals"]), "peak_bytes": peak, "status": "ok", "threads": 1}
+    return Result(pd.DataFrame([row | {"population_bytes": POPULATION_SIZE * n * numbers.itemsize}]))
+
+
+def optimizer(method: str, n: int, dtype: str) -> Any:
+    """Return an optimizer to `ask` and `tell`; separable CMA-ES is pycma itself, without our copies of populations."""
+    start = {"sigma0": SIGMA0, "population_size": POPULATION_SIZE, "seed": 0}
+    if method == "lea-mvd":
+        return LEAMVD(np.ones(n, dtype), dtype=dtype, **start)
+    if method == "cma-es":
+        return CMAES(np.ones(n), **start)
+    import cma
+
+    options = {"popsize": POPULATION_SIZE, "CMA_diagonal": True, "seed": 1, "verbose": -9, "verb_log": 0}
+    return cma.CMAEvolutionStrategy(np.ones(n), SIGMA0, options)
+
+
+def generation(opt: Any) -> float:
+    """Run a generation on the sphere, and return the optimizer's seconds.
+
+    CMA-ES decomposes its matrix once in a period of generations: all of a period are run, and the mean is returned.
+    """
+    period, seconds = getattr(opt, "decomposition_gap", 1), 0.0
+    for _ in range(period):
+        start = time.perf_counter()
+        X = opt.ask()
+        asked = time.perf_counter()
+        A = np.asarray(X)
+        F = np.einsum("ij,ij->i", A, A).tolist()
+        del A  # or the next generation's would be held beside it
+        told = time.perf_counter()
+        opt.tell(X, F)
+        seconds += time.perf_counter() - told + asked - start
+    return seconds / period
+
+
+def alternate(works: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, np.ndarray]:
+    """Return the seconds that each work says it takes, by round; works take turns, so that they share what disturbs.
+
+    A first call tells how often a work is repeated to fill ten milliseconds of each round, of which the mean is taken.
+    """
+    calls = {name: max(1, math.ceil(0.01 / max(work(), 1e-9))) for name, work in works.items()}
+    seconds = {name: np.empty(rounds) for name in works}
+    for i in range(rounds):
+        for name, work in works.items():
+            seconds[name][i] = np.mean([work() for _ in range(calls[name])])
+    return seconds
+
+
+def peak_bytes(work: Callable[[], object]) -> float:
+    """Return by how much this process's memory peaks above what it is now while `work` runs; NaN except on Linux."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)  # memory that was freed and is used again would not count
+        before = _kilobytes("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")  # forgets earlier peaks
+    except (OSError, AttributeError, TypeError):
+        work()
+        return np.nan
+    work()
+    return 1024.0 * max(0, _kilobytes("VmHWM") - before)
+
+
+def _kilobytes(name: str) -> int:
+    return int(re.findall(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[0])
+
+
+# ---- tables
+
+
+def costs(optimizers: pd.DataFrame) -> pd.DataFrame:
+    """Return what was measured on one thread, with a `label` of method and dtype."""
+    rows = optimizers[(optimizers["status"] == "ok") & (optimizers["threads"] == 1)]
+    return rows.assign(label=rows["method"] + ", " + rows["dtype"])
+
+
+def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: bool = False) -> pd.DataFrame:
+    """Return how time and memory of each method grow with n: the slopes of their logarithms by least squares.
+
+    A slope of 1 is linear, of 2 quadratic. With fewer than `at_least` variables, what a call costs at any size tells.
+    """
+    rows, found = costs(optimizers), []
+    rows = rows[rows["n"] >= at_least]
+    if last_decade:
+        rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
+    for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):
+        if line["n"].nunique() > 1:
+            logs = np.log(line[["n", *COSTS.values()]].to_numpy(dtype=float)).T
+            (time, memory), _ = np.polyfit(logs[0], logs[1:].T, 1)
+            found.append((method, dtype, len(line), line["n"].min(), line["n"].max(), time, memory))
+    return pd.DataFrame(found, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
+
+
+def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
+    """Return `costs` over what drawing NumPy's normal samples and holding the population takes, and over LEA-MVD's.
+
+    `time` has the quartiles `low` and `high`; LEA-MVD's costs are those at the same n and dtype, NaN if not measured.
+    """
+    rows = costs(optimizers)
+    seconds = rows[["generation_seconds", "generation_low", "generation_high"]]
+    rows[["time", "low", "high"]] = seconds.div(rows["normal_seconds"], axis=0)
+    rows["memory"] = rows["peak_bytes"] / rows["population_bytes"]
+    own = rows.loc[rows["method"] == "lea-mvd", ["dtype", "n", *COSTS.values()]]
+    both = rows.merge(own, how="left", on=["dtype", "n"], suffixes=("", "_own"))
+    return both.assign(
+        **{name: both[cost] / both[f"{cost}_own"] for name, cost in zip(BESIDE, COSTS.values(), strict=True)}
+    )
+
+
+def at_ends(relative: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the smallest and the largest n that most methods share, of methods measured at both."""
+    counts = relative.groupby("n")["label"].nunique()
+    shared = counts.index[counts > counts.max() / 2]
+    rows = relative[relative["n"].isin([shared.min(), shared.max()])].sort_values("n", kind="stable")
+    return rows[rows.groupby("label")["n"].transform("nunique") == rows["n"].nunique()]
+
+
+# ---- figures
+
+NAMED = {"lea-mvd": "LEA-MVD", "cma-es": "CMA-ES,\nfull matrix", "sep-cma-es": "separable\nCMA-ES"}  # others are gray
+
+
+@styled
+def plot_growth(optimizers: pd.DataFrame) -> Figure:
+    """Plot time and memory of a generation against n, a line for each method and dtype.
+
+    Both scales are alike, so that a cost proportional to n rises at 45 degrees. A cross shows where CMA-ES is refused,
+    at its largest measured peak extended in proportion to n^2.
+    """
+    figure, ((time,), (memory,)) = panels(2, 1, height=7.4)
+    lines = costs(optimizers).sort_values("n")
+    gray = lines[~lines["method"].isin(NAMED)]
+    for ax, cost in ((time, "generation_seconds"), (memory, "peak_bytes")):
+        for (method, dtype), line in lines.groupby(["method", "dtype"]):
+            bars = line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T if ax is time else None
+            look = {"linewidth": 1.8, "ms": 5, "zorder": 3} if method in NAMED else {"linewidth": 0.8, "ms": 3}
+            color = COLORS.get(method, "0.6")
+            face = color if dtype == "float32" else "white"
+            ax.errorbar(line["n"], line[cost], bars, fmt="-o", color=color, markerfacecolor=face, **look)
+        names = {"textcoords": "offset points", "ha": "right"}
+        for method, line in lines.groupby("method"):
+            if method in NAMED:  # LEA-MVD's name in the free corner below all lines, others above their own
+                at, offset = line.iloc[-1][["n", cost]], (16, -52) if method == "lea-mvd" else (-6, 4)
+                ax.annotate(NAMED[method], at, offset, color=COLORS[method], fontweight="bold", **names)
+        for n, line in gray[gray["n"] == gray["n"].min()].groupby("n"):
+            ax.annotate("others", (n, line[cost].median()), (-7, -7), va="center", color="0.4", **names)
+        ax.set(xscale="log", yscale="log", xlabel="variables $n$")
+        ax.set_aspect("equal", adjustable="datalim")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_locator(LogLocator(numticks=20))
+            axis.set_minor_locator(NullLocator())
+    full, color = optimizers[optimizers["method"] == "cma-es"].sort_values("n"), COLORS["cma-es"]
+    for refused in full.loc[full["status"].str.startswith("refused"), "n"].head(1):
+        last = full[full["status"] == "ok"].iloc[-1]
+        there = refused, last["peak_bytes"] * (refused / last["n"]) ** 2
+        memory.plot(*zip(last[["n", "peak_bytes"]], there, strict=True), ":", color=color)
+        memory.plot(*there, "x", color=color, markersize=9, markeredgewidth=2.5)
+        memory.annotate("refused", there, (8, -3), textcoords="offset points", color=color)
+    time.set_ylabel("seconds of a generation")
+    memory.set_ylabel("bytes of memory at the peak")
+    return figure
+
+
+@styled
+def plot_ratios(ends: pd.DataFrame) -> Figure:
+    """Plot `at_ends`: time over NumPy's normal samples, open at the smallest n, and memory over the population."""
+    sizes = sorted(ends["n"].unique(), reverse=True)
+    labels = ends[ends["n"] == sizes[0]].sort_values("time")["label"].tolist()
+    figure, (axes,) = panels(1, 2, height=1.7 + 0.27 * len(labels), sharey=True)
+    for ax, cost, n in [(axes[0], "time", n) for n in sizes] + [(axes[1], "memory", sizes[0])]:
+        for label, row in ends[ends["n"] == n].groupby("label"):
+            look = {"color": COLORS.get(row["method"].item(), "0.6"), "fillstyle": "full" if n == sizes[0] else "none"}
+            bars = error_bars(row, "time") if cost == "time" else None
+            ax.errorbar(row[cost], [labels.index(label)], xerr=bars, fmt="o", markersize=5, **look)
+    for ax, cost, unit in zip(axes, COSTS, ("NumPy's normal samples", "the population"), strict=True):
+        ax.axvline(1.0, color="black", linewidth=0.8)
+        ax.set(xmargin=0.1, xlabel=f"{cost} /\n{unit}", title=cost)
+        log_scale(ax, "x")
+    axes[0].set_yticks(range(len(labels)), [label.replace(" (", "\n(") for label in labels])
+    axes[0].invert_yaxis()
+    for n, style in zip(sizes, ("full", "none"), strict=False):
+        axes[0].plot([], [], "o", color="black", fillstyle=style, label=f"n = {n:,}")
+    legend(figure, ncols=2)
+    return figure
+
+
+@styled
+def plot_split(split: pd.DataFrame) -> Figure:
+    """Plot seconds of a generation, the optimizer's and its objective's, for each layer of the experiments."""
+    figure, ((ax,),) = panels(1, 1, height=1.2 + 0.42 * len(split))
+    percent = 100 * split["optimizer_seconds"] / (split["optimizer_seconds"] + split["objective_seconds"])
+    places = np.arange(len(split))
+    ax.hlines(places, split["optimizer_seconds"], split["objective_seconds"], color="0.8", zorder=1)
+    for name, color in {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}.items():
+        own = split.rename(columns={f"{name}_low": "low", f"{name}_high": "high"})
+        middle = own[f"{name}_seconds"]
+        ax.errorbar(middle, places, xerr=error_bars(own, f"{name}_seconds"), fmt="o", color=color)
+        where = {"textcoords": "offset points", "ha": "center", "color": color, "fontweight": "bold"}
+        ax.annotate(name, (middle.iloc[0], 0), (0, 11), **where)
+    for at, share in zip(zip(split["optimizer_seconds"], places, strict=True), percent, strict=True):
+        ax.annotate(f"{share:.2g} %", at, (-8, 0), textcoords="offset points", ha="right", va="center")
+    pixels = split["section"].map({"mnist-7x7": "7×7 pixels", "mnist-28x28": "28×28 pixels"})
+    names = pixels + ", RBM " + split["layer"].astype(str)
+    ax.set_yticks(places, names + "\nn = " + split["n"].map("{:,}".format))
+    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.2, ylim=(len(split) - 0.4, -0.9))
+    return figure
