@@ -49,24 +49,22 @@ def list_(names: tuple[str, ...]) -> None:
         if names:
             for name, one in section.parameters.items():
                 click.echo(f"  {name:18} {one.type:18} {one.written(one.default):10} {one.description}")
-            for name, hours in _hours(section).items():
-                click.echo(f"  the calls recorded as {name} took {hours:.2g} processor hours")
+            for name, hours in _hours(section):
+                click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
     if not names:
         click.echo("`leamvd list SECTION` shows the parameters of a section.")
 
 
-def _hours(section: Section) -> dict[str, float]:
-    """Return the hours behind each recorded table with seconds; rows have what a run has taken so far."""
+def _hours(section: Section) -> Iterator[tuple[str, float]]:
+    """Yield the hours behind each recorded table whose rows have the seconds that a run has taken so far."""
     from leamvd.paper.results import read_recorded
 
-    found = {}
     for name in (name for module in section.imported() for name in getattr(module, "RECORDED", {})):
-        with contextlib.suppress(StopIteration):
+        with contextlib.suppress(StopIteration):  # of what has no table of runs
             rows = read_recorded(name)
-            if {"seconds", "iteration", "seed"} <= {*rows}:
-                runs = rows.groupby([*{"inputs", "layer", "method", "seed", "study"} & {*rows}])["seconds"]
-                found[name] = runs.max().sum() / 3600
-    return found
+            if "seconds" in rows:
+                runs = rows.groupby([*{"inputs", "layer", "method", "seed", "study"} & {*rows}])
+                yield name, runs["seconds"].max().sum() / 3600
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -174,17 +172,28 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
 
 
 def _run(section: Section, values: Values, output: Path, n_jobs: int) -> Path:
-    start, there = time.monotonic(), sections.place(section, values, output.resolve()).is_dir()
+    start = time.monotonic()
     click.echo(f"{section.stem}: {section.title}" + "".join(f", {name}={value}" for name, value in values.items()))
-    place = sections.run(section, values, output, n_jobs=n_jobs)
+    place, finished = sections.run(section, values, output, n_jobs=n_jobs)
     if (path := place / sections.SUMMARY).is_file():
         click.echo(printed(pd.read_csv(path)))
-    done = "finished before" if there else f"done in {time.monotonic() - start:.0f} s"
+    done = "finished before" if finished else f"done in {time.monotonic() - start:.0f} s"
     click.echo(f"{section.stem}: {done}, in\n{place}")
-    for ending in ("*.ipynb", "*.csv", "tables/*.csv", "figures/*.png"):
-        for file in sorted(place.glob(ending)):
-            click.echo(f"  {file.relative_to(place)}")
+    for file in sorted([*place.glob("*.ipynb"), *place.rglob("*.csv"), *place.rglob("*.png")]):
+        click.echo(f"  {file.relative_to(place)}")
     return place
+
+
+def printed(summary: pd.DataFrame) -> str:
+    """Return final errors with their intervals by method and layer, and their ratios to the recorded run, if any."""
+    heading = "mean-field errors per 10,000 images, with 95 % intervals; runs of each method"
+    lines = [f"{heading}: {summary['runs'].max()}", _by_layer(_texts(summary))]
+    if "ratio" in summary:
+        names = {"ratio": "mean", "ratio_low": "low", "ratio_high": "high"}
+        ratios = summary.drop(columns=["mean", "low", "high"]).rename(columns=names).dropna(subset="mean")
+        lines += [f"over those of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
+        lines += [_by_layer(_texts(ratios, digits=4))]
+    return "\n".join(lines)
 
 
 def _show_together(sets: Sequence[Values], places: Sequence[Path]) -> None:
@@ -199,38 +208,17 @@ def _show_together(sets: Sequence[Values], places: Sequence[Path]) -> None:
         click.echo(pd.DataFrame(found).fillna("–").reset_index().to_string(index=False))
 
 
-def printed(summary: pd.DataFrame) -> str:
-    """Return final errors with their intervals by method and layer, and their ratios to the recorded run, if any."""
-    runs = summary["runs"].max()
-    lines = [
-        f"mean-field errors per 10,000 images, with 95 % intervals; runs of each method: {runs}",
-        _by_layer(summary),
-    ]
-    if "ratio" in summary:
-        names = {"ratio": "mean", "ratio_low": "low", "ratio_high": "high"}
-        ratios = summary.drop(columns=["mean", "low", "high"]).rename(columns=names).dropna(subset="mean")
-        lines += [
-            f"over those of the recorded run; seeds in common: {int(ratios['paired'].min())}",
-            _by_layer(ratios, 4),
-        ]
-    return "\n".join(lines)
-
-
-def _by_layer(summary: pd.DataFrame, digits: int = 3) -> str:
-    cells = _texts(summary, digits).unstack("layer", sort=False).add_prefix("RBM ").fillna("–")
-    return str(cells.rename_axis(columns=None).reset_index().to_string(index=False))
+def _by_layer(texts: "pd.Series[str]") -> str:
+    cells = texts.unstack("layer", sort=False).add_prefix("RBM ").fillna("–").rename_axis(columns=None)
+    return str(cells.reset_index().to_string(index=False))
 
 
 def _texts(summary: pd.DataFrame, digits: int = 3) -> "pd.Series[str]":
     """Return mean and interval of each mean-field error as text, by inputs, method and layer."""
-
-    def number(value: float) -> str:
-        return f"{float(f'{value:.{digits}g}'):,.12g}"
-
     errors = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", "layer"])
-    ends = zip(errors["mean"], errors["low"], errors["high"], strict=True)
-    texts = [f"{number(a)} [{number(b)}, {number(c)}]" if b == b else number(a) for a, b, c in ends]
-    return pd.Series(texts, errors.index, dtype=str)
+    texts = errors[["mean", "low", "high"]].map(lambda value: f"{float(f'{value:.{digits}g}'):,.12g}")
+    interval = " [" + texts["low"] + ", " + texts["high"] + "]"
+    return texts["mean"] + interval.where(errors["low"].notna(), "")
 
 
 @main.command()

@@ -22,7 +22,7 @@ def test_a_quick_run_plots_what_is_accepted(
     values = {"profile": "quick"} if "profile" in section.parameters else {}
     if section.name == MEASURES_TIME:
         values |= {"methods": ["lea-mvd"], "sizes": [1_000, 10_000]}
-    folder = sections.run(section, values, tmp_path)
+    folder, _ = sections.run(section, values, tmp_path)
     notebook = json.loads((folder / section.path.name).read_text(encoding="utf-8"))
     assert not [output for cell in notebook["cells"] for output in cell.get("outputs", []) if "ename" in output]
     if section.name != MEASURES_TIME:

@@ -96,7 +96,7 @@ def test_what_cannot_be_meant_is_refused(section: Section, settings: Any, messag
 def test_a_run_has_its_values_in_its_parameters_cell_and_nothing_else_of_papermill(
     section: Section, tmp_path: Path
 ) -> None:
-    folder = sections.run(section, {"profile": "quick", "n": 3}, tmp_path / "results")
+    folder, _ = sections.run(section, {"profile": "quick", "n": 3}, tmp_path / "results")
     content = json.loads((folder / "01_small.ipynb").read_text())
     _, parameters, code = content["cells"]
     assert "n: int | None = 3  # how many\n" in parameters["source"]
@@ -111,7 +111,7 @@ def test_a_run_has_its_values_in_its_parameters_cell_and_nothing_else_of_papermi
 
 def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_path: Path) -> None:
     def executed(body: str, text: str = "Words.", **values: object) -> int:
-        folder = sections.run(notebook(tmp_path, body, text), values, tmp_path / "results")
+        folder, _ = sections.run(notebook(tmp_path, body, text), values, tmp_path / "results")
         return (folder / "01_small.ipynb").stat().st_mtime_ns
 
     first = executed("x = 1  # one")

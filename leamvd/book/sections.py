@@ -288,16 +288,16 @@ def latest(output: Path, stem: str) -> Path | None:
     return found if found and found.is_dir() else None
 
 
-def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs: int = 1) -> Path:
-    """Compute a section and execute its notebook; return the run's folder, at once where the same has been run.
+def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
+    """Compute a section and execute its notebook; return the run's folder, and whether the same had been run before.
 
-    The folder is made next to its place and renamed when it is whole. When a cell fails or the kernel dies, a
-    `RunError` says so, and the partial notebook stays where it is.
+    Then nothing is done. The folder is made next to its place and renamed when it is whole. When a cell fails or the
+    kernel dies, a `RunError` says so, and the partial notebook stays where it is.
     """
     checks.needs("running a notebook", "book", "papermill", "ipykernel")
     output = output.resolve()
     folder = place(section, values, output)
-    if not folder.is_dir():
+    if not (finished := folder.is_dir()):
         calls = Path(os.environ.get(results.STORE, output / "calls"))
         found = compute(section, values, calls, n_jobs)
         work = folder.with_name(f".{folder.name}-{os.getpid()}")
@@ -314,7 +314,7 @@ def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs:
         (work / ABOUT).write_text(json.dumps(about(section, values), indent=2) + "\n", encoding="utf-8")
         work.rename(folder)
     (folder.parent / LATEST).write_text(f"{folder.name}\n", encoding="utf-8")
-    return folder
+    return folder, finished
 
 
 def _execute(section: Section, values: Mapping[str, object], work: Path, calls: Path) -> None:

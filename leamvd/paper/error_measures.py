@@ -55,7 +55,7 @@ PROFILES = {"quick": (QUICK, QUICK.changed(**RANDOM_WEIGHTS)), "paper": (PAPER, 
 
 
 class Tables(NamedTuple):
-    """What is measured: errors of each layer after each iteration. The last three are recorded ones in every profile."""
+    """What is measured: errors of layers after each iteration. The last three are recorded ones in every profile."""
 
     runs: pd.DataFrame  # the controls
     untrained: pd.DataFrame  # random weights
