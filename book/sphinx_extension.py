@@ -65,6 +65,13 @@ def aligned(html: str) -> str:
     return str(page)
 
 
+def _linked(_app: Sphinx, document: nodes.document) -> None:
+    """Give equations their labels as ids, which links from notebooks lead to: method.html#eq-error."""
+    for equation in document.findall(nodes.math_block):
+        if label := equation.get("label"):
+            equation["ids"].append(label)
+
+
 def _described(*event: Any) -> None:
     """Describe a page by its first paragraph."""
     _app, _page, _template, context, doctree = event
@@ -100,6 +107,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("picture-of", PictureOf)
     app.add_post_transform(ShowPictures)
     app.add_post_transform(AlignNumbers)
+    app.connect("doctree-read", _linked)
     app.connect("html-page-context", _described)
     app.connect("html-page-context", _without_thebe)
     app.connect("autodoc-skip-member", _without_aliases)

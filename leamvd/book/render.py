@@ -3,6 +3,7 @@
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
 """
 
+import itertools
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import leamvd
 from leamvd._support import checks
-from leamvd.book.sections import latest
+from leamvd.book.sections import latest, read_section
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
@@ -84,13 +85,15 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
 
 
 def _stage(notebook: Path, figures: Path, stage: Path) -> None:
-    """Copy a notebook, with a link below each figure to the numbers that it plots."""
+    """Copy a notebook, with a link in the caption of each figure to the numbers that it plots."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    (stage / "notebooks").mkdir(exist_ok=True)
-    (stage / "figures").mkdir(exist_ok=True)
-    for cell, below in zip(content["cells"], content["cells"][1:], strict=False):
-        saved = re.search(r'plots\.save\(.*"([\w-]+)", output\)\s*$', "".join(cell["source"]))
-        if saved and below["cell_type"] == "markdown" and (data := figures / f"{saved[1]}.json").is_file():
+    values = {name: one.default for name, one in read_section(notebook).parameters.items()}  # in names of figures
+    for folder in ("notebooks", "figures"):
+        (stage / folder).mkdir(exist_ok=True)
+    for cell, below in itertools.pairwise(content["cells"]):
+        saved = re.search(r'"([\w{}-]+)",\s*output,?\s*\)\s*$', "".join(cell["source"]))
+        data = figures / f"{saved[1].format(**values)}.json" if saved else None
+        if data and below["cell_type"] == "markdown" and data.is_file():
             shutil.copy(data, stage / "figures")
             caption, *others = "".join(below["source"]).split("\n\n")
             below["source"] = "\n\n".join([f"{caption} [Data of this figure](../figures/{data.name})", *others])
