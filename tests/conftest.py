@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 # Before the first import of numba or matplotlib, which read these once.
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["NUMBA_NUM_THREADS"] = "2"
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "numba"))
 os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "_build" / "config" / "matplotlib"))
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "kernels"))
 

@@ -50,13 +50,6 @@ def test_one_scan_yields_the_model_and_every_inner_product(n: int, dtype: str, t
         np.testing.assert_allclose(getattr(products, field), getattr(want, field), rtol=0, atol=tolerance * unit)
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
-def test_inner_products_have_one_layout_so_that_what_reads_them_is_compiled_once(ranks: int) -> None:
-    products = directions.scan(**population(5) | {"ir": IR[:ranks]})
-    assert products.rows.shape == (9, ranks + 2)
-    assert products.rows.flags.c_contiguous
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_path_is_an_average_of_steps_and_never_a_number_that_slows_arithmetic_down(dtype: str) -> None:
     """A thousand generations without a new best: in single precision its squares stay normal numbers, or are zero."""

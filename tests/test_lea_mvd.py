@@ -2,18 +2,20 @@
 
 import itertools
 import math
-import time
 import tracemalloc
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-import numba
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from problems import PROBLEMS, rastrigin, rosenbrock, sphere
 from reference import Reference
 
 from leamvd import LEAMVD, Reading, State
+from leamvd.optimizers.random_search import RandomSearch
 
 Array = NDArray[Any]
 FIELDS = {  # of State, and what the reference calls them
@@ -94,7 +96,7 @@ def test_every_problem_follows_the_equations(problem: Any, start: str) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("changes", [*CHANGES, PRINTED], ids=str)
 def test_every_option_follows_the_equations_and_matters(changes: dict[str, Any]) -> None:
-    differs = "convergence" in changes  # it decides when to stop, not where to go
+    differs = not changes.keys().isdisjoint({"convergence", "elites"})  # which decide when to stop, and on noise
     for fun in (rastrigin, stagnating):
         states = run_with_reference(optimizer(reading=Reading(**changes), x0=np.full(13, -0.5)), fun, 1e-9)
         default = run_states(optimizer(x0=np.full(13, -0.5)), fun)
@@ -182,17 +184,6 @@ def test_single_precision_stays_near_double(n: int) -> None:
         assert a.descent_mean == pytest.approx(b.descent_mean, rel=1e-3)
         assert a.std_norm == pytest.approx(b.std_norm, rel=1e-5)
         assert (a.beta1, a.beta2) == (b.beta1, b.beta2)
-        double.state = b._replace(population=a.population)
-
-
-def test_the_start_solution_is_the_first_row_and_left_unmodified() -> None:
-    x0 = np.linspace(0, 1, 13)
-    before = x0.copy()
-    opt = optimizer(x0=x0)
-    np.testing.assert_array_equal(opt.ask()[0], x0)
-    run_states(opt, sphere, 5)
-    np.testing.assert_array_equal(x0, before)
-    assert not np.any(optimizer(x0=x0, reading=Reading(x0_in_population=False)).ask() == x0)
 
 
 @pytest.mark.parametrize("elites", ["keep", "reevaluate"])
@@ -209,19 +200,6 @@ def test_ties_keep_their_order_or_the_newest_goes_first(ties: Any, elites: Any) 
 
 
 @pytest.mark.compiled
-def test_ten_generations_without_a_better_best_reset_the_search() -> None:
-    opt = optimizer(sigma_min=0)
-    states = run_states(opt, lambda X: np.ones(len(X)), 23)
-    assert [s.stagnation for s in states] == [*range(10), 0, *range(1, 10), 0, 1, 2]
-    for t in (10, 20):
-        np.testing.assert_array_equal(states[t].std, 1.0)
-        assert states[t].beta1 == 0.1
-        assert states[t].std_norm == pytest.approx(math.sqrt(13))
-    assert states[9].std.max() < 1
-    assert states[11].beta1 == 0.8 * 0.1
-
-
-@pytest.mark.compiled
 def test_beta_rules_at_their_edges() -> None:
     """beta_1: 1 -> 0.5 on failure, 1 -> 1.4 on success (R12), capped at 3 where above 1; beta_2 stays in [0, 1]."""
     generations = itertools.count()
@@ -234,12 +212,9 @@ def test_beta_rules_at_their_edges() -> None:
     falls = run_states(optimizer(reading=Reading(reset="off")), lambda X: np.zeros(len(X)), 14)
     np.testing.assert_allclose([s.beta1 for s in falls], [1.0, *(0.5 * 0.8**k for k in range(13))], rtol=1e-13)
     np.testing.assert_allclose([s.beta2 for s in falls], np.maximum(0, 0.9 - 0.1 * np.arange(14)), atol=1e-15)
-    below = optimizer()
-    below.ask()
-    below.tell(below.ask(), np.zeros(24))
-    below.state = below.state._replace(beta1=0.95)
-    below.tell(below.ask(), np.full(20, -1.0))
-    assert below.state.beta1 == 1.4 * 0.95
+    falls_then_rises = itertools.chain([0.0, 0.0], itertools.count(-1, -1))
+    rising = run_states(optimizer(), lambda X: np.full(len(X), next(falls_then_rises)), 4)
+    np.testing.assert_allclose([s.beta1 for s in rising], [1, 0.5, 0.7, 0.98], rtol=1e-15)
 
 
 def test_every_kernel_line_follows_the_equations() -> None:
@@ -279,50 +254,19 @@ def test_the_search_stops_below_sigma_min(reading: Reading, limit: float) -> Non
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(
-    ("start", "vectors"),
-    [({"x0": True}, 5), ({"x0": True, "bounds": (-1, 1), "reading": Reading(limits="clip")}, 7), ({}, 5)],
-    ids=["x0", "x0 and limits", "limits"],
-)
-def test_memory_is_the_population_and_a_few_vectors(start: dict[str, Any], vectors: int) -> None:
-    """A generation needs lambda + 5 vectors, and two more where limits are kept: at most 1.3 populations of 24."""
+@pytest.mark.parametrize("start", ["bounds", "x0"])
+def test_a_generation_makes_nothing_of_the_length_of_a_vector(start: str) -> None:
     n = 100_000
-    given = {"n_var": n, "bounds": (-1, 1)} if not start else start | {"x0": np.zeros(n, np.float32)}
+    given: dict[str, Any] = {"x0": np.zeros(n)} if start == "x0" else {"n_var": n, "bounds": (-1, 1)}
     opt = LEAMVD(**given, dtype="float32", seed=1)
     opt.tell(opt.ask(), np.arange(24.0))
-    arrays = [*vars(opt).values(), *opt._vectors]
-    held = [a.nbytes for a in arrays if isinstance(a, np.ndarray)]
-    assert sum(held) <= (24 + vectors) * n * 4 + 10_000
     tracemalloc.start()
     try:
         for _ in range(3):
-            X = opt.ask()
-            assert np.shares_memory(X, opt._X)
-            opt.tell(X, np.arange(20.0))
-        assert tracemalloc.get_traced_memory()[1] < n  # nothing of the length of a vector is made on the way
+            opt.tell(opt.ask(), np.arange(20.0))
+        assert tracemalloc.get_traced_memory()[1] < n
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize(("dtype", "limit"), [("float32", 0.8), ("float64", 1.4)])
-def test_a_generation_costs_less_than_its_random_numbers_from_numpy(dtype: str, limit: float) -> None:
-    """Twice the target: loops that no longer become vector code cost three times as much and more."""
-    n, rng = 50_000, np.random.default_rng(0)
-    opt, X = LEAMVD(np.zeros(n), dtype=dtype, seed=1, n_gen=1000), np.empty((24, n), dtype)
-    opt.tell(opt.ask(), np.arange(24.0))
-    ratios = []
-    numba.set_num_threads(1)
-    try:
-        for _ in range(9):
-            start = time.perf_counter()
-            rng.standard_normal(out=X, dtype=dtype)
-            middle = time.perf_counter()
-            opt.tell(opt.ask(), rng.random(20))
-            ratios.append((time.perf_counter() - middle) / (middle - start))
-    finally:
-        numba.set_num_threads(2)
-    assert np.median(ratios) < limit
 
 
 @pytest.mark.compiled
@@ -330,3 +274,80 @@ def test_only_the_order_of_values_matters() -> None:
     plain = run_states(optimizer(), rosenbrock)
     warped = run_states(optimizer(), lambda X: np.cbrt(rosenbrock(X)) * 1e-6 + 5)
     assert all(same(a, b, but=("fitness",)) for a, b in zip(plain, warped, strict=True))
+
+
+# ---- states, and what is told
+
+
+def test_a_state_is_a_read_only_copy_and_there_after_tell_only() -> None:
+    opt = optimizer()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"state is defined after tell\(\) and before the next ask\(\)"):
+            _ = opt.state
+        opt.tell(opt.ask(), sphere(opt.ask()))
+        before = opt.state
+        for array in opt.state[:7]:
+            array[:] = 0
+        assert same(before, opt.state)
+        with pytest.raises(AttributeError):
+            opt.state = before  # type: ignore[misc]
+        opt.ask()
+
+
+def test_what_is_told_becomes_the_population() -> None:
+    """Candidates, an equal copy of them, repaired ones and lists are all welcome; the caller's array stays his."""
+    own, copied, repaired = (optimizer() for _ in range(3))
+    for opt in (own, copied):
+        X = opt.ask() if opt is own else opt.ask().copy()
+        opt.tell(X, sphere(X))
+    assert same(own.state, copied.state)
+    X = np.abs(repaired.ask())
+    before = X.copy()
+    repaired.tell(X.tolist(), sphere(X).tolist())
+    np.testing.assert_array_equal(repaired.state.population, X[np.argsort(sphere(X))])
+    np.testing.assert_array_equal(X, before)
+    reversed_ = repaired.ask()[::-1]  # overlaps the population itself
+    expected = reversed_.copy()
+    repaired.tell(reversed_, -np.arange(1.0, 21.0))
+    np.testing.assert_array_equal(repaired.state.population[:20], expected[::-1])
+
+
+# ---- whatever is given
+
+READINGS = st.builds(
+    Reading,
+    exponent=st.floats(0, 4),
+    reset=st.sampled_from(["initial", "off"]) | st.floats(0.01, 2),
+    x0_in_population=st.booleans(),
+    **{name: st.sampled_from(options) for name, options in CHOICES.items()},
+)
+SIDES = arrays(np.float64, (2, 4), elements=st.floats(-1e6, 1e6))
+DTYPES = st.sampled_from(["float64", "float32"])
+
+
+@pytest.mark.compiled
+@settings(deadline=None)
+@given(
+    sides=SIDES, dtype=DTYPES, limits=st.sampled_from(["clip", "reflect"]), at=st.sampled_from([None, 0.0, 0.5, 1.0])
+)
+def test_no_point_lies_outside_the_bounds_that_are_given(sides: Any, dtype: str, limits: Any, at: float | None) -> None:
+    """In double precision, also where single precision cannot hold them."""
+    low, high = np.sort(sides, axis=0)
+    high = np.maximum(high, low + np.maximum(1e-6, 1e-6 * abs(low)))  # a number of single precision between
+    x0 = None if at is None else np.clip((1 - at) * low + at * high, low, high)
+    options: dict[str, Any] = {"n_var": 4, "bounds": (low, high), "sigma0": 1e5, "dtype": dtype, "seed": 1}
+    for opt in (LEAMVD(x0, **options, reading=Reading(limits=limits)), RandomSearch(x0, **options)):
+        for _ in range(4):
+            X = opt.ask()
+            assert X.dtype == dtype
+            assert np.all((low <= X.astype(np.float64)) & (X.astype(np.float64) <= high))
+            opt.tell(X, -X.sum(axis=1, dtype=np.float64))
+
+
+@pytest.mark.compiled
+@settings(deadline=None, max_examples=30)
+@given(reading=READINGS, seed=st.integers(0, 2**64 - 1), stagnating=st.booleans())
+def test_any_reading_follows_the_equations(reading: Reading, seed: int, stagnating: bool) -> None:
+    opt = LEAMVD(np.linspace(-0.8, 0.8, 7), bounds=(-1, 1), seed=seed, reading=reading)
+    fun = (lambda X: np.floor(sphere(X))) if stagnating else rastrigin
+    run_with_reference(opt, fun, 1e-9, generations=13)

@@ -31,13 +31,6 @@ def test_a_quadratic_is_measured_as_it_is(sigma: float) -> None:
     assert model.scatter == pytest.approx(np.sqrt(2 * (H**2).sum()), rel=0.1), "of z'Hz: its variance is 2 tr(H^2)"
 
 
-def test_standard_errors_are_those_of_many_measurements() -> None:
-    found = [local_model.measure(quadratic, np.zeros(N), sigma=0.1, n_pairs=20, seed=seed) for seed in range(200)]
-    for name in ("slope", "curvature"):
-        told = np.mean([getattr(model, f"{name}_error") for model in found])
-        assert np.std([getattr(model, name) for model in found]) == pytest.approx(told, rel=0.2)
-
-
 def test_one_seed_has_the_same_directions_at_every_step_size() -> None:
     a, b = (local_model.measure(quadratic, np.zeros(N), sigma=sigma, n_pairs=5, seed=3) for sigma in (0.01, 1.0))
     assert a.slope == pytest.approx(b.slope, rel=1e-6)
@@ -54,19 +47,6 @@ def test_an_objective_is_asked_as_often_as_is_said() -> None:
     assert max(map(len, asked)) == local_model.BATCH
     pairs = np.concatenate([np.split(X, 2)[0] + np.split(X, 2)[1] for X in asked[1:]])
     np.testing.assert_allclose(pairs, 2, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"sigma": 0.0}, "sigma must be a finite number > 0, got 0"),
-        ({"n_pairs": 1}, "n_pairs must be an integer >= 2, got 1"),
-        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
-    ],
-)
-def test_bad_arguments_are_refused(given: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        local_model.measure(quadratic, np.zeros(N), **{"sigma": 0.1, **given})
 
 
 def test_an_rbm_is_measured_as_its_derivatives_say() -> None:
@@ -108,20 +88,16 @@ def test_the_numbers_of_the_papers_population() -> None:
 
 def test_half_of_all_generations_gain_at_the_step_size_of_theory() -> None:
     """The best of 24 isotropic steps on a quadratic of many variables, whose z'Hz hardly scatters."""
-    n = 20_000
-    slope, curvature = 3.0, 50.0
-    model = local_model.LocalModel(0.1, 10, 0.0, slope, curvature, 0.0, 0.5)
-    sigma = model.step_size(24)
+    n, slope, curvature = 20_000, 3.0, 50.0
+    sigma = local_model.LocalModel(0.1, 10, 0.0, slope, curvature, 0.0, 0.5).step_size(24)
     assert sigma == pytest.approx(2 * 1.9477 * slope / curvature, rel=1e-4)
-    better = []
+    better = 0
     for seed in range(300):
         z = np.random.default_rng(seed).standard_normal((24, n), np.float32)
-        f = sigma * slope * z[:, 0] + sigma**2 * curvature * (z**2).sum(axis=1) / (2 * n)
-        better.append(f.min() < 0)
-    exact = stats.norm.sf(-local_model.order_statistics(24)[0]), 24  # of one step, and how many there are
-    chance = 1 - (1 - exact[0]) ** exact[1]
+        better += (sigma * slope * z[:, 0] + sigma**2 * curvature * (z**2).sum(axis=1) / (2 * n)).min() < 0
+    chance = 1 - stats.norm.cdf(local_model.order_statistics(24)[-1]) ** 24
     assert chance == pytest.approx(0.5, abs=0.05), "the mean of a maximum is nearly its median"
-    assert stats.binomtest(sum(better), 300, chance).pvalue > 1e-4
+    assert stats.binomtest(int(better), 300, chance).pvalue > 1e-4
 
 
 def test_no_generation_gains_more_than_theory_says() -> None:

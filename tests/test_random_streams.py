@@ -119,16 +119,6 @@ def test_uniforms_are_uniform_below_one(dtype: str) -> None:
 
 
 @pytest.mark.compiled
-def test_double_numbers_have_all_their_bits() -> None:
-    normals = tiles(256, "float64").view(np.uint64)
-    uniforms = (tiles(256, "float64", purpose=random_streams.UNIFORM) * 2.0**53).astype(np.uint64)
-    for x in (normals, uniforms):
-        assert np.unique(x).size == x.size
-        low_bits = np.bincount((x & np.uint64(255)).astype(int), minlength=256)
-        assert stats.chisquare(low_bits).pvalue > 1e-6
-
-
-@pytest.mark.compiled
 @pytest.mark.parametrize("dtype", REALS)
 def test_neighboring_streams_are_independent(dtype: str) -> None:
     count = 256

@@ -1,168 +1,171 @@
-"""What the comparison of readings says of made-up runs, and of small searches on functions."""
+"""Section 7: alternatives beside their defaults, searches that are followed, and tables with known answers."""
 
-import dataclasses
-import json
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from leamvd.analysis import readings
-from leamvd.analysis.statistics import paired
-from leamvd.campaign import archive
-from leamvd.studies import functions, recording
-from leamvd.studies.catalog import STUDIES
-from small_studies import SMALL
 
-from leamvd.data.functions import USUAL
+import leamvd
+from leamvd.data.functions import problem
+from leamvd.networks.dbn import Training
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import readings, results
+from leamvd.paper.functions import Function
+from leamvd.paper.methods import Method
+from leamvd.paper.readings import ALTERNATIVES, PROFILES, Settings
 
-# ---- effects
-
-SEEDS = 10
-
-
-def made_up() -> pd.DataFrame:
-    """Return outcomes with known effects: 1.5 with scatter, none at all, and one that changes its sign."""
-    rng = np.random.default_rng(0)
-    base, noise = np.exp(rng.normal(size=SEEDS)), np.exp(0.01 * rng.normal(size=SEEDS))
-    errors = {
-        "lea-mvd": base,
-        "lea-mvd:shift=printed": 1.5 * base * noise,
-        "lea-mvd:ties=newest": base,
-        "lea-mvd:path=off": base * np.where(np.arange(SEEDS) % 2, 1.01, 1 / 1.01),
-    }
-    parts = [pd.DataFrame({"method": m, "seed": range(SEEDS), "error": e}) for m, e in errors.items()]
-    return pd.concat(parts, ignore_index=True).assign(problem="RBM 1")
+SMALL: dict[str, Any] = {"layers": (3, 2), "n_images": 40, "n_gen": 3, "sizes": (5,), "budget": 100}
+SPHERE = Function("sphere", 5)
 
 
-def test_effects_are_geometric_means_of_paired_ratios() -> None:
-    table = made_up()
-    found = readings.effects(table.sample(frac=1, random_state=1)).set_index("item")
-    assert found.index.tolist() == ["R5", "R18", "C11"]
-    errors = table.pivot_table(index="seed", columns="method", values="error")
-    one = paired(errors["lea-mvd:shift=printed"], errors["lea-mvd"])
-    r5 = found.loc["R5"]
-    assert r5[["ratio", "low", "high"]].tolist() == pytest.approx(list(one[:3]))
-    assert r5["p"] == pytest.approx(2 * one.p) == 2 * 2 / 2**SEEDS  # the smallest there is, times two tests: Holm
-    assert found["different"].tolist() == [True, False, False]
-    assert found["same"].tolist() == [False, True, False]
-    assert np.isnan(found.loc["R18", "p"])
-    assert readings.counts(found).loc["RBM 1"].tolist() == [1, 1, 0, 1]
-    assert found.loc["C11", "ratio"] == pytest.approx(1)
+def test_every_alternative_differs_from_its_default_in_what_it_runs() -> None:
+    for own in (method for item in ALTERNATIVES.values() for method in item):
+        both = [Method.parse(method) for method in (own, readings.default(own))]
+        assert (
+            len({(method.training(Training()), method.reading(PROFILES["paper"].reading)) for method in both}) == 2
+        ), own
+    assert {*map(readings.default, readings.methods())} <= {*readings.methods()}
 
 
-def test_idle_is_what_changes_nothing_on_any_problem() -> None:
-    rows = [("R1", "a", True), ("R1", "a", True), ("R2", "b", True), ("R2", "b", False)]
-    found = readings.idle(pd.DataFrame(rows, columns=["item", "method", "same"]))
-    assert found.values.tolist() == [["R1", "a", 2]]
+def test_pairs_are_those_whose_default_is_there() -> None:
+    there = (
+        "lea-mvd",
+        "lea-mvd:shift=printed",
+        "lea-mvd:x0=none+limits=clip",
+        "cd:persistent=true",
+        "lea-mvd:exponent=4",
+    )
+    assert readings.pairs(there) == [("R5", "lea-mvd:shift=printed"), ("own", "lea-mvd:exponent=4")]
+    assert ("R15", there[2]) in readings.pairs((*there, "lea-mvd:x0=none"))
 
 
-def test_settings_of_cma_es_are_compared_with_cma_es() -> None:
-    names = {"lea-mvd": "cma-es", "lea-mvd:shift=printed": "cma-es:sigma0=0.03"}
-    control = made_up().query("method in @names").replace({"method": names})
-    found = readings.effects(pd.concat([made_up(), control])).set_index("method")
-    ends = ["ratio", "low", "high"]
-    assert found.loc["cma-es:sigma0=0.03", ends].tolist() == found.loc["lea-mvd:shift=printed", ends].tolist()
-    assert readings.effects(control.head(0)).empty
+def test_a_search_on_a_function_is_that_of_minimize() -> None:
+    x0, objective = problem("sphere", 5, seed=2)
+    found = readings.reached(SPHERE, Training(), Reading(shift="printed"), seed=2, budget=100).rows
+    own = leamvd.minimize(objective, x0, sigma0=1.0, n_gen=4, seed=2, vectorized=True, reading=Reading(shift="printed"))
+    assert found.to_dict("records") == [{"evaluations": own.nfev, "best": own.fun}]
 
 
-def test_settings_that_two_trainers_have_stand_side_by_side() -> None:
+def test_settings_that_cannot_act_on_functions_are_left_out() -> None:
+    methods = (
+        *("cd", "lea-mvd", "lea-mvd:n_gen=9", "lea-mvd:x0=batch", "lea-mvd:x0_epochs=2"),
+        *("lea-mvd:x0=none", "lea-mvd:n_gen=2+n_elite=2", "cma-es"),
+    )
+    _, calls = readings.on_functions(Settings(methods=methods, sizes=(3,)))
+    assert [*dict.fromkeys(method for *_, method, _ in calls)] == ["lea-mvd", *methods[5:7]]
+    assert readings.on_functions(Settings(methods=methods))[1] == {}
+
+
+def test_a_search_that_is_followed_counts_what_c_ani_does() -> None:
+    found = readings.followed_function(SPHERE, Training(), Reading(), seed=0, budget=300).rows.squeeze()
+    x0, objective = problem("sphere", 5, seed=0)
+    opt, none, against, shares = leamvd.LEAMVD(x0, sigma0=1.0, n_gen=300, seed=0), [], [], []
+    while opt.nfev + opt.n_candidates <= 300:
+        X = opt.ask()
+        opt.tell(X, objective(X))
+        P, C, beta = opt.state.path, opt.state.descent, opt.state.beta2
+        if P.any() and C.any():
+            none.append(beta == 1)
+            against.append(P @ C < 0)
+            parts = beta * np.linalg.norm(P), (1 - beta) * abs(opt.state.descent_mean) * np.linalg.norm(C)
+            shares.append(parts[1] / sum(parts))
+    assert found["generations"] == len(none) > 5
+    means = [100 * np.mean(values) for values in (shares, none, against)]
+    assert found[["share", "none", "against"]].tolist() == pytest.approx(means)
+
+
+def test_tables_hold_layers_and_functions_and_outcomes_are_their_ends(tmp_path: Any) -> None:
+    methods = ("cd", "lea-mvd", "lea-mvd:shift=printed")
+    found = readings.tables("quick", tmp_path, methods=methods, measure="sampled", **SMALL)
+    assert found.outcomes["problem"].unique().tolist()[:3] == ["RBM 1", "RBM 2", "sphere, n = 5"]
+    end = found.runs.query("iteration == 3 and method == 'cd' and layer == 2 and seed == 1").squeeze()
+    own = found.outcomes.query("problem == 'RBM 2' and method == 'cd' and seed == 1").squeeze()
+    assert own["error"] == end["sampled"] != end["mean_field"]
+    best = found.functions.query("method == 'lea-mvd' and seed == 0")["best"]
+    together = found.outcomes.query("problem == 'functions' and method == 'lea-mvd' and seed == 0").squeeze()
+    assert together["error"] == pytest.approx(np.exp(np.log(best).mean()))
+    assert found.directions["problem"].nunique() == 5
+    assert readings.summary(found, "quick", methods=methods, **SMALL)["runs"].eq(2).all()
+
+
+def made(*rows: tuple[str, str, tuple[float, ...]]) -> pd.DataFrame:
+    long = [(on, method, seed, error) for on, method, errors in rows for seed, error in enumerate(errors)]
+    return pd.DataFrame(long, columns=["problem", "method", "seed", "error"])
+
+
+def test_effects_are_geometric_means_of_pairs_and_counted_by_what_they_show() -> None:
+    base = tuple(2.0**seed for seed in range(10))
+    outcomes = made(
+        ("RBM 1", "lea-mvd", base),
+        ("RBM 1", "cd", tuple(4 * x for x in base)),
+        ("RBM 1", "lea-mvd:ties=newest", base),
+        ("RBM 1", "lea-mvd:shift=printed", tuple(3 * x for x in base)),
+        ("RBM 1", "lea-mvd:path=off", tuple(x / 2 for x in base)),
+        ("RBM 1", "lea-mvd:descent=off", tuple(x * (1.1 if i % 2 else 1 / 1.1) for i, x in enumerate(base))),
+    )
+    found = readings.effects(outcomes).set_index("method")
+    assert found["ratio"].to_dict() == pytest.approx(
+        {"lea-mvd:shift=printed": 3, "lea-mvd:ties=newest": 1, "lea-mvd:path=off": 0.5, "lea-mvd:descent=off": 1}
+    )
+    assert found["same"].sum() == 1
+    assert readings.counts(found.reset_index()).loc["RBM 1"].tolist() == [1, 1, 1, 1]
+    assert readings.idle(found.reset_index()).to_numpy().tolist() == [["R18", "lea-mvd:ties=newest", 1]]
+    beside = readings.against_cd(outcomes)
+    assert beside["method"].iloc[0] == "lea-mvd:path=off"
+    assert beside["ratio"].iloc[0] == pytest.approx(1 / 8)
+
+
+def test_sensitivity_is_of_settings_that_both_have_whatever_their_generations() -> None:
+    ours = made(
+        ("RBM 1", "lea-mvd", (1, 1)),
+        ("RBM 1", "lea-mvd:population_size=12+n_gen=125", (2, 2)),
+        ("RBM 1", "lea-mvd:exponent=1", (9, 9)),
+    )
+    rows = [("cma-es", 1.0), ("cma-es:population_size=12+n_gen=100", 3.0)]
+    runs = pd.DataFrame([(m, seed, x) for m, x in rows for seed in (0, 1)], columns=["method", "seed", "mean_field"])
+    runs = runs.assign(data="controls", inputs="shared", layer=1, iteration=5)
+    found = readings.sensitivity(readings.Tables(runs, runs, runs, ours))
+    assert found.index.tolist() == [("population_size=12", "RBM 1")]
+    assert found.iloc[0].to_dict() == pytest.approx({"cma-es": 3, "lea-mvd": 2})
+
+
+def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
     rows = [
-        ("lea-mvd:sigma0=0.3", "RBM 1", 1.9), ("cma-es:sigma0=0.3", "RBM 1", 0.8), ("lea-mvd:sigma0=0.3", "RBM 2", 1.5),
-        ("cma-es:sigma0=0.3", "RBM 2", 0.7), ("lea-mvd:population_size=12+n_gen=125", "RBM 1", 0.6),
-        ("lea-mvd:population_size=12+n_gen=125", "RBM 2", 0.5), ("cma-es:population_size=12+n_gen=100", "RBM 1", 0.9),
-        ("cma-es:population_size=12+n_gen=100", "RBM 2", 1.1), ("cma-es:population_size=28+n_gen=43", "RBM 1", 1.0),
-        ("lea-mvd:sigma0=0.3", readings.TOGETHER, 7.0), ("cd:persistent=true", "RBM 1", 1.0),
-    ]  # fmt: skip
-    effects = pd.DataFrame(rows, columns=["method", "problem", "ratio"])
-    found = readings.sensitivity(effects)
-    assert found.index.get_level_values("setting").tolist() == ["population_size=12"] * 2 + ["sigma0=0.3"] * 2
-    assert found.index.get_level_values("problem").tolist() == ["RBM 1", "RBM 2"] * 2
-    assert found["lea-mvd"].tolist() == [0.6, 0.5, 1.9, 1.5]
-    assert found["cma-es"].tolist() == [0.9, 1.1, 0.8, 0.7]
-    assert readings.sensitivity(effects.head(0)).empty
+        (data, inputs, 1, method, seed, 3, x * (1 + seed))
+        for data, inputs, x in (("a", "own", 1.0), ("a", "shared", 7.0), ("b", "shared", 0.25))
+        for method, x in (("cd", x), ("lea-mvd", 2 * x * x))
+        for seed in (0, 1)
+    ]
+    columns = ["data", "inputs", "layer", "method", "seed", "iteration", "mean_field_ratio"]
+    found = readings.on_data(pd.DataFrame(rows, columns=columns)).set_index("data")
+    assert found["ratio"].to_dict() == pytest.approx({"a": 2, "b": 0.5})
+    assert found.loc["b", "cd"] == pytest.approx(0.25 * np.sqrt(2))
 
 
-def test_prose_quotes_effects_on_functions_and_on_each_layer() -> None:
-    layer = made_up()
-    twice = layer.assign(problem=readings.TOGETHER, error=layer["error"] ** 2)
-    outcomes = pd.concat([layer, twice], ignore_index=True)
-    quoted = readings.quoted(readings.effects(outcomes), readings.against_cd(outcomes))
-    found = readings.effects(layer).set_index("item").loc["R5"]
-    for end in ("ratio", "low", "high"):
-        assert quoted[f"readings-shift-printed-1-{end}"] == pytest.approx(found[end], rel=1e-5)
-        assert quoted[f"readings-shift-printed-{end}"] == pytest.approx(found[end] ** 2, rel=1e-5)
-    assert "readings-shift-printed-2-ratio" not in quoted, "not run"
-    assert quoted["readings-runs"] == SEEDS
+def test_every_tenth_iteration_and_the_last_are_kept() -> None:
+    rows = pd.DataFrame({"inputs": "own", "layer": 1, "method": "cd", "seed": 0, "iteration": range(24)})
+    assert readings.every_tenth(rows)["iteration"].tolist() == [0, 10, 20, 23]
 
 
-def test_lea_mvd_is_compared_with_contrastive_divergence_seed_by_seed() -> None:
-    layer = made_up()
-    cd = layer[layer["method"] == "lea-mvd"].assign(method="cd", error=lambda own: 2 * own["error"])
-    outcomes = pd.concat([layer, cd], ignore_index=True)
-    found = readings.against_cd(outcomes).set_index("method")
-    effect = readings.effects(layer).set_index("method").loc["lea-mvd:shift=printed"]
-    assert found.loc["lea-mvd", ["ratio", "low", "high"]].tolist() == pytest.approx([0.5] * 3)
-    own = found.loc["lea-mvd:shift=printed"]
-    assert own[["ratio", "low", "high"]].tolist() == pytest.approx((effect[["ratio", "low", "high"]] / 2).tolist())
-    quoted = readings.quoted(readings.effects(outcomes), readings.against_cd(outcomes))
-    assert quoted["readings-lowest-1"] == pytest.approx(found["ratio"].min(), rel=1e-5)
-    assert quoted["readings-lowest-1-method"] == found.index[0].removeprefix("lea-mvd:")
-    assert readings.against_cd(layer).empty
+def test_what_is_recorded_on_functions_has_the_rows_of_the_plan() -> None:
+    columns, calls = readings.on_functions(PROFILES["paper"])
+    recorded = results.read_recorded("readings_functions")
+    assert set(recorded[columns].itertuples(index=False, name=None)) == set(calls)
 
 
-def test_functions_are_summarized_by_their_geometric_mean() -> None:
-    table = pd.DataFrame(
-        {"function": ["a", "b"] * 2, "n_var": 1000, "method": "lea-mvd", "seed": [0, 0, 1, 1], "best": [2.0, 8, 1, 9]}
-    )
-    found = readings.function_outcomes(table)
-    assert found["problem"].tolist() == ["a, n = 1,000", "b, n = 1,000"] * 2 + ["functions"] * 2
-    assert found["error"].tolist() == pytest.approx([2, 8, 1, 9, 4, 3])
-
-
-# ---- other data, directions
-
-
-def test_data_are_compared_by_ratios_to_the_constant_image() -> None:
-    ends = {("cd", 3): 0.2, ("cd", 5): 0.8, ("lea-mvd", 3): 0.1, ("lea-mvd", 5): 0.9}
-    rows = [("own", layer, method, seed, iteration, error / layer + 2 * (1 - iteration))
-            for layer in (1, 2) for (method, seed), error in ends.items() for iteration in (0, 1)]  # fmt: skip
-    columns = ["inputs", "layer", "method", "seed", "iteration", "mean_field_ratio"]
-    table = pd.DataFrame(rows, columns=columns)
-    table = pd.concat([table, table.assign(inputs="shared", mean_field_ratio=7.0)])
-    found = readings.on_data({"here": table, "again": table})
-    assert found[["data", "layer"]].to_numpy().tolist() == [["here", 1], ["here", 2], ["again", 1], ["again", 2]]
-    assert found.loc[1, ["cd", "lea-mvd", "ratio"]].tolist() == pytest.approx([0.2, 0.15, 0.75])
-    quoted = readings.quoted_data(found)
-    assert quoted["data-here-2-lea-mvd"] == 0.15
-    assert {key.rpartition("-")[2] for key in quoted if "-2-" in key} == {"cd", "mvd", "ratio", "low", "high"}
-    four = pd.concat([found.head(2)] * 2).assign(ratio=[2.0, 2.0, 0.5, 0.5], p=[0.04, 0.06, 0.04, np.nan])
-    assert [readings.quoted_data(four)[f"data-{name}"] for name in ("rows", "above")] == [4, 1], "by corrected p"
-    others = table[table["method"] == "cd"].assign(method="cma-es")
-    assert readings.quoted_data(readings.on_data({"here": others})) == {"data-rows": 0, "data-above": 0}
-
-
-def test_what_is_recorded_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "folder", tmp_path.joinpath)
-    study = dataclasses.replace(SMALL, methods=("cd", "lea-mvd", "lea-mvd:shift=printed"), inputs=("shared",))
-    monkeypatch.setitem(STUDIES, ("readings", "paper"), study)
-    monkeypatch.setitem(functions.PLANS, "paper", {"sizes": (3,), "budget": 60})
-    recording.record_searches(functions.RECORDED, tmp_path / "work")
-    shipped = dataclasses.replace(study, archived="readings")
-    found = readings.function_outcomes(functions.on_functions(shipped, "nowhere", "recorded"))
-    assert set(found["problem"]) == {*(f"{name}, n = 3" for name in USUAL), "functions"}
-    pd.testing.assert_frame_equal(
-        found, readings.function_outcomes(functions.on_functions(study, tmp_path / "work", "paper"))
-    )
-    ways = functions.followed_on_page(shipped, "nowhere")
-    assert ways["problem"].tolist() == ["RBM 1", *(f"{name}, n = 3" for name in USUAL)]
-    pd.testing.assert_frame_equal(ways[:1], functions.followed_on_page(study, tmp_path / "work"), check_exact=False)
-    known = json.loads((tmp_path / functions.RECORDED / "provenance.json").read_text())
-    assert known["methods"]["lea-mvd:shift=printed"]["reading"]["shift"] == "printed"
-    assert (known["sizes"], known["budget"], known["seeds"]) == ([3], 60, [3])
-
-
-def test_all_images_are_study_a_s() -> None:
-    a, readings_on_all = STUDIES["mnist-7x7", "paper"], STUDIES["readings", "all"]
-    same = {field: getattr(readings_on_all, field) for field in ("section", "methods", "inputs")}
-    assert dataclasses.replace(a, **same) == readings_on_all
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"measure": "mean_field,sampled"}, "measure"),
+        ({"methods": ("lea-mvd:exponent=3", "cd")}, "methods"),
+        ({"sizes": (1,)}, "sizes"),
+        ({"budget": 5}, "budget"),
+        ({"profile": "small"}, "profile"),
+        ({"profile": "recorded", "seeds": (1,)}, "seeds"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_before_any_work(changes: dict[str, Any], word: str, tmp_path: Any) -> None:
+    with pytest.raises(ValueError, match=word):
+        readings.tables(**{"profile": "quick", "folder": tmp_path} | changes)
+    assert not [*tmp_path.iterdir()]

@@ -37,12 +37,6 @@ def test_tournaments_by_counting_every_draw(size: int) -> None:
     np.testing.assert_allclose(selection.tournament(5, size), expected, rtol=1e-14)
 
 
-def test_effective_sample_size_counts_equal_weights() -> None:
-    assert selection.effective_sample_size(np.full(24, 1 / 24)) == pytest.approx(24)
-    assert selection.effective_sample_size([1.0, 0.0, 0.0]) == 1
-    assert selection.effective_sample_size([0.5, 0.5, 0.0]) == 2
-
-
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "scale"),
     [("float64", 1e-13, 1e-30), ("float64", 1e-13, 1.0), ("float64", 1e-13, 1e30), ("float32", 1e-5, 1.0)],

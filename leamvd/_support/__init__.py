@@ -1,1 +1,1 @@
-"""Compiling, checks of arguments, threads, memory: used by every room."""
+"""Compiling, checks of arguments, threads: used by every room."""

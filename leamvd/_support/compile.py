@@ -1,11 +1,15 @@
-"""The one numba decorator: every compiler flag is decided here, and how many threads a kernel takes."""
+"""The one Numba decorator: it decides on compiler flags, on where compiled code is kept, and on threads."""
 
 import functools
+import hashlib
 import os
+import tempfile
 import threading
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -13,8 +17,7 @@ import numpy as np
 from numba import config, threading_layer  # type: ignore[attr-defined]
 from numpy.typing import NDArray
 
-from leamvd._support.numba_cache import compiled
-from leamvd._support.numba_threads import numba_threads
+from leamvd._support.threads import numba_with_threads
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -33,10 +36,9 @@ def kernel(
     Arithmetic is IEEE by default, so a formula gives the same bits wherever it runs. `contract` lets a product and a
     sum become one instruction, rounded once, on processors that have it. `reassociate` also splits a sum over vector
     lanes; its order is then fixed by its length alone, which callers keep fixed (`random_streams.TILE`). `inline` puts
-    the code into its callers whatever its length, so that their loops can become vector code.
-
-    `parallel` is the number of columns of the first argument that are worth a thread to `numba.prange` loops; such a
-    kernel is called from Python only.
+    the code into its callers whatever its length, so that their loops can become vector code. `parallel` is the number
+    of columns of the first argument that are worth a thread to `numba.prange` loops; such a kernel is called from
+    Python only.
     """
     flags = {"reassoc", "contract", "nsz"} if reassociate else {"contract"} if contract else False
     options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": inline}
@@ -44,48 +46,69 @@ def kernel(
     def decorator(function: _F) -> _F:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
-        if parallel is None:
-            return cast("_F", compiled(function, options))
-        return cast("_F", _on_threads(function, parallel, options))
+        found = _compiled(function, options) if parallel is None else _on_threads(function, parallel, options)
+        return cast("_F", found)
 
     return decorator
 
 
-# ---- threads
+def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
+    """Return a function that Numba compiles when it is first called, and keeps in our folder if there is one."""
+    before, folder = config.CACHE_DIR, _folder()  # type: ignore[attr-defined]
+    config.CACHE_DIR = folder or before  # type: ignore[attr-defined]  # while ours are decorated, and for no others
+    try:
+        return numba.njit(cache=folder is not None, **options)(function)
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _folder() -> str | None:
+    """Return the folder of compiled code, or None, with a warning, where nothing can be written.
+
+    Numba looks at a function's own file alone, so a kernel would go on calling an earlier version of one in another
+    file: the folder is named by a digest of all sources that kernels are in.
+    """
+    package, digest = Path(__file__).parent.parent, hashlib.sha256()
+    for room in ("_support", "data", "networks", "optimizers"):
+        for path in sorted((package / room).glob("*.py")):
+            digest.update(path.read_bytes())
+    base = config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or "~/.cache"  # type: ignore[attr-defined]
+    try:
+        folder = Path(base).expanduser() / f"leamvd-{digest.hexdigest()[:16]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+        return str(folder)
+    except (OSError, RuntimeError) as error:  # or there is no home
+        told = (
+            f"compiled kernels cannot be kept ({error}): each process compiles them anew unless NUMBA_CACHE_DIR is set"
+        )
+        warnings.warn(told, RuntimeWarning, stacklevel=2)
+    return None
 
 
 def _on_threads(function: Callable[..., object], columns: int, options: dict[str, Any]) -> Callable[..., object]:
-    """Return a kernel that runs on the calling thread, or on one of numba's threads for each so many columns.
-
-    It is compiled for either when first needed, to the same bits: numba's threads, once started, do not survive a fork.
-    """
-    parallel = compiled(function, options | {"parallel": True})
+    """Return a kernel that runs on the calling thread, or on one of Numba's a number of columns, to the same bits."""
+    parallel = _compiled(function, options | {"parallel": True})
     alone = types.FunctionType(function.__code__, function.__globals__, closure=function.__closure__)
-    alone.__qualname__ = f"{function.__qualname__}_alone"  # numba names the compiled code and its file on disk after it
-    serial = compiled(alone, options)
+    alone.__qualname__ = f"{function.__qualname__}_alone"  # which Numba names its code and file after
+    serial = _compiled(alone, options)
 
     @functools.wraps(function)
     def call(X: Array, *arguments: Any) -> object:
         tasks = -(-X.shape[1] // columns)
         if tasks == 1 or _threads_are_lost:
             return serial(X, *arguments)
-        allowed = numba_threads()
-        with _limited(min(tasks, allowed), allowed):
-            return parallel(X, *arguments)
+        allowed = numba_with_threads().get_num_threads()
+        numba.set_num_threads(min(tasks, allowed))  # more of them would wait, and on a busy machine for long
+        try:
+            # Numba's own scheduler ends the process when two threads of Python call it at once
+            with _one_at_a_time if threading_layer() == "workqueue" else nullcontext():
+                return parallel(X, *arguments)
+        finally:
+            numba.set_num_threads(allowed)
 
     return call
-
-
-@contextmanager
-def _limited(count: int, allowed: int) -> Iterator[None]:
-    """Let parallel kernels of this thread use `count` of numba's threads, which are started, not all that it allows."""
-    try:
-        numba.set_num_threads(count)
-        # numba's own scheduler ends the process when two threads of Python call it at once
-        with _one_at_a_time if threading_layer() == "workqueue" else nullcontext():
-            yield
-    finally:
-        numba.set_num_threads(allowed)
 
 
 _one_at_a_time = threading.RLock()

@@ -5,96 +5,65 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from leamvd._support import checks
-from leamvd._support.numba_threads import numba_threads
 
 _T = TypeVar("_T")
 
-
-class Shared:
-    """A setting of the whole process as a context: the first one in makes it, the last one out puts back what was.
-
-    The contexts that `setting` returns would each, where they overlap, put back what another one has set.
-    """
-
-    def __init__(self, setting: Callable[[], AbstractContextManager[object]]) -> None:
-        self._setting = setting
-        self._lock = threading.Lock()
-        self._inside = 0
-        if hasattr(os, "register_at_fork"):  # a child would wait for a thread that it does not have
-            os.register_at_fork(
-                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
-            )
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._made = self._setting()
-                self._made.__enter__()
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._made.__exit__(None, None, None)
-
-
-class _Blas(NamedTuple):
-    """The libraries that multiply matrices, by what it is that their number of threads is set for."""
-
-    thread: ThreadpoolController  # the thread that sets it: MKL, and OpenBLAS that was built with OpenMP
-    process: ThreadpoolController  # all others
+_lock = threading.Lock()
+_inside = 0  # blocks of `one_blas_thread` that run, in all threads
+_process: Any = None  # the limit that the first of them has set
+_allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)  # threads, by `limited_to`
 
 
 @functools.cache
-def _blas() -> _Blas:
+def _blas() -> tuple[ThreadpoolController, ThreadpoolController]:
+    """Return the BLAS libraries whose number of threads holds for the thread that sets it, and all others."""
     import scipy.linalg.cython_blas  # noqa: F401  # kernels multiply matrices by SciPy's library: load it before looking
 
     found = ThreadpoolController().select(user_api="blas")  # looks through what is loaded, which takes milliseconds
-    by_process: tuple[list[str], list[str]] = [], []
+    paths: tuple[list[str], list[str]] = [], []
     for library in found.info():
-        openmp = (library["internal_api"], library.get("threading_layer")) == ("openblas", "openmp")
-        by_process[not openmp and library["internal_api"] != "mkl"].append(library["filepath"])
-    return _Blas(*(found.select(filepath=paths) for paths in by_process))
-
-
-@contextmanager
-def _process_on_one_blas_thread() -> Iterator[None]:
-    # To threadpoolctl only the first thread that limits OpenBLAS may: it does nothing for others, without a word.
-    forget_first = functools.partial(OpenBLASController.clear_controlling_thread, force=True)
-    forget_first()
-    limit = _blas().process.limit(limits=1)
-    try:
-        yield
-    finally:
-        forget_first()
-        limit.restore_original_limits()
-        forget_first()
-
-
-_one_blas_thread = Shared(_process_on_one_blas_thread)
+        by_thread = library["internal_api"] == "mkl" or library.get("threading_layer") == "openmp"
+        paths[not by_thread].append(library["filepath"])
+    return found.select(filepath=paths[0]), found.select(filepath=paths[1])
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let a matrix product run on the thread that asks for it, this one or one of `workers`: its bits are fixed."""
-    with _blas().thread.limit(limits=1), _one_blas_thread:
-        yield
+    """Let a matrix product run on the thread that asks for it, this one or one of `workers`: its bits are fixed.
+
+    A limit of the whole process is set by the first thread that comes here, and put back by the last one that leaves.
+    """
+    global _inside, _process
+    by_thread, by_process = _blas()
+    # to threadpoolctl only the first thread that limits OpenBLAS may: it does nothing for others, without a word
+    forget_first = functools.partial(OpenBLASController.clear_controlling_thread, force=True)
+    with by_thread.limit(limits=1):
+        with _lock:
+            if _inside == 0:
+                forget_first()
+                _process = by_process.limit(limits=1)
+            _inside += 1
+        try:
+            yield
+        finally:
+            with _lock:
+                _inside -= 1
+                if _inside == 0:
+                    forget_first()
+                    _process.restore_original_limits()
+                    forget_first()
 
 
 def workers(n_threads: int) -> ThreadPoolExecutor:
     """Return threads that ask for matrix products on themselves alone within `one_blas_thread`."""
-    return ThreadPoolExecutor(n_threads, initializer=lambda: _blas().thread.limit(limits=1))
-
-
-_allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)  # by `limited_to`
+    return ThreadPoolExecutor(n_threads, initializer=lambda: _blas()[0].limit(limits=1))
 
 
 def thread_count(n_threads: int | None) -> int:
@@ -131,16 +100,30 @@ def in_halves(work: Callable[[slice], object], size: int, pool: Executor | None)
         other.result()  # also where the first half fails: nobody writes after the call
 
 
+@functools.cache
+def numba_with_threads() -> Any:
+    """Return Numba, its threads started such that idle ones sleep, unless the environment says otherwise.
+
+    By default OpenMP's spin: where other processes want the processors too, a generation took forty times as long.
+    OpenMP reads the variable when it is loaded, which is now.
+    """
+    import numba  # as late as this, since it takes a while to import
+
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        numba.get_num_threads()
+        os.environ.pop("OMP_WAIT_POLICY", None)  # which another thread may have done
+    return numba
+
+
 @contextmanager
 def limited_to(n_threads: int) -> Iterator[None]:
     """Let this thread take so many threads within the block: one of several tasks at work, here or elsewhere.
 
-    `thread_count` and numba go by it, in this thread alone. Matrix products run on one thread each, in the process's
-    other threads too until the last of these blocks ends.
+    `thread_count` and Numba go by it, in this thread alone; matrix products run on one thread each.
     """
-    import numba  # as late as this, since it takes a while to import
-
-    before, allowed = numba_threads(), _allowed.set(n_threads)
+    numba = numba_with_threads()
+    before, allowed = numba.get_num_threads(), _allowed.set(n_threads)
     numba.set_num_threads(min(n_threads, before))
     try:
         with one_blas_thread():

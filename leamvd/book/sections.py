@@ -6,6 +6,7 @@ last run, and ``OUTPUT/calls`` holds what was computed. Any of these folders can
 
 import ast
 import contextlib
+import difflib
 import hashlib
 import importlib
 import inspect
@@ -210,7 +211,8 @@ def requested(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) 
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    return checks.did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
 
 
 # ---- computing

@@ -36,9 +36,9 @@ _Settings = dataclasses.make_dataclass(
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class _Network(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
     _Settings,  # type: ignore[misc, valid-type]
 ):
     """What the estimators share; a dataclass, whose constructor only stores its arguments, as scikit-learn wants it."""

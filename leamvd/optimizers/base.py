@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +14,6 @@ from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.random_streams import SeedLike
-from leamvd.optimizers.reading import Reading
 
 
 class Reason(NamedTuple):
@@ -41,33 +40,18 @@ REASONS = {
 }
 """The stop reasons, by their names."""
 
-_DEFAULT_BUDGET = "The default budget of {} generations, the paper's, is used up: set n_gen or max_nfev for more."
+DEFAULT_N_GEN = 30
+"""Generations where none are given, as in the paper's stopping criteria."""
 
 BoundsLike = Bounds | Sequence[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
 
 
-class AllOrNothing:
-    """A block after which all attributes are new, or, where it is left by an error or by Ctrl-C, all as they were.
-
-    It can then be run again, if it sets attributes and writes into an array only what it would write once more.
-    """
-
-    # not written as a generator: one that Ctrl-C has left half-way would put the attributes back when it is collected
-
-    def __init__(self, attributes: dict[str, Any]) -> None:
-        self._attributes, self._before = attributes, attributes.copy()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is not None:
-            self._attributes.update(self._before)
-
-
 class Optimizer(ABC):
     """An optimizer that is asked for candidates and told their values; lower is better.
+
+    A new one has `_sample`, which returns the next candidates, and `_learn`, which takes them and their values; its
+    name goes to `leamvd.optimizers.methods`. `sigma0` may be set until the first generation is drawn.
 
     Attributes
     ----------
@@ -83,23 +67,26 @@ class Optimizer(ABC):
 
     def __init__(
         self,
-        x0: ArrayLike | None,
-        n_var: int | None,
-        bounds: BoundsLike | None,
-        sigma0: float,
-        population_size: int,
-        n_gen: int,
-        seed: SeedLike,
-        dtype: DTypeLike,
+        x0: ArrayLike | None = None,
+        *,
+        n_var: int | None = None,
+        bounds: BoundsLike | None = None,
+        sigma0: float = 0.1,
+        population_size: int = 24,
+        n_gen: int | None = None,
+        x0_in_population: bool = True,
+        seed: SeedLike = None,
+        dtype: DTypeLike = "float64",
     ) -> None:
         self.dtype = checks.floating("dtype", dtype)
         self.n_var, self._x0, self._low, self._high = _search_space(x0, n_var, bounds, self.dtype)
         self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
-        self.population_size = checks.integer(
-            "population_size", population_size, at_least=2, at_most=random_streams.MAX_ROWS
-        )
-        self.n_gen = checks.integer("n_gen", n_gen, at_least=1)
+        most = random_streams.MAX_ROWS
+        self.population_size = checks.integer("population_size", population_size, at_least=2, at_most=most)
+        self.n_gen = checks.integer("n_gen", DEFAULT_N_GEN if n_gen is None else n_gen, at_least=1)
         self.seed = random_streams.key(seed)
+        self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
+        self._n_gen_given = n_gen is not None
         self.generation = 0
         self.nfev = 0
         self.n_nan = 0
@@ -115,7 +102,10 @@ class Optimizer(ABC):
         For LEA-MVD they are a read-only view of its own memory, which the next generation overwrites.
         """
         if self._candidates is None:
-            self._candidates = read_only(self._sample())
+            X = self._sample()
+            if self.generation == 0 and self._x0 is not None and self._x0_in_population:
+                X[0] = self._x0
+            self._candidates = read_only(X)
         return self._candidates
 
     @property
@@ -145,13 +135,18 @@ class Optimizer(ABC):
         if X is not self._candidates:
             X = checks.array("X", X, shape=self._candidates.shape, dtype=self.dtype)
         values = checks.objective_values("F", F, len(self._candidates)).copy()
-        with AllOrNothing(vars(self)):
+        before = vars(self).copy()
+        try:
             if not np.isfinite(values).all():
                 self._count_failures(values)
             self.generation += 1
             self.nfev += len(values)
+            self._keep_best(X, values)
             self._learn(X, values)
             self._candidates = None
+        except BaseException:  # Ctrl-C, say: `tell` can be called again
+            vars(self).update(before)
+            raise
 
     def _count_failures(self, values: Array) -> None:
         """Count values that are not finite, and make them all +inf."""
@@ -164,7 +159,7 @@ class Optimizer(ABC):
 
     def halt(self, reason: str, value: Any = True) -> None:
         """Make `stop` return `reason`, one of `REASONS`, with what it is about."""
-        self._halted = self._halted | {checks.choice("reason", reason, tuple(REASONS)): value}
+        self._halted = self._halted | {reason: value}
 
     def resume(self) -> None:
         """Forget what `halt` was told, so that the search may go on."""
@@ -188,10 +183,13 @@ class Optimizer(ABC):
         has converged: not that there is no lower value. ``n_nan`` and ``n_inf`` count values that were not finite;
         ``x`` is None before the first generation; ``seed`` gives the same search again.
         """
-        reason = min(reversed(self.stop()), key=lambda name: REASONS[name].status != 0, default="running")
+        stopped = self.stop()
+        reason = min(reversed(stopped), key=lambda name: REASONS[name].status != 0, default="running")
         status, message = REASONS[reason]
-        if reason == "n_gen" and self.n_gen == Reading.n_gen:
-            message = _DEFAULT_BUDGET.format(self.n_gen)
+        if reason == "n_gen" and self.n_gen == DEFAULT_N_GEN and not self._n_gen_given:
+            message = f"The default budget of {self.n_gen} generations is used up: set n_gen or max_nfev for more."
+        if isinstance(criteria := stopped.get(reason), dict):
+            message = f"{message.removesuffix('.')}: {', '.join(criteria)}."
         return OptimizeResult(  # type: ignore[call-arg]  # its stubs declare no constructor
             x=self._best(),
             fun=self.best_fun,
@@ -218,13 +216,15 @@ class Optimizer(ABC):
         return copy.deepcopy(self)
 
     @abstractmethod
-    def _sample(self) -> Floats: ...
+    def _sample(self) -> Floats:
+        """Return the next candidates, shape (n_candidates, n); row 1 of the first ones becomes the start solution."""
 
     @abstractmethod
-    def _learn(self, X: Floats, F: Array) -> None: ...
+    def _learn(self, X: Floats, F: Array) -> None:
+        """Learn from candidates (m, n) and their values (m,), which are finite or +inf."""
 
     def _keep_best(self, X: Floats, F: Array) -> None:
-        """Remember a copy of the best point ever told, for methods that do not keep it themselves."""
+        """Remember a copy of the best point ever told."""
         best = int(np.argmin(F))
         if self._best_x is None or F[best] < self.best_fun:
             self.best_fun, self._best_x = float(F[best]), X[best].copy()
@@ -241,19 +241,6 @@ class Optimizer(ABC):
         return math.nan, math.nan, math.nan
 
 
-def as_told(told: Sequence[Array]) -> dict[str, Array]:
-    """Return the values that an optimizer was told in each generation, as `tell_again` takes them."""
-    return {"F": np.concatenate([np.empty(0), *told]), "counts": np.array([len(F) for F in told], dtype=int)}
-
-
-def tell_again(opt: Optimizer, state: Mapping[str, Array]) -> list[Array]:
-    """Let a new optimizer draw all candidates again, which is quick, and tell it the values that it was told before."""
-    told = np.split(state["F"], np.cumsum(state["counts"]))[:-1]
-    for F in told:
-        opt.tell(opt.ask(), F)
-    return told
-
-
 def read_only(rows: Floats) -> Floats:
     """Return a view that cannot be written to."""
     view = rows.view()
@@ -264,29 +251,21 @@ def read_only(rows: Floats) -> Floats:
 def _sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
     """Return low and high, each a number or an array, of bounds in any form.
 
-    Two pairs are none: they could be (low, high) of two variables, or the limits of one variable after the other.
+    Two pairs are refused: they could be (low, high) of two variables, or the limits of one variable after the other.
     """
     if isinstance(bounds, Bounds):
-        low, high = np.asarray(bounds.lb), np.asarray(bounds.ub)
-        return low.item() if low.size == 1 else low, high.item() if high.size == 1 else high  # numbers, made arrays
-    try:
-        rows = list(bounds)
-        shapes = [np.shape(row) for row in rows]
-    except (TypeError, ValueError):
-        rows, shapes = [], []
+        return np.squeeze(bounds.lb), np.squeeze(bounds.ub)  # numbers have been made arrays of one
+    rows = list(bounds)
+    shapes = [np.shape(row) for row in rows]
     if shapes == [(2,), (2,)]:
         raise ValueError(
             f"bounds={checks.shown(bounds)} of two variables could be (low, high) or (low_i, high_i) for each: "
             "write scipy.optimize.Bounds(low, high)"
         )
-    if len(rows) == 2 and all(len(shape) < 2 for shape in shapes):
-        return rows[0], rows[1]
     if rows and all(shape == (2,) for shape in shapes):
         return [row[0] for row in rows], [row[1] for row in rows]
-    raise ValueError(
-        "bounds must be a pair (low, high) of numbers or arrays, a pair (low_i, high_i) for each variable, "
-        f"or scipy.optimize.Bounds, got {checks.shown(bounds)}"
-    )
+    low, high = rows
+    return low, high
 
 
 def _search_space(
@@ -296,50 +275,38 @@ def _search_space(
 
     Limits that `dtype` cannot hold are rounded inward, so that no point lies outside of those that are given.
     """
-    known, start = {}, None
-    if n_var is not None:
-        known["n_var"] = checks.integer("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)
-    if x0 is not None:
-        start = checks.array("x0", x0, shape=(None,), dtype=dtype).copy()
-        known["len(x0)"] = len(start)
-    sides = {} if bounds is None else dict(zip(("low of bounds", "high of bounds"), _sides(bounds), strict=True))
-    known |= {f"len({name})": np.size(side) for name, side in sides.items() if np.ndim(side) == 1}
-    if len(set(known.values())) != 1:
-        what = " and ".join(f"{name}={value}" for name, value in known.items())
-        raise ValueError(f"{what} clash: they must agree" if known else "n_var must be given where x0 is not, got None")
-    n = next(iter(known.values()))
     if x0 is None and bounds is None:
         raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
-    if bounds is None:
+    start = None if x0 is None else checks.array("x0", x0, shape=(None,), dtype=dtype).copy()
+    sides = [] if bounds is None else [np.asarray(side) for side in _sides(bounds)]
+    known = {side.size for side in sides if side.ndim} | ({start.size} if start is not None else set())
+    if n_var is not None:
+        known |= {checks.integer("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)}
+    if len(known) != 1:
+        told = f"got {', '.join(map(str, sorted(known)))}" if known else "and none of them does: give n_var"
+        raise ValueError(f"n_var, x0 and bounds must say one number of variables, {told}")
+    n = known.pop()
+    if not sides:
         return n, start, np.empty(0, dtype), np.empty(0, dtype)
-    below, above = (_limits(name, side, n, dtype) for name, side in sides.items())
-    if (crossed := below > above).any():
-        i = int(np.argmax(crossed))
-        raise ValueError(f"bounds must have low <= high, got {below[i]} > {above[i]} at index {i}")
+    given = [checks.array("bounds", side, shape=side.shape, dtype=np.float64) for side in sides]
+    below, above = (np.broadcast_to(side, n) for side in given)
     low, high = _inward(below, np.inf, dtype), _inward(above, -np.inf, dtype)
-    if (empty := low > high).any():
-        i = int(np.argmax(empty))
+    if (crossed := low > high).any():
+        i = int(np.argmax(crossed))
         raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
     if start is None:
         return n, None, low, high
-    given = np.asarray(x0, np.float64)
-    if (beyond := (given < below) | (given > above)).any():
+    exact = np.asarray(x0, np.float64)
+    if (beyond := (exact < below) | (exact > above)).any():
         i = int(np.argmax(beyond))
-        raise ValueError(f"x0 must lie within bounds, [{below[i]}, {above[i]}] at index {i}, got {given[i]}")
+        raise ValueError(f"x0 must lie within bounds, [{below[i]}, {above[i]}] at index {i}, got {exact[i]}")
     return n, np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
 
 
-def _limits(name: str, side: ArrayLike, n_var: int, dtype: np.dtype[np.floating]) -> Array:
-    """Return one side of the bounds in double precision, shape (n_var,), without memory of its own if it can."""
-    if np.ndim(side) == 0:
-        return np.broadcast_to(checks.real(name, side, dtype=dtype), n_var)
-    checks.array(name, side, shape=(n_var,), dtype=dtype)
-    return np.asarray(side, np.float64)
-
-
 def _inward(limits: Array, inward: float, dtype: np.dtype[np.floating]) -> Floats:
-    """Return limits (n_var,) as numbers of `dtype`, none of them farther from `inward`, an infinity."""
-    rounded = limits.astype(dtype)
+    """Return limits (n,) as numbers of `dtype`, none of them farther from `inward`, an infinity."""
+    with np.errstate(over="ignore"):  # the largest number is inward of those that `dtype` cannot hold
+        rounded = limits.astype(dtype)
     outside = rounded < limits if inward > 0 else rounded > limits
     rounded[outside] = np.nextafter(rounded[outside], dtype.type(inward))
     return rounded

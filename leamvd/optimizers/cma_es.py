@@ -1,19 +1,14 @@
 """CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal covariance matrix."""
 
-import math
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import OptimizeResult
 
-from leamvd._support import checks, memory
+from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
-from leamvd._support.interrupts import uninterrupted
-from leamvd._support.threads import Shared, one_blas_thread
+from leamvd._support.threads import one_blas_thread
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.random_streams import SeedLike
@@ -52,7 +47,7 @@ class CMAES(Optimizer):
     ModuleNotFoundError
         Without pycma, which the extra `leamvd[paper]` brings.
     MemoryError
-        If a full covariance matrix would not fit in the memory that is available.
+        If a full covariance matrix is larger than the memory of this machine.
     ValueError, TypeError
         If an argument is out of range.
     """
@@ -65,77 +60,59 @@ class CMAES(Optimizer):
         diagonal: bool = False,
         bounds: BoundsLike | None = None,
         population_size: int = 24,
-        n_gen: int = 30,
+        n_gen: int | None = None,
         x0_in_population: bool = True,
         seed: SeedLike = None,
     ) -> None:
-        if checks.choice("diagonal", diagonal, (True, False)):
-            checks.needs("method='sep-cma-es'", "paper", "cma")
-        else:
-            checks.needs("method='cma-es'", "paper", "cma", "psutil")
-        super().__init__(x0, None, bounds, sigma0, population_size, n_gen, seed, "float64")
-        self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
+        checks.needs("CMA-ES", "paper", "cma")
+        if x0 is None:
+            raise ValueError("x0 must be given for CMA-ES, got None")
+        super().__init__(
+            x0,
+            bounds=bounds,
+            sigma0=sigma0,
+            population_size=population_size,
+            n_gen=n_gen,
+            x0_in_population=x0_in_population,
+            seed=seed,
+        )
+        self.diagonal = checks.choice("diagonal", diagonal, (True, False))
         if not diagonal:
             check_memory(self.n_var)
+
+    def _sample(self) -> Floats:
+        with one_blas_thread():  # so that its bits are fixed
+            if self.generation == 0:
+                self._es = self._strategy()
+            return np.array(self._es.ask())
+
+    def _strategy(self) -> Any:
+        import cma  # takes half a second, and only this method needs it
+
         options: dict[str, Any] = {
             "popsize": self.population_size,
-            "CMA_diagonal": diagonal,
+            "CMA_diagonal": self.diagonal,
             "randn": _Normals(self.seed),
             "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
             "verbose": -9,
             "verb_log": 0,
         }
-        if bounds is not None:
-            if (same := self._low == self._high).any():
-                i = int(np.argmax(same))
-                raise ValueError(f"bounds must have low < high for CMA-ES, got {self._low[i]} for both at index {i}")
+        if self._low.size:
             options["bounds"] = [self._low.tolist(), self._high.tolist()]
-        self._es = _quiet(_strategy, self._x0, self.sigma0, options)
-
-    def ask(self) -> Floats:
-        """Return the candidates of the next generation; Ctrl-C waits, since pycma's steps cannot be taken twice."""
-        with uninterrupted():
-            return super().ask()
-
-    def tell(self, X: ArrayLike, F: ArrayLike) -> None:
-        """Take the values `F` of the candidates `X`, and learn from them; Ctrl-C waits."""
-        with uninterrupted():
-            super().tell(X, F)
-
-    @property
-    def decomposition_gap(self) -> int:
-        """Generations from one decomposition of the covariance matrix to the next, 1 / (10 n (c_1 + c_mu)) rounded up.
-
-        Of a diagonal, which needs none, 1.
-        """
-        # pycma tells the gap nowhere else; the sampler of a diagonal has none
-        return max(1, math.ceil(getattr(self._es.sm, "lazy_update_gap", 1)))
-
-    def _sample(self) -> Floats:
-        X = np.array(_quiet(self._es.ask))
-        if self.generation == 0 and self._x0_in_population:
-            X[0] = self._x0
-        return X
+        return cma.CMAEvolutionStrategy(self._x0, self.sigma0, options)
 
     def _learn(self, X: Floats, F: Array) -> None:
-        self._keep_best(X, F)
         finite = F[np.isfinite(F)]
         if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
             # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
             largest = float(np.max(finite))
             worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
-            _quiet(self._es.tell, list(X), np.where(np.isfinite(F), F, worst).tolist())
-
-    @property
-    def result(self) -> OptimizeResult:
-        """The best point so far; the message names pycma's criteria where one has ended the search."""
-        found = super().result
-        if isinstance(criteria := self.stop().get(found["reason"]), dict):
-            found["message"] = f"{found['message'].removesuffix('.')}: {', '.join(criteria)}."
-        return found
+            with one_blas_thread():
+                self._es.tell(list(X), np.where(np.isfinite(F), F, worst).tolist())
 
     def _converged(self) -> dict[str, Any]:
-        criteria = dict(_quiet(self._es.stop)) if self.generation else {}
+        with one_blas_thread():
+            criteria = dict(self._es.stop()) if self.generation else {}
         if not criteria:
             return {}
         converged, over = not _TOLERANCES.isdisjoint(criteria), "maxiter" in criteria
@@ -143,13 +120,14 @@ class CMAES(Optimizer):
 
 
 def check_memory(n: int) -> None:
-    """Raise a MemoryError where a full covariance matrix of n variables would not fit in what is available."""
-    needed, available = SQUARE_MATRICES * 8 * n**2, memory.available()
-    if needed > available:
-        raise MemoryError(
-            f"CMA-ES with a full covariance matrix of n={n} variables needs {needed:,} bytes, "
-            f"{available:,} are available: use method='sep-cma-es' (of CMAES: diagonal=True)"
-        )
+    """Raise a MemoryError where a full covariance matrix of n variables is larger than this machine's memory."""
+    if hasattr(os, "sysconf"):
+        needed, there = SQUARE_MATRICES * 8 * n**2, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if needed > there:
+            raise MemoryError(
+                f"CMA-ES with a full covariance matrix of n={n} variables needs {needed:,} bytes, there are "
+                f"{there:,}: use method='sep-cma-es' (of CMAES: diagonal=True)"
+            )
 
 
 class _Normals:
@@ -160,25 +138,3 @@ class _Normals:
 
     def __call__(self, *shape: int) -> Array:
         return self._generator.standard_normal(shape)
-
-
-def _strategy(*arguments: Any) -> Any:
-    import cma  # takes half a second, and only this method needs it
-
-    return cma.CMAEvolutionStrategy(*arguments)
-
-
-def _quiet(function: Any, *arguments: Any) -> Any:
-    """Call pycma without its warnings about injected solutions, on one BLAS thread so that its bits are fixed."""
-    with _silence, one_blas_thread():
-        return function(*arguments)
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
-_silence = Shared(_without_warnings)  # searches in threads would put back each other's filters

@@ -24,7 +24,6 @@ CHUNK = 8 * TILE
 RATE = 0.1
 """Weight of the new direction; 1 - RATE of the old one (Sec. 3.3)."""
 
-
 RESOLUTION = {np.dtype(np.float32): 45 * float(np.finfo(np.float32).eps), np.dtype(np.float64): 1e-14}
 """The columns of U without P are rounding alone where their share of the squares is below this, by dtype."""
 
@@ -37,8 +36,8 @@ class Vectors(NamedTuple):
     mean: Floats  # mu
     std: Floats  # sigma
     path: Floats  # P, of the generation before until this one's new individuals are written
-    descent: Floats  # C_ani, likewise
-    previous: Floats  # x_best of the generation before, likewise
+    descent: Floats  # C_ani, as the path
+    previous: Floats  # x_best of the generation before, as the path
 
 
 class Products(NamedTuple):
@@ -63,11 +62,6 @@ class Descent(NamedTuple):
     projections: Array  # (lambda - 1,) <x_k - x_1, C_ani>, k = 2..lambda
     mean: float  # of the projections
     std: float
-
-
-def no_descent(n_rows: int, population_size: int) -> Descent:
-    """Return what adds nothing to C_ani: before the first generation, and where C_ani is complete."""
-    return Descent(np.zeros(n_rows), 0.0, 0.0, 0.0, np.zeros(population_size - 1), 0.0, 0.0)
 
 
 @kernel(reassociate=True)
@@ -177,22 +171,9 @@ def _total(sums: Array) -> Array:
 def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vectors) -> Products:
     """Estimate the normal model, and return the inner products for C_ani with this generation's P: one read of X.
 
-    Parameters
-    ----------
-    X : ndarray, shape (lambda, n)
-        Individuals in any order.
-    order : ndarray, shape (lambda,)
-        Rows of X, best first (ix).
-    weights : ndarray, shape (lambda,)
-        G (Eq. 1), in X's dtype.
-    ir : ndarray, shape (m,)
-        Ranks, 0-based and not 0, of the individuals in U.
-    vectors : Vectors
-        Its mean and std are written (Eqs. 2 and 3), the rest is read.
-
-    Returns
-    -------
-    Products
+    `order` (lambda,) has the rows of X (lambda, n) best first (ix), `weights` are G (Eq. 1) in X's dtype, and `ir` (m,)
+    the ranks of the individuals in U, 0-based and not 0. Mean and std of `vectors` are written (Eqs. 2 and 3), the rest
+    is read.
     """
     size = len(order)
     total = _scan(X, order, weights, ir, vectors)
@@ -216,21 +197,10 @@ def _times(A: Array, x: Array) -> Array:
 def power_method(gram: Array, start: Array) -> Array:
     """Return the direction that repeated multiplication by a positive semidefinite matrix turns `start` to.
 
-    The matrix is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With the
-    inner products of vectors projected on the complement of P it is the paper's method, which removes the projection on
-    P at each iteration, in coordinates of the columns of U.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (m, m)
-        Symmetric, positive semidefinite, not zero.
-    start : ndarray, shape (m,)
-        Where to start.
-
-    Returns
-    -------
-    ndarray, shape (m,)
-        Unit length; `start` scaled to it where the matrix sends it to zero.
+    The matrix (m, m) is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With
+    the inner products of vectors projected on the complement of P it is the paper's method, which removes the
+    projection on P at each iteration, in coordinates of the columns of U. The direction has unit length; it is that of
+    `start` (m,) where the matrix sends it to zero.
     """
     matrix = gram / np.trace(gram)
     squared = np.empty_like(matrix)
@@ -252,27 +222,10 @@ def descent(
 ) -> Descent:
     """Return C_ani = fresh C_hat + 0.9 C_ani(t - 1) in terms of U, P and the C_ani before, and the projections on it.
 
-    C_hat is the unit vector orthogonal to P on which the columns of U have the largest projections; zero where they
-    are all parallel to P (or all zero).
-
-    Parameters
-    ----------
-    products : Products
-        Of `scan`.
-    ir : ndarray, shape (m,)
-        The ranks passed to `scan`.
-    start : ndarray, shape (m,)
-        Start of the power method, in coordinates of U's columns.
-    oriented : bool
-        Turn C_hat so that the columns' summed projections on it are positive (item R6).
-    fresh : float
-        Weight of C_hat: 0.1, or 1 (item R8).
-    orthogonal : bool
-        Whether C_hat is made orthogonal to P (C11).
-
-    Returns
-    -------
-    Descent
+    C_hat is the unit vector on which the columns of U have the largest projections, orthogonal to P unless `orthogonal`
+    says otherwise (C11); zero where they are all parallel to P (or all zero). `oriented` turns it so that the columns'
+    summed projections on it are positive (R6). `start` (m,) begins the power method, in coordinates of U's columns;
+    `fresh` is 0.1, or 1 (R8).
     """
     if not orthogonal:
         products = products._replace(path_path=0.0)  # projecting out a zero vector does nothing (R8)

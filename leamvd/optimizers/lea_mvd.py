@@ -13,11 +13,14 @@ from numpy.typing import ArrayLike, DTypeLike
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import directions, random_streams, sampling, selection
-from leamvd.optimizers.base import AllOrNothing, BoundsLike, Optimizer, read_only
+from leamvd.optimizers.base import BoundsLike, Optimizer, read_only
 from leamvd.optimizers.directions import Vectors
 from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
-from leamvd.optimizers.state import STAGNATION, State, checked
+from leamvd.optimizers.state import State
+
+STAGNATION = 10
+"""Generations without a better best that end in a reset (line 9)."""
 
 
 class LEAMVD(Optimizer):
@@ -85,18 +88,25 @@ class LEAMVD(Optimizer):
             raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
         super().__init__(
             x0,
-            n_var,
-            bounds,
-            sigma0,
-            self.reading.population_size if population_size is None else population_size,
-            self.reading.n_gen if n_gen is None else n_gen,
-            seed,
-            dtype,
+            n_var=n_var,
+            bounds=bounds,
+            sigma0=sigma0,
+            population_size=self.reading.population_size if population_size is None else population_size,
+            n_gen=n_gen,
+            x0_in_population=self.reading.x0_in_population,
+            seed=seed,
+            dtype=dtype,
         )
+        self.n_gen = self.reading.n_gen if n_gen is None else self.n_gen
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
-        self.n_elite = checks.integer("n_elite", n_elite, at_least=1)
-        self._check_clashes(bounds)
-        n, size = self.n_var, self.population_size
+        self.n_elite = checks.integer("n_elite", n_elite, at_least=1, at_most=self.population_size - 1)
+        if self.reading.n_descent_rows >= self.population_size:
+            raise ValueError(f"population_size must be > {self.reading.n_descent_rows}, the rows of the descent (R7)")
+        if not isinstance(self.reading.reset, str):
+            checks.real("reading.reset", self.reading.reset, above=0, dtype=self.dtype)
+        if self.reading.limits != "first" and bounds is None:
+            raise ValueError(f"reading.limits={self.reading.limits!r} needs bounds, got None")
+        n, size, self._key = self.n_var, self.population_size, np.uint64(self.seed)
         self._weights = selection.fractional_tournament(size, self.reading.exponent).astype(self.dtype)  # G
         # Rows of X lie in any order: `_order` names them best first. `_drawn` is the generation whose rows X holds.
         self._X = np.empty((size, n), self.dtype)
@@ -107,27 +117,9 @@ class LEAMVD(Optimizer):
         self._initial_std: Floats | None = None
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
-        self._pending = directions.no_descent(len(self._rows), size)
+        self._pending: directions.Descent
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
-
-    def _check_clashes(self, bounds: object) -> None:
-        if self.n_elite >= self.population_size:
-            raise ValueError(
-                f"n_elite={self.n_elite} clashes with population_size={self.population_size}: "
-                "at least one individual must be new"
-            )
-        if self.reading.n_descent_rows >= self.population_size:
-            raise ValueError(
-                f"reading.n_descent_rows={self.reading.n_descent_rows} clashes with "
-                f"population_size={self.population_size}: so many distinct rows are drawn from ranks 2..lambda"
-            )
-        if not isinstance(self.reading.reset, str):
-            checks.real("reading.reset", self.reading.reset, above=0, dtype=self.dtype)
-        if self.reading.limits != "first" and bounds is None:
-            raise ValueError(
-                f"reading.limits={self.reading.limits!r} clashes with bounds=None: there is nothing to keep"
-            )
 
     # ---- ask: line 2, or line 12 of the generation before
 
@@ -138,15 +130,10 @@ class LEAMVD(Optimizer):
         return self.population_size - (0 if whole else self.n_elite)
 
     def _sample(self) -> Floats:
-        place = sampling.Place(
-            np.uint64(self.seed),
-            self.generation + 1,
-            self.reading.perturbation == "column",
-            sampling.LIMITS.index(self.reading.limits),
-        )
+        limits, by_column = sampling.LIMITS.index(self.reading.limits), self.reading.perturbation == "column"
+        place = sampling.Place(self._key, self.generation + 1, by_column, limits)
         if self.generation == 0:
-            kept = self.reading.x0_in_population
-            sampling.initialize(self._X, self._x0, self.sigma0, kept, self._low, self._high, place)
+            sampling.initialize(self._X, self._x0, self.sigma0, self._low, self._high, place)
             return self._X
         if self._drawn[0] <= self.generation:  # unless Ctrl-C came between the kernel's end and that of the last ask
             self._regenerate(place)
@@ -154,11 +141,10 @@ class LEAMVD(Optimizer):
 
     def _regenerate(self, place: sampling.Place) -> None:
         n_new = self.population_size - self.n_elite
-        step: Array | float = self._step()
-        if self.reading.step == "sampled":
-            z = random_streams.row_normals(
-                np.uint64(self.seed), random_streams.DESCENT_STEP, self.generation + 1, n_new
-            )
+        toward_best = self.reading.shift == "toward_best"  # R5
+        step: Array | float = abs(self._descent_mean) if toward_best else self._descent_mean
+        if self.reading.step == "sampled":  # R10
+            z = random_streams.row_normals(self._key, random_streams.DESCENT_STEP, self.generation + 1, n_new)
             step = step + self._descent_std * z
         if self.reading.descent_scale == "normalized" and self._descent_norm > 0:
             step = step / self._descent_norm
@@ -168,9 +154,9 @@ class LEAMVD(Optimizer):
             self.dtype.type(self._beta1 * self._beta2),
             np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype),
         )
-        combination = self._combination()
-        low, high = self._low, self._high
-        sampling.regenerate(self._X, self._order, self._vectors, combination, shift, low, high, place, self._drawn)
+        sampling.regenerate(
+            self._X, self._order, self._vectors, self._combination(), shift, self._low, self._high, place, self._drawn
+        )
 
     def _combination(self) -> sampling.Combination:
         """Return what makes C_ani of this generation, in the dtype of X."""
@@ -178,11 +164,10 @@ class LEAMVD(Optimizer):
         weights = pending.row_weights.astype(self.dtype)
         return sampling.Combination(self._rows, weights, real(pending.path_weight), real(pending.fresh))
 
-    def _step(self) -> float:
-        """Return the signed length of the shift along C_ani (R5)."""
-        return abs(self._descent_mean) if self.reading.shift == "toward_best" else self._descent_mean
-
     # ---- tell: lines 14-16 and 17-30, then lines 7-11
+
+    def _keep_best(self, X: Floats, F: Array) -> None:
+        """Do nothing: the best point is in the population."""
 
     def _learn(self, X: Floats, F: Array) -> None:
         count = self.population_size - len(X)
@@ -197,7 +182,9 @@ class LEAMVD(Optimizer):
         self._order, self._F = rows[best_first], values[best_first]  # ix
         previous, self.best_fun = self.best_fun, float(self._F[0])
         if self.generation == 1:
-            self._release_start()
+            self._x0 = None  # gives back the memory of what only the first population needs
+            if self.reading.limits == "first":
+                self._low = self._high = np.empty(0, self.dtype)
         else:
             self._adapt(self.best_fun != previous)
         if self.generation == 1 or self.reading.path == "off":
@@ -205,12 +192,6 @@ class LEAMVD(Optimizer):
         self._estimate()
         if self._stagnation == STAGNATION:
             self._reset()
-
-    def _release_start(self) -> None:
-        """Give back the memory of what only the first population needs."""
-        self._x0 = None
-        if self.reading.limits == "first":
-            self._low = self._high = np.empty(0, self.dtype)
 
     def _adapt(self, success: bool) -> None:
         """Update beta_1, beta_2 and the stagnation counter (lines 17-30); R12 decides at beta_1 = 1."""
@@ -227,19 +208,14 @@ class LEAMVD(Optimizer):
     def _estimate(self) -> None:
         """Estimate mu, Sigma, P and C_ani (lines 7 and 8)."""
         reading, m = self.reading, len(self._rows)
-        self._rows = random_streams.distinct(
-            np.uint64(self.seed), random_streams.DESCENT_ROWS, self.generation, m, self.population_size
-        )  # R7
+        t, size = self.generation, self.population_size
+        self._rows = random_streams.distinct(self._key, random_streams.DESCENT_ROWS, t, m, size)  # R7
         products = directions.scan(self._X, self._order, self._weights, self._rows, self._vectors)
-        start = random_streams.row_normals(np.uint64(self.seed), random_streams.DESCENT_START, self.generation, m)
-        fresh = 1.0 if self.generation == 1 and reading.first_direction == "full" else directions.RATE
+        start = random_streams.row_normals(self._key, random_streams.DESCENT_START, t, m)
+        fresh = 1.0 if t == 1 and reading.first_direction == "full" else directions.RATE
+        oriented, orthogonal = reading.orientation == "oriented", reading.descent != "free"
         self._pending = directions.descent(
-            products,
-            self._rows,
-            start,
-            oriented=reading.orientation == "oriented",
-            fresh=fresh,
-            orthogonal=reading.descent != "free",
+            products, self._rows, start, oriented=oriented, fresh=fresh, orthogonal=orthogonal
         )
         self._descent_norm = math.sqrt(max(self._pending.square, 0.0))
         scale = self._descent_norm if reading.descent_scale == "normalized" and self._descent_norm > 0 else 1.0
@@ -249,17 +225,19 @@ class LEAMVD(Optimizer):
             repeated = np.concatenate([projections[:1], projections])
             mean, std = float(repeated.mean()), float(repeated.std())
         self._descent_mean, self._descent_std = mean / scale, std / scale
-        euclidean = reading.sigma_norm == "euclidean"
+        euclidean = reading.sigma_norm == "euclidean"  # R4
         self._std_norm = math.sqrt(products.std_square) if euclidean else products.std_max
-        if self.generation == 1 and reading.reset == "initial":
+        if t == 1 and reading.reset == "initial":
             self._initial_std = self._vectors.std.copy()
 
     def _reset(self) -> None:
         """Widen the search after ten generations without a better best (lines 9-11, R13)."""
         if self.reading.reset == "off":
             return
-        self._vectors.std[:] = self._initial_std if self.reading.reset == "initial" else self.reading.reset
-        self._std_norm = _norm(self._vectors.std, self.reading)
+        std, euclidean = self._vectors.std, self.reading.sigma_norm == "euclidean"
+        std[:] = self._initial_std if self.reading.reset == "initial" else self.reading.reset
+        square = np.einsum("i,i->", std, std, dtype=np.float64)  # no copy in double precision
+        self._std_norm = math.sqrt(square) if euclidean else float(std.max())
         self._beta1, self._stagnation = 0.1, 0
 
     # ---- what it knows
@@ -278,7 +256,7 @@ class LEAMVD(Optimizer):
 
     @property
     def state(self) -> State:
-        """A copy of all that the next `ask` will use. Assign it to an optimizer of the same arguments to go on from it.
+        """A copy of the values that the next `ask` will use.
 
         Raises
         ------
@@ -287,50 +265,26 @@ class LEAMVD(Optimizer):
         """
         if self.generation == 0 or self._drawn[0] > self.generation:
             raise RuntimeError("state is defined after tell() and before the next ask()")
-        mean, std, path, descent, previous = self._vectors
-        if self._pending.fresh != 0:
-            path, descent = np.empty_like(path), np.empty_like(descent)
-            directions.path_columns(self._X[self._order[0]], previous, self._vectors.path, path)
-            combination = self._combination()
-            sampling.descent_columns(self._X, self._order, combination, path, self._vectors.descent, 0, descent)
+        mean, std, before, old, previous = self._vectors
+        path, descent = np.empty_like(before), np.empty_like(old)
+        directions.path_columns(self._X[self._order[0]], previous, before, path)
+        sampling.descent_columns(self._X, self._order, self._combination(), path, old, 0, descent)
         return State(
-            self._X[self._order],
-            self._F.copy(),
-            mean.copy(),
-            std.copy(),
-            path.copy(),
-            descent.copy(),
-            self._rows.copy(),
-            self._descent_mean,
-            self._descent_std,
-            self._beta1,
-            self._beta2,
-            self._stagnation,
-            self.generation,
-            self.nfev,
-            self.n_nan,
-            self.n_inf,
-            None if self._initial_std is None else self._initial_std.copy(),
-            self._std_norm,
-            self._descent_norm,
+            population=self._X[self._order],
+            fitness=self._F.copy(),
+            mean=mean.copy(),
+            std=std.copy(),
+            path=path,
+            descent=descent,
+            descent_rows=self._rows.copy(),
+            descent_mean=self._descent_mean,
+            descent_std=self._descent_std,
+            beta1=self._beta1,
+            beta2=self._beta2,
+            stagnation=self._stagnation,
+            generation=self.generation,
+            std_norm=self._std_norm,
         )
-
-    @state.setter
-    def state(self, state: State) -> None:
-        given = checked(state, self._X.shape, self.dtype, self.reading)
-        with AllOrNothing(vars(self)):
-            self._X, self._F, self._rows, self._initial_std = (
-                given.population, given.fitness, given.descent_rows, given.initial_std
-            )  # fmt: skip
-            self._order, self._drawn = np.arange(self.population_size), np.zeros(1, np.int64)
-            self._vectors = Vectors(given.mean, given.std, given.path, given.descent, given.population[0].copy())
-            self._pending = directions.no_descent(len(self._rows), self.population_size)  # P, C_ani are complete
-            self._descent_mean, self._descent_std = given.descent_mean, given.descent_std
-            self._std_norm, self._descent_norm = given.std_norm, given.descent_norm
-            self._beta1, self._beta2, self._stagnation = given.beta1, given.beta2, given.stagnation
-            self.generation, self.nfev, self.n_nan, self.n_inf = given.generation, given.nfev, given.n_nan, given.n_inf
-            self.best_fun, self._candidates, self._halted = float(given.fitness[0]), None, {}
-            self._release_start()
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_candidates": None if self._candidates is None else len(self._candidates)}
@@ -339,9 +293,3 @@ class LEAMVD(Optimizer):
         self.__dict__.update(values)
         if self._candidates is not None:  # the candidates are rows of the population, not a copy of them
             self._candidates = read_only(self._X[self.population_size - values["_candidates"] :])
-
-
-def _norm(std: Floats, reading: Reading) -> float:
-    if reading.sigma_norm == "spectral":
-        return float(np.max(std))
-    return math.sqrt(np.einsum("i,i->", std, std, dtype=np.float64))  # no copy in double precision

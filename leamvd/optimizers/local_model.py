@@ -81,11 +81,6 @@ def measure(
     Returns
     -------
     LocalModel
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
     """
     given = np.asarray(x0)
     dtype = checks.precision(given)

@@ -3,11 +3,12 @@
 import functools
 import inspect
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from typing import Any, NamedTuple, cast
+from contextlib import suppress
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,20 +17,30 @@ from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd.optimizers.base import BoundsLike, Optimizer
+from leamvd.optimizers.base import DEFAULT_N_GEN, BoundsLike, Optimizer
 from leamvd.optimizers.checkpoints import Checkpoint
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.local_model import measure
-from leamvd.optimizers.methods import UNLIMITED, started, with_names_of_scipy
+from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.reading import Reading
 
 AUTO = "auto"
 """Value of `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`."""
+
+UNLIMITED = sys.maxsize
+"""`n_gen` where another budget ends the search."""
 
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
 """With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there."""
 
 _MEASURED = 1 + 2 * _PAIRS
-"""Evaluations that it takes."""
+"""Evaluations that `AUTO` takes."""
+
+_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}
+"""What SciPy calls some arguments."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 class Generation(NamedTuple):
@@ -44,15 +55,26 @@ class Generation(NamedTuple):
     nfev: int
 
 
-class _Limits(NamedTuple):
-    """The limits that end a search, in addition to the optimizer's own; None: no limit."""
+def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Let the arguments of `search` also come in one of them, `options`, and by the names that SciPy has for them."""
 
-    target: float | None
-    max_nfev: int | None
-    max_stagnation: int | None
+    @functools.wraps(search)
+    def call(*args: _P.args, **given: _P.kwargs) -> _R:
+        inside: Any = given.pop("options", None) or {}
+        if twice := sorted(given.keys() & inside):
+            raise TypeError(f"{', '.join(twice)} must be given once, directly or in options, got both")
+        arguments: Any = given | inside
+        for other, name in _SCIPYS.items():
+            if (value := arguments.pop(other, None)) is not None:
+                if arguments.get(name) is not None:
+                    raise TypeError(f"{other} and {name} are one argument: give one of them")
+                arguments[name] = value
+        return search(*args, **arguments)
+
+    return call
 
 
-@with_names_of_scipy
+@_with_names_of_scipy
 def minimize(
     fun: Callable[..., Any],
     x0: ArrayLike | None = None,
@@ -100,12 +122,11 @@ def minimize(
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer
         Which optimizer; or one that is there, such as a `LEAMVD`, which goes on from where it is, even if it was
         halted. It has its `x0`, `bounds` and `options` already.
-    workers : int or executor
-        Who calls `fun`: 1, this process; another number, so many new processes, -1 for one a processor; or an executor
-        of `concurrent.futures`, a Dask client's ``get_executor()`` or a pool with `map`, which is left open. The result
-        is the same to the bit. Processes need a `fun` that can be pickled, and a script that starts its work below
-        ``if __name__ == "__main__":``. Where `vectorized`, each worker gets some rows of the generation: a value must
-        not depend on the other rows.
+    workers : int, map-like callable or executor
+        Who calls `fun`: 1, this process; another number, so many processes of joblib's, -1 for one a processor; or a
+        callable as `map`, an executor of `concurrent.futures`, a Dask client's ``get_executor()`` or a pool, which is
+        left open. The result is the same to the bit. Where `vectorized`, each worker gets some rows of the generation:
+        a value must not depend on the other rows.
     callback : callable, optional
         Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult where its parameter
         has that name, otherwise with the best point. It stops the search by returning true or raising StopIteration.
@@ -120,11 +141,11 @@ def minimize(
     max_stagnation : int, optional
         Stop after so many generations without a better best value.
     checkpoint : path_like, optional
-        File in which the search is stored after generations. If it is there, the search goes on from it, to the bit as
-        if it had not ended, with the same arguments; limits (`n_gen`, `sigma_min`, `target`, `max_...`) may be others,
-        and `seed` may be left out. That `fun` is the same cannot be checked. `callback` is called once more for the
-        generation of the file. A search that values of NaN have ended goes on too. Not for CMA-ES. The file holds
-        numbers and text, no pickle. One process at a time may use it.
+        File in which the values of the search are stored after generations, whole or not at all. If it is there, the
+        search is told them again and goes on, to the bit as if it had not ended, with the same arguments; limits
+        (`n_gen`, `sigma_min`, `target`, `max_...`) may be others, and `seed` may be left out. That `fun` is the same
+        cannot be checked. `callback` is called once more for the last generation of the file. A search that values of
+        NaN have ended goes on too. One process at a time may use the file, which holds numbers and text, no pickle.
     checkpoint_every : int
         Store each of so many generations, and the last one of a search that ends by itself: a kill, Ctrl-C or an
         exception of `fun` loses those since.
@@ -140,39 +161,29 @@ def minimize(
         in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds`
         is given. Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope
         and curvature, and half of the step size is taken at which half of all generations gain
-        (`leamvd.optimizers.local_model`). They count as evaluations. Where the function has no slope there, does not
-        curve upward or is not finite, it is 0.1, and a warning says so.
+        (`leamvd.optimizers.local_model`). They count as evaluations. Without a slope or upward curvature, it is 0.1,
+        with a warning.
 
     Returns
     -------
     scipy.optimize.OptimizeResult
         As `Optimizer.result`, with ``history``, a `Generation` of arrays: of this call, and of those that a checkpoint
-        continues. Its ``status`` and ``reason`` say why the search has ended, and ``success`` that the status is 0:
-
-        ======  ================================================  =====================================================
-        status  reason                                            the search
-        ======  ================================================  =====================================================
-        0       "target", "sigma_min", "cma"                      reached its target, or converged
-        1       "n_gen", "max_nfev", "max_seconds",               used up a budget, given or default
-                "cma_maxiter"
-        2       "max_stagnation", "cma_stuck"                     stood still, which it can do far from any minimum
-        3       "nan"                                             had a generation without a value
-        4       "callback"                                        was ended by the callback
-        5       "interrupted"                                     was ended by Ctrl-C
-        -1      "running"                                         goes on: what a callback sees
-        ======  ================================================  =====================================================
+        continues. ``success`` says that ``status`` is 0. ``reason`` and ``status`` say why the search has ended: it
+        reached its target or converged ("target", "sigma_min", "cma": 0); used up a budget ("n_gen", "max_nfev",
+        "max_seconds", "cma_maxiter": 1); stood still, which it can do far from any minimum ("max_stagnation",
+        "cma_stuck": 2); had a generation without a value ("nan": 3); was ended by the callback ("callback": 4) or by
+        Ctrl-C ("interrupted": 5); or goes on, which a callback sees ("running": -1).
 
     Raises
     ------
     ValueError, TypeError
         If an argument is out of range or clashes with another one, before `fun` is first called.
     OSError
-        If the checkpoint cannot be written, the earlier one is still there; or if another search that runs has it.
+        If the checkpoint cannot be written; the earlier one is still there.
     concurrent.futures.BrokenExecutor
         If a worker's process dies.
     Exception
-        Whatever `fun` raises; a RuntimeError that names it where it cannot be sent from another process. All that is
-        raised after the start carries the best so far in its attribute ``result``, if it takes attributes.
+        Whatever `fun` raises. All that is raised after the start carries the best so far in its attribute ``result``.
 
     Examples
     --------
@@ -182,69 +193,107 @@ def minimize(
     (False, 1, 'max_nfev', 384)
     """
     began = time.monotonic()
-    _check_scipys(fun, callback, constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
+    _check_scipys(constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
     args = args if isinstance(args, tuple) else (args,)
     evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
     every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
-    with nullcontext() if checkpoint is None else Checkpoint(checkpoint) as saved:
-        stored = {} if saved is None else saved.arguments
-        if stored and isinstance(method, str) and options.get("seed") is None:
-            options["seed"] = stored["seed"]
-        auto = isinstance(options.get("sigma0"), str)
-        if auto:
-            checks.choice("sigma0, if not a number,", options["sigma0"], [AUTO])
-            options["sigma0"], auto = stored.get("sigma0", _USUAL), not stored
-        begin = functools.partial(started, method, x0, bounds, other_budget=(max_nfev, max_seconds) != (None, None))
-        opt = begin(options)
-        if auto and x0 is None:
+    saved = None if checkpoint is None else Checkpoint(checkpoint)
+    if isinstance(method, Optimizer):
+        if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
+            raise ValueError(f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}")
+        opt, auto = method, False
+    else:
+        opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
+    least = opt.n_candidates + (_MEASURED if auto else 0)
+    if max_nfev is not None and checks.integer("max_nfev", max_nfev) < least and opt.generation == 0:
+        raise ValueError(f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many evaluations")
+    goal = -np.inf if target is None else checks.real("target", target)
+    k = None if max_stagnation is None else checks.integer("max_stagnation", max_stagnation, at_least=1)
+    history: list[Generation] = []
+
+    def tell(F: Array) -> None:
+        opt.tell(opt.ask(), F)
+        history.append(_generation(opt, F))
+
+    def review() -> None:
+        """Halt the search where, after the history's last generation, a limit or the callback ends it."""
+        if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
+            opt.halt("max_nfev", opt.nfev)
+        if opt.best_fun <= goal:
+            opt.halt("target", opt.best_fun)
+        if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
+            opt.halt("max_stagnation", k)
+        if history and callback is not None and _stops(callback, opt):
+            opt.halt("callback")
+
+    try:
+        with _bar(opt, method, progress) as bar:
+            if auto:
+                opt.sigma0 = _half_of_sigma_star(opt, evaluation)
+            for F in [] if saved is None else saved.begin(opt):
+                tell(F)
+                opt.stop()  # pycma's criteria look at each generation
+            opt.resume()
+            review()
+            while not opt.stop():
+                F = evaluation(opt.ask())
+                tell(F)
+                bar.update()
+                bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
+                review()
+                if time.monotonic() - began >= seconds:
+                    opt.halt("max_seconds", seconds)
+                if saved is not None:
+                    saved.told.append(F)
+                    if opt.stop() or len(history) % every == 0:
+                        saved.write()
+    except KeyboardInterrupt:
+        opt.halt("interrupted")
+    except Exception as error:
+        with suppress(Exception):  # some exceptions take no attributes
+            error.result = _result(opt, history)  # type: ignore[attr-defined]
+            error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
+        raise
+    return _result(opt, history)
+
+
+def _begun(
+    method: str,
+    x0: ArrayLike | None,
+    bounds: BoundsLike | None,
+    options: dict[str, Any],
+    saved: Checkpoint | None,
+    other_budget: bool,
+) -> tuple[Optimizer, bool]:
+    """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured.
+
+    It keeps its bounds, unless `limits` are given. Where there is an `other_budget`, the default number of generations
+    is none.
+    """
+    reading = options.get("reading")
+    if bounds is not None:
+        options["bounds"] = bounds
+        if method == "lea-mvd" and getattr(reading, "limits", Reading.limits) == Reading.limits:
+            options.setdefault("limits", "clip")
+    if other_budget and options.get("n_gen") is None and getattr(reading, "n_gen", DEFAULT_N_GEN) == DEFAULT_N_GEN:
+        options["n_gen"] = UNLIMITED
+    stored = {} if saved is None else saved.arguments
+    if stored and options.get("seed") is None:
+        options["seed"] = stored["seed"]
+    auto = isinstance(options.get("sigma0"), str)
+    if auto:
+        checks.choice("sigma0, if not a number,", options["sigma0"], [AUTO])
+        if x0 is None:
             raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
-        limits = _limits(opt, target, max_nfev, max_stagnation, measured=_MEASURED if auto else 0)
-        history = [] if saved is None else [Generation(*row) for row in saved.restore(opt)]
-        first, F = opt.generation - len(history), np.empty(0)
-        try:
-            with evaluation, _bar(opt, method, progress) as bar:
-                if auto:
-                    found = {"sigma0": _half_of_sigma_star(opt, evaluation), "seed": opt.seed}
-                    opt = begin(options | found)
-                    opt.nfev = _MEASURED
-                    if saved is not None:
-                        saved.restore(opt)  # whose step size is another now
-                _review(opt, history, limits, callback)
-                while not opt.stop():
-                    X = opt.ask()
-                    F = evaluation(X)
-                    opt.tell(X, F)
-                    history.append(_generation(opt, F))
-                    bar.update()
-                    bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
-                    _review(opt, history, limits, callback)
-                    if time.monotonic() - began >= seconds:
-                        opt.halt("max_seconds", seconds)
-                    if saved is not None and (opt.stop() or len(history) % every == 0):
-                        saved.write(opt, _columns(history)._asdict())
-        except KeyboardInterrupt:
-            opt.halt("interrupted")
-        except Exception as error:
-            with suppress(Exception):  # some exceptions take no attributes
-                error.result = _result(opt, history, first, F)  # type: ignore[attr-defined]
-                error.add_note(
-                    f"the best of {opt.nfev} evaluations so far, {opt.best_fun:.6g}, is in this error's `result`"
-                )
-            raise
-        return _result(opt, history, first, F)
+        options["sigma0"] = stored.get("sigma0", _USUAL)
+    return optimizer(method, x0, **options), auto and not stored
 
 
-def _check_scipys(fun: object, callback: object, constraints: Any, unused: dict[str, object]) -> None:
-    """Check the arguments that scipy's `minimize` has too."""
-    if not callable(fun):
-        raise TypeError(f"fun must be callable, got {checks.shown(fun)}")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
+def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
+    """Refuse what `scipy.optimize.minimize` passes on and no method here can do; warn of what is not used."""
     if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
-        raise ValueError(
-            f"constraints must be empty, since no method here keeps any but bounds, got {checks.shown(constraints)}"
-        )
+        raise ValueError(f"constraints must be empty: no method keeps any but bounds, got {checks.shown(constraints)}")
     for name, given in unused.items():
         if given is not None:
             why = "give sigma_min, target or max_stagnation" if name == "tol" else "no method here takes derivatives"
@@ -272,41 +321,15 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     warnings.warn(
         f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken",
         RuntimeWarning,
-        stacklevel=4,  # the caller of `minimize`, whose names of SciPy's are a function, too
+        stacklevel=4,  # the caller of `minimize`, whose decorator is a function, too
     )
     return _USUAL
-
-
-def _limits(
-    opt: Optimizer, target: float | None, max_nfev: int | None, max_stagnation: int | None, measured: int
-) -> _Limits:
-    least, first = measured + opt.n_candidates, f"{measured} for sigma0={AUTO!r} and " if measured else ""
-    if max_nfev is not None and checks.integer("max_nfev", max_nfev, at_least=1) < least and opt.generation == 0:
-        raise ValueError(f"max_nfev must be at least {least}, {first}a generation's candidates, got {max_nfev}")
-    return _Limits(
-        None if target is None else checks.real("target", target),
-        max_nfev,
-        None if max_stagnation is None else checks.integer("max_stagnation", max_stagnation, at_least=1),
-    )
 
 
 def _bar(opt: Optimizer, method: str | Optimizer, progress: bool) -> Any:
     name = method if isinstance(method, str) else type(method).__name__
     total = None if opt.n_gen == UNLIMITED else opt.n_gen
     return tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress)
-
-
-def _review(opt: Optimizer, history: list[Generation], limits: _Limits, callback: Callable[..., Any] | None) -> None:
-    """Halt the search where, after the history's last generation, a limit or the callback ends it."""
-    if limits.max_nfev is not None and opt.nfev + opt.n_candidates > limits.max_nfev:
-        opt.halt("max_nfev", opt.nfev)
-    if limits.target is not None and opt.best_fun <= limits.target:
-        opt.halt("target", opt.best_fun)
-    k = limits.max_stagnation
-    if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
-        opt.halt("max_stagnation", k)
-    if history and callback is not None and _stops(callback, opt):
-        opt.halt("callback")
 
 
 def _generation(opt: Optimizer, F: Array) -> Generation:
@@ -323,35 +346,19 @@ def _generation(opt: Optimizer, F: Array) -> Generation:
     )
 
 
-def _columns(history: list[Generation]) -> Any:
-    """Return the rows of the history as a `Generation` of arrays."""
-    columns: Any = zip(*history, strict=True) if history else ([] for _ in Generation._fields)
-    fields: Any = map(np.array, columns)
-    return Generation(*fields)
-
-
-def _result(opt: Optimizer, history: list[Generation], first: int, F: Array) -> OptimizeResult:
-    """Return the result, with the generation of the values `F` even if Ctrl-C came before its line of the history.
-
-    `first` is the generation after which the history begins.
-    """
-    told = history if first + len(history) == opt.generation else [*history, _generation(opt, F)]
-    result: Any = opt.result
-    result.history = _columns(told)
-    return cast(OptimizeResult, result)
+def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
+    """Return the result, with the history as a `Generation` of arrays."""
+    found: Any = opt.result
+    columns: Any = (np.array([getattr(row, name) for row in history]) for name in Generation._fields)
+    found.history = Generation(*columns)
+    return cast(OptimizeResult, found)
 
 
 def _stops(callback: Callable[..., Any], opt: Optimizer) -> bool:
     """Call scipy's kind of callback; True if it wants the search to end."""
     try:
-        if _takes_result(callback):
+        if "intermediate_result" in inspect.signature(callback).parameters:
             return bool(callback(intermediate_result=opt.result))
         return bool(callback(opt.result.x))
     except StopIteration:
         return True
-
-
-def _takes_result(callback: Callable[..., Any]) -> bool:
-    with suppress(ValueError):  # some that are written in C do not say
-        return "intermediate_result" in inspect.signature(callback).parameters
-    return False

@@ -86,13 +86,7 @@ _SINGLE, _DOUBLE = CONSTANTS.values()
 
 
 def key(seed: SeedLike) -> int:
-    """Return the generator's 64-bit key: `seed` itself, a draw of a NumPy generator, or fresh entropy where it is None.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `seed` is neither None nor an integer in [0, 2**64) nor a `numpy.random.Generator`.
-    """
+    """Return the generator's 64-bit key: `seed` itself, a draw of a NumPy generator, or for None fresh entropy."""
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**64, dtype=np.uint64))
     return secrets.randbits(64) if seed is None else checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
@@ -195,7 +189,7 @@ def log(u: Any) -> Any:
 def _polar(u: np.floating, x: np.floating, odd: bool, flip: bool, a: Constants) -> tuple[np.floating, np.floating]:
     """Return sqrt(-2 log u) (cos, sin)(x), turned by a quarter of a circle (odd), by a half (flip), or by both."""
     minus_log = -log(u)
-    r = np.sqrt(max(minus_log + minus_log, a.zero))
+    r = math.sqrt(max(minus_log + minus_log, a.zero))
     sine, cosine = x * _horner(x * x, a.sine), _horner(x * x, a.cosine)
     c, d = (-sine, cosine) if odd else (cosine, sine)
     return (-r * c, -r * d) if flip else (r * c, r * d)

@@ -145,11 +145,6 @@ class Reading:
 
         "x0-excluded" is the default except for R16: the start solution is not in the first population. With `base`, it
         is `base` changed in what the preset changes of the default.
-
-        Raises
-        ------
-        ValueError
-            If there is no such preset.
         """
         checks.choice("reading", name, PRESETS)
         presets = {"printed": cls.printed, "recommended": cls.recommended}
@@ -160,14 +155,10 @@ class Reading:
 
     def __str__(self) -> str:
         """Return a table: row, field, value, and a star where the value is not the default."""
-        lines = [
-            f"{f.metadata['item']:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
+        return "\n".join(
+            f"{item:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
             f"{'*' if getattr(self, f.name) != f.default else ' '} {f.metadata['doc']}"
-            for f in sorted(dataclasses.fields(self), key=lambda f: _place(f.metadata["item"]))
-        ]
-        return "\n".join(lines)
-
-
-def _place(item: str) -> tuple[bool, int]:
-    """Return where an item stands among all: ambiguities first, each kind by its number."""
-    return not item.startswith("R"), int(item[1:])
+            for item in [*(f"R{i}" for i in range(1, 20)), "C11"]
+            for f in dataclasses.fields(self)
+            if f.metadata["item"] == item
+        )

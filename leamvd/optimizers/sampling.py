@@ -37,7 +37,7 @@ class Combination(NamedTuple):
     ir: Integers  # (m,), the ranks r_j
     row_weights: Floats  # (m,), a
     path_weight: np.floating  # p
-    fresh: np.floating  # zero where P and C_ani are complete as they are
+    fresh: np.floating
 
 
 class Shift(NamedTuple):
@@ -128,17 +128,12 @@ def normal(X: Floats, center: Floats, sigma0: np.floating, low: Floats, high: Fl
             limit(x, low[start:stop], high[start:stop], place.limits)
 
 
-def initialize(
-    X: Floats, x0: Floats | None, sigma0: float, x0_in_population: bool, low: Floats, high: Floats, place: Place
-) -> None:
-    """Draw the first population: (A) without a start solution, otherwise (B), with it as row 1 if it is to be there."""
+def initialize(X: Floats, x0: Floats | None, sigma0: float, low: Floats, high: Floats, place: Place) -> None:
+    """Draw the first population: (A) without a start solution, otherwise (B)."""
     if x0 is None:
         uniform(X, low, high, place)
-        return
-    normal(X, x0, X.dtype.type(sigma0), low, high, place)
-    if x0_in_population:
-        X[0] = x0
-        limit(X[0], low, high, place.limits)
+    else:
+        normal(X, x0, X.dtype.type(sigma0), low, high, place)
 
 
 @kernel()
@@ -187,10 +182,9 @@ def regenerate(
             best, mean, sigma = X[order[0], start:stop], vectors.mean[start:stop], vectors.std[start:stop]
             path, descent = vectors.path[start:stop], vectors.descent[start:stop]
             previous = vectors.previous[start:stop]
-            if combination.fresh != 0:
-                path_columns(best, previous, path, P[:width])
-                descent_columns(X, order, combination, P[:width], descent, start, C[:width])
-                path[:], descent[:] = P[:width], C[:width]
+            path_columns(best, previous, path, P[:width])
+            descent_columns(X, order, combination, P[:width], descent, start, C[:width])
+            path[:], descent[:] = P[:width], C[:width]
             for i in range(width):
                 P[i], C[i], previous[i] = path[i], descent[i], best[i]
                 center[i] = mean[i] + shift.path * P[i]

@@ -23,11 +23,6 @@ def fractional_tournament(population_size: int, exponent: float = 1.5) -> Array:
     -------
     ndarray, shape (population_size,)
         Non-increasing weights that sum to 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
     """
     size = checks.integer("population_size", population_size, at_least=1)
     power = checks.real("exponent", exponent, at_least=0)
@@ -53,22 +48,11 @@ def tournament(population_size: int, size: int) -> Array:
     -------
     ndarray, shape (population_size,)
         Probabilities that sum to 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is out of range.
     """
     count = checks.integer("population_size", population_size, at_least=1)
     entrants = checks.integer("size", size, at_least=1)
     worse_or_equal = (np.arange(count, -1, -1) / count) ** entrants
     return worse_or_equal[:-1] - worse_or_equal[1:]
-
-
-def effective_sample_size(weights: ArrayLike) -> float:
-    """Return 1 / sum(G^2) for weights that sum to 1: how many equally weighted individuals select as sharply."""
-    w = checks.array("weights", weights, shape=(None,), dtype=np.float64)
-    return float(1.0 / np.sum(w**2))
 
 
 def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Floats]:
@@ -87,11 +71,6 @@ def mean_and_std(population: ArrayLike, weights: ArrayLike) -> tuple[Floats, Flo
     -------
     mean, std : ndarray, shape (n,)
         In the dtype of the population (float32 stays float32).
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not match or a value is not finite.
     """
     given = np.asarray(population)
     X = checks.array("population", given, shape=(None, None), dtype=checks.precision(given))
@@ -133,9 +112,5 @@ def mean_std_columns(X: Floats, order: Integers, G: Floats, start: int, stop: in
 
 @kernel()
 def _rows(X: Floats, order: Integers, k: int, start: int, stop: int) -> tuple[Floats, Floats, Floats, Floats]:
-    return (
-        X[order[k], start:stop],
-        X[order[k + 1], start:stop],
-        X[order[k + 2], start:stop],
-        X[order[k + 3], start:stop],
-    )
+    a, b, c, d = order[k], order[k + 1], order[k + 2], order[k + 3]
+    return X[a, start:stop], X[b, start:stop], X[c, start:stop], X[d, start:stop]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.special import logit
 
 from leamvd._support import checks
@@ -55,7 +55,7 @@ PROFILES = {"quick": (QUICK, QUICK.changed(**RANDOM_WEIGHTS)), "paper": (PAPER, 
 
 
 class Tables(NamedTuple):
-    """What is measured: errors of layers after each iteration. The last three are recorded ones in every profile."""
+    """What is measured: errors of each layer after each iteration. The last three are recorded in every profile."""
 
     runs: pd.DataFrame  # the controls
     untrained: pd.DataFrame  # random weights
@@ -296,6 +296,8 @@ def plot_inputs(explained: pd.DataFrame) -> Figure:
     for ax, layer in zip(axes[0], numbers, strict=True):
         ax.set_title(f"RBM {layer}")
         log_scale(ax, "x")
+        ax.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # narrow panels have room for few labels
+        ax.xaxis.set_minor_formatter("{x:,g}")
     axes[0, 0].set_yticks(range(len(methods)), methods)
     axes[0, 0].invert_yaxis()
     axes[0, len(numbers) // 2].set_xlabel("mean-field error per image")

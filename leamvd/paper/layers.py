@@ -17,6 +17,7 @@ from leamvd.data.images import Dataset, load
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
+from leamvd.networks.torch_backend import Computation
 from leamvd.optimizers.reading import Reading
 
 from .methods import Method
@@ -222,7 +223,7 @@ def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
 
 def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
     """Return the last row of every run, by a column that counts; runs may differ in how far they went."""
-    run = [name for name in ("study", "problem", *GROUP, "seed") if name in table]
+    run = [name for name in ("study", "section", "problem", "image_set", "search", *GROUP, "seed") if name in table]
     return table[table[step] == table.groupby(run)[step].transform("max")]
 
 
@@ -267,16 +268,27 @@ def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, pd.DataFrame]] = ()) -> pd.DataFrame:
     """Return the last errors of a study, and their ratios to those of a recorded study that has the same settings.
 
-    Methods, inputs and seeds may differ, and what computes the errors that optimizers see.
+    Methods, inputs and seeds may differ, and what computes the errors that optimizers see; of several recorded studies
+    it is the one that shares most methods and inputs.
     """
-    found = errors(table)
+    found, alike = errors(table), {}
     for known, rows in recorded:
-        own = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
-        own |= {name: getattr(known.training, name) for name in ("backend", "device", "precision")}
-        if dataclasses.replace(study.changed(checksum=""), seeds=known.seeds).changed(**own) == known:
-            ends = {"low": "ratio_low", "high": "ratio_high"}
-            return found.merge(ratios(rows, table).rename(columns=ends), how="left", on=["measure", *GROUP])
-    return found
+        both = [{*getattr(known, name)} & {*getattr(study, name)} for name in ("methods", "inputs")]
+        if all(both) and _free(study, known) == known:
+            alike[len(both[0]) * len(both[1])] = rows
+    if not alike:
+        return found
+    ends = ratios(alike[max(alike)], table).rename(columns={"low": "ratio_low", "high": "ratio_high"})
+    return found.merge(ends, how="left", on=["measure", *GROUP])
+
+
+def _free(study: Study, known: Study) -> Study:
+    """Return a study with methods, inputs, seeds and what computes the errors of another one."""
+    training = {name: getattr(known.training, name) for name in Computation._fields}
+    own = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
+    return dataclasses.replace(
+        study.changed(checksum=""), training=dataclasses.replace(study.training, **training), **own
+    )
 
 
 def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
@@ -284,3 +296,33 @@ def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
     start = table[table["iteration"] == 0].set_index(run)[value].rename("start")
     lower = table.join(start, on=run).query(f"{value} < start").groupby(run)["iteration"].min()
     return lower.reindex(start.index).fillna(np.inf)
+
+
+# ---- seconds by count
+
+CD_PRODUCTS = 5  # matrix products of images and weights in an epoch of CD-1; an evaluation makes two
+
+
+def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose seconds are counts of evaluations and epochs times what Section 5 has measured of each.
+
+    Its tables `objectives` and `training` are read for one thread and float32. For a layer between their sizes v h an
+    evaluation is interpolated, in logarithms, and so is the ratio of an epoch to an evaluation; beyond them both stay
+    as they are. What an optimizer needs for itself is not among the seconds.
+    """
+    own = objectives.query("backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'")
+    evaluated = _per_image(own, own["seconds"] / own["population_size"])
+    epochs = training.query("trainer == 'leamvd' and threads == 1")
+    trained = _per_image(epochs, epochs["seconds"])
+    size = np.log(table["n_visible"] * table["n_hidden"])
+    evaluation = np.exp(np.interp(size, evaluated.index, evaluated))
+    ratio = trained - np.interp(trained.index, evaluated.index, evaluated)
+    epoch = evaluation * np.exp(np.interp(size, ratio.index, ratio))
+    trainings = (table["products"] - 2 * table["evaluations"]) / CD_PRODUCTS  # an epoch of CD-k is one or more
+    return table.assign(seconds=table["n_images"] * (table["evaluations"] * evaluation + trainings * epoch))
+
+
+def _per_image(rows: pd.DataFrame, seconds: pd.Series) -> pd.Series:
+    """Return the logarithms of the seconds for one image by those of v h, in ascending order."""
+    size = np.log(rows["n_visible"] * rows["n_hidden"])
+    return pd.Series(np.log(seconds / rows["n_images"]).to_numpy(), size.to_numpy()).sort_index()

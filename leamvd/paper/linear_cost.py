@@ -30,7 +30,6 @@ from .results import Plan, Result, delayed, read_recorded
 # ---- settings
 
 POPULATION_SIZE, SIGMA0 = 24, 0.1  # of all methods, which start at x = (1, ..., 1)
-ROUNDS = 7  # whose median and quartiles are kept
 DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "quick": {"lea-mvd": (1_000, 10_000), "sep-cma-es": (1_000, 10_000), "cma-es": (100, 300, 1_000)},
@@ -41,7 +40,7 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     },
 }
 COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
-BESIDE = ["time / LEA-MVD's", "memory / LEA-MVD's"]
+BESIDE = {f"{name} / LEA-MVD's": cost for name, cost in COSTS.items()}
 RECORDED_AS = {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}
 
 
@@ -66,8 +65,7 @@ def tables(
     if profile == "recorded":
         if methods is not None or sizes is not None:
             raise ValueError("profile='recorded' has fixed settings; methods and sizes need profile quick or paper")
-        own = read_recorded("linear_cost", "optimizers").replace({"method": RECORDED_AS})
-        return Tables(own, *others)
+        return Tables(read_recorded("linear_cost", "optimizers").replace({"method": RECORDED_AS}), *others)
     found = results.tables(plan(profile, methods, sizes), folder, label="linear cost")
     return Tables(found["optimizers"], *others)
 
@@ -117,9 +115,9 @@ def measure(method: str, n: int, dtype: str) -> Result:
             return (time.perf_counter() - start) * POPULATION_SIZE / draws
 
         seconds = alternate({"generation": lambda: generation(started[0]), "normals": normals})
-    names = "generation_low", "generation_seconds", "generation_high"
-    row = dict(zip(names, np.quantile(seconds["generation"], (0.25, 0.5, 0.75)), strict=True))
-    row |= {"normal_seconds": np.median(seconds["normals"]), "peak_bytes": peak, "status": "ok", "threads": 1}
+    ends = {"generation_low": 0.25, "generation_seconds": 0.5, "generation_high": 0.75}
+    row = {name: np.quantile(seconds["generation"], q) for name, q in ends.items()} | {"status": "ok", "threads": 1}
+    row |= {"normal_seconds": np.median(seconds["normals"]), "peak_bytes": peak}
     return Result(pd.DataFrame([row | {"population_bytes": POPULATION_SIZE * n * numbers.itemsize}]))
 
 
@@ -155,7 +153,7 @@ def generation(opt: Any) -> float:
     return seconds / period
 
 
-def alternate(works: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, np.ndarray]:
+def alternate(works: Mapping[str, Callable[[], float]], rounds: int = 7) -> dict[str, np.ndarray]:
     """Return the seconds that each work says it takes, by round; works take turns, so that they share what disturbs.
 
     A first call tells how often a work is repeated to fill ten milliseconds of each round, of which the mean is taken.
@@ -173,17 +171,17 @@ def peak_bytes(work: Callable[[], object]) -> float:
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)  # memory that was freed and is used again would not count
-        before = _kilobytes("VmRSS")
+        before = _memory("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")  # forgets earlier peaks
     except (OSError, AttributeError, TypeError):
         work()
         return np.nan
     work()
-    return 1024.0 * max(0, _kilobytes("VmHWM") - before)
+    return peak if (peak := _memory("VmHWM") - before) > 0 else np.nan
 
 
-def _kilobytes(name: str) -> int:
-    return int(re.findall(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[0])
+def _memory(name: str) -> float:
+    return 1024.0 * int(re.findall(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[0])
 
 
 # ---- tables
@@ -206,9 +204,10 @@ def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: boo
         rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
     for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):
         if line["n"].nunique() > 1:
-            logs = np.log(line[["n", *COSTS.values()]].to_numpy(dtype=float)).T
-            (time, memory), _ = np.polyfit(logs[0], logs[1:].T, 1)
-            found.append((method, dtype, len(line), line["n"].min(), line["n"].max(), time, memory))
+            logs = np.log(line[["n", *COSTS.values()]].astype(float))
+            x, y = (own - own.mean() for own in (logs["n"], logs[[*COSTS.values()]]))
+            fits = y.mul(x, axis=0).sum(skipna=False) / (x**2).sum()
+            found.append((method, dtype, len(line), line["n"].min(), line["n"].max(), *fits))
     return pd.DataFrame(found, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
 
 
@@ -223,9 +222,7 @@ def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
     rows["memory"] = rows["peak_bytes"] / rows["population_bytes"]
     own = rows.loc[rows["method"] == "lea-mvd", ["dtype", "n", *COSTS.values()]]
     both = rows.merge(own, how="left", on=["dtype", "n"], suffixes=("", "_own"))
-    return both.assign(
-        **{name: both[cost] / both[f"{cost}_own"] for name, cost in zip(BESIDE, COSTS.values(), strict=True)}
-    )
+    return both.assign(**{name: both[cost] / both[f"{cost}_own"] for name, cost in BESIDE.items()})
 
 
 def at_ends(relative: pd.DataFrame) -> pd.DataFrame:
@@ -250,7 +247,6 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
     """
     figure, ((time,), (memory,)) = panels(2, 1, height=7.4)
     lines = costs(optimizers).sort_values("n")
-    gray = lines[~lines["method"].isin(NAMED)]
     for ax, cost in ((time, "generation_seconds"), (memory, "peak_bytes")):
         for (method, dtype), line in lines.groupby(["method", "dtype"]):
             bars = line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T if ax is time else None
@@ -263,10 +259,9 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
             if method in NAMED:  # LEA-MVD's name in the free corner below all lines, others above their own
                 at, offset = line.iloc[-1][["n", cost]], (16, -52) if method == "lea-mvd" else (-6, 4)
                 ax.annotate(NAMED[method], at, offset, color=COLORS[method], fontweight="bold", **names)
-        for n, line in gray[gray["n"] == gray["n"].min()].groupby("n"):
-            ax.annotate("others", (n, line[cost].median()), (-7, -7), va="center", color="0.4", **names)
-        ax.set(xscale="log", yscale="log", xlabel="variables $n$")
-        ax.set_aspect("equal", adjustable="datalim")
+        for n, gray in list(lines[~lines["method"].isin(NAMED)].groupby("n"))[:1]:
+            ax.annotate("others", (n, gray[cost].median()), (-7, -7), va="center", color="0.4", **names)
+        ax.set(xscale="log", yscale="log", xlabel="variables $n$", adjustable="datalim", aspect="equal")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(numticks=20))
             axis.set_minor_locator(NullLocator())
@@ -314,14 +309,12 @@ def plot_split(split: pd.DataFrame) -> Figure:
     ax.hlines(places, split["optimizer_seconds"], split["objective_seconds"], color="0.8", zorder=1)
     for name, color in {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}.items():
         own = split.rename(columns={f"{name}_low": "low", f"{name}_high": "high"})
-        middle = own[f"{name}_seconds"]
-        ax.errorbar(middle, places, xerr=error_bars(own, f"{name}_seconds"), fmt="o", color=color)
+        ax.errorbar(own[f"{name}_seconds"], places, xerr=error_bars(own, f"{name}_seconds"), fmt="o", color=color)
         where = {"textcoords": "offset points", "ha": "center", "color": color, "fontweight": "bold"}
-        ax.annotate(name, (middle.iloc[0], 0), (0, 11), **where)
+        ax.annotate(name, (own[f"{name}_seconds"].iloc[0], 0), (0, 11), **where)
     for at, share in zip(zip(split["optimizer_seconds"], places, strict=True), percent, strict=True):
         ax.annotate(f"{share:.2g} %", at, (-8, 0), textcoords="offset points", ha="right", va="center")
-    pixels = split["section"].map({"mnist-7x7": "7×7 pixels", "mnist-28x28": "28×28 pixels"})
-    names = pixels + ", RBM " + split["layer"].astype(str)
-    ax.set_yticks(places, names + "\nn = " + split["n"].map("{:,}".format))
-    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.2, ylim=(len(split) - 0.4, -0.9))
+    names = split["section"].map({"mnist-7x7": "7×7 pixels, RBM ", "mnist-28x28": "28×28 pixels, RBM "})
+    ax.set_yticks(places, names + split["layer"].astype(str) + "\nn = " + split["n"].map("{:,}".format))
+    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.25, ylim=(len(split) - 0.4, -0.9))
     return figure

@@ -1,77 +1,76 @@
 """Sections 3 and 4: stacks of RBMs by LEA-MVD, CMA-ES and contrastive divergence.
 
 Which method ends with the smallest reconstruction error, layer by layer, on the same images and with the same budget?
+With two small studies on the same layers: other sets of images, and another backend for the error.
 """
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from leamvd._support import checks
-from leamvd.networks.dbn import Training
-from leamvd.optimizers.reading import Reading
+from leamvd.networks import dbn
 
 from . import layers, results
-from .layers import ONE_EPOCH, Images, Study
-from .results import Recorded, read_recorded
+from .layers import GROUP, LABELS, ONE_EPOCH, Images, Study, last, left_at, scaled, searches, stack
+from .methods import trainer_of
+from .plots import COLORS, band, error_bars, legend, log_scale, method_look, panels, styled
+from .results import Plan, Recorded, Result, delayed, read_recorded
+from .statistics import compared, components, paired, summarize
 
 # ---- settings
 
-PAPER = Study(
-    images=Images(dataset="mnist"),
-    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random"),
-    seeds=tuple(range(30)),
-)
-LARGE = Study(
-    images=Images(dataset="mnist", side=28),
-    layers=(500, 500, 2000),
-    methods=("cd", "lea-mvd"),
-    seeds=tuple(range(12)),
-)
+METHODS = ("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random")
+PAPER = Study(images=Images(dataset="mnist"), methods=METHODS, seeds=tuple(range(30)))
+LARGE = PAPER.changed(side=28, layers=(500, 500, 2000), methods=("cd", "lea-mvd"), seeds=tuple(range(12)))
 FEWER = LARGE.changed(n_images=10_000, seeds=tuple(range(10)))
-VARIANTS = (
-    *("lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:sigma0=0.01", "sep-cma-es", "sep-cma-es:sigma0=0.01"),
-    "random",
-)
+VARIANTS = (*METHODS[2:4], "lea-mvd:sigma0=0.01", "sep-cma-es", "sep-cma-es:sigma0=0.01", "random")
+QUICK = PAPER.changed(dataset="digits", dtype="float64", n_gen=12)  # with smaller layers, which take less time
 
 PROFILES = {
     "7x7": {
-        "quick": Study(
-            layers=(20, 20, 40),  # with the paper's 30, 30, 120, full matrices would take CMA-ES most of the time
-            methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "cma-es"),
-            seeds=(0, 1, 2),
-            training=Training(dtype="float64"),
-            reading=Reading(n_gen=12),
-        ),
+        "quick": QUICK.changed(layers=(20, 20, 40), methods=(*METHODS[:3], "cma-es"), seeds=(0, 1, 2)),
         "paper": PAPER,
         "controls": PAPER.changed(methods=(ONE_EPOCH, "cma-es:n_gen=42"), inputs=("own",)),
     },
     "28x28": {
-        "quick": LARGE.changed(
-            dataset="digits",
-            n_images=100,
-            layers=(50, 50, 200),  # the paper's shape: with its sizes, drawing populations would take most of the time
-            seeds=(0, 1),
-            dtype="float64",
-            n_gen=12,
-        ),
+        "quick": QUICK.changed(side=28, n_images=100, layers=(50, 50, 200), methods=LARGE.methods, seeds=(0, 1)),
         "paper": LARGE,
         "fewer": FEWER,
         "variants": FEWER.changed(methods=VARIANTS, inputs=("own",), seeds=(0, 1, 2, 3, 4)),
         "controls": LARGE.changed(methods=(ONE_EPOCH, "lea-mvd:printed"), inputs=("own",)),
     },
 }
-"""By the size of images: Section 3, which is study A of the book's rules, and Section 4, study D, with B and C
-("fewer", "variants"); the controls are the start solution by itself, CMA-ES with as many evaluations as LEA-MVD, and
-LEA-MVD as printed."""
+"""By the size of images: Section 3, study A of the book's rules, and Section 4, study D, with B ("fewer") and C
+("variants"). Controls are the start solution by itself, CMA-ES with LEA-MVD's evaluations, LEA-MVD as printed."""
 
-ARCHIVE = {"paper": "", "controls": "_controls", "fewer": "_fewer", "variants": "_variants"}
-RECORDED = {
-    f"mnist_{size}{ARCHIVE[profile]}": lambda study=study: Recorded(study, layers.plan(study.on_disk()))
-    for size, profiles in PROFILES.items()
-    for profile, study in profiles.items()
-    if profile != "quick"
+SHOWN = 3  # seeds with pictures: the first ones
+
+SETS = PAPER.changed(n_images=6_000, methods=("cd", "lea-mvd"), seeds=(0, 1, 2, 3, 4))
+IMAGE_SETS = [SETS.changed(image_set=number) for number in range(10)]  # disjoint sets of images
+
+BACKENDS = {"numpy float32": {}, "torch float32": {"backend": "torch", "device": "cpu"}}
+"""What computes the error that optimizers see; that in tables is NumPy's. Recorded are also rows of bfloat16."""
+
+FIRST = SETS.changed(n_images=10_000, layers=(30,), methods=("lea-mvd", "lea-mvd:x0-excluded"), inputs=("own",))
+FIRST = FIRST.changed(seeds=tuple(range(64)), n_gen=30)  # pairs scatter by 3 to 6 %: dozens tell 2 % from nothing
+WIDE = FIRST.changed(side=28, n_images=2_000, layers=(500,), seeds=tuple(range(10)), n_gen=15)
+WIDE = WIDE.changed(methods=("lea-mvd:x0-excluded",))  # with the start in their population they stay there
+FINE = WIDE.changed(n_images=10_000, methods=("lea-mvd:sigma0=0.01",), seeds=(0, 1, 2, 3, 4), n_gen=50)
+AGREEMENT = {  # first layers on fewer images and generations than the paper's, and layers above, on features of CD
+    "backend_agreement": (FIRST, FIRST.changed(methods=("cma-es",), seeds=tuple(range(20))), WIDE, FINE),
+    "backend_agreement_above": (
+        FIRST.changed(layers=(30, 30, 120), methods=WIDE.methods, inputs=("shared",), seeds=tuple(range(20))),
+        WIDE.changed(layers=(500, 500, 2000), inputs=("shared",)),
+    ),
 }
 
 
@@ -79,13 +78,321 @@ class Tables(NamedTuple):
     """What is measured."""
 
     runs: pd.DataFrame  # errors of each layer after each iteration
+    pictures: pd.DataFrame  # gray levels of digits that stacks give back, and of weights, a row for each pixel
+    controls: pd.DataFrame  # rows as in `runs`: methods that are recorded beside the paper's
 
 
 def tables(
     profile: str = "recorded", folder: str | Path = ".", *, size: str = "7x7", n_jobs: int = 1, **changes: Any
 ) -> Tables:
-    """Return the errors of every layer by iteration: what is recorded, or what is computed here."""
+    """Return the errors of every layer by iteration, and pictures: what is recorded, or what is computed here.
+
+    `changes` are fields of `Study`, of its images, its training or its reading; one that is None is none.
+    """
+    own = PROFILES[checks.choice("size", size, tuple(PROFILES))]
     if profile == "recorded":
-        return Tables(read_recorded(f"mnist_{size}"))
-    study = PROFILES[size][checks.choice("profile", profile, [*PROFILES[size]])].changed(**changes).on_disk()
-    return Tables(**results.tables(layers.plan(study), folder, n_jobs=n_jobs, label=f"images of {size}"))
+        if given := [name for name, value in changes.items() if value is not None]:
+            raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+        name = f"mnist_{size}"
+        return Tables(read_recorded(name), read_recorded(name, "pictures"), read_recorded(f"{name}_controls"))
+    study = own[checks.choice("profile", profile, tuple(own))].changed(**changes).on_disk()
+    found = results.tables(plan(study), folder, n_jobs=n_jobs, label=f"images of {size}")
+    return Tables(**found, controls=found["runs"].iloc[:0])
+
+
+def summary(found: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any) -> pd.DataFrame:
+    """Return the last errors, and where the same is recorded their ratios to it, see `layers.summary`."""
+    if profile == "recorded":
+        return layers.errors(found.runs)
+    own = PROFILES[size]
+    names = {name: f"mnist_{size}_{name}".removesuffix("_paper") for name in own if name != "quick"}
+    known = [(own[name], read_recorded(recorded)) for name, recorded in names.items()]
+    return layers.summary(found.runs, own[profile].changed(**changes), known)
+
+
+# ---- what is computed
+
+
+def pictures(top: Result, images: Images, dtype: str) -> Result:
+    """Return gray levels from 0 to 255, of test images, one of each class, and of the first ten units' weights.
+
+    `layers` is how many layers of the stack an image went up and came down again: none, the first and all. Weights are
+    divided by the largest one; 0 is gray level 127.5.
+    """
+    rbms, data = layers.rbms(top), images.load(dtype)
+    V = data.test[np.unique(data.test_labels, return_index=True)[1][:10]]
+    W = rbms[0].W[:, :10].T
+    shown = {("digit", n): dbn.reconstruct(rbms[:n], V) for n in sorted({0, 1, len(rbms)})}
+    shown["weights", 1] = (W / np.abs(W).max() + 1) / 2
+    gray = {key: pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack() for key, X in shown.items()}
+    rows = pd.concat(gray, names=["kind", "layers", "image", "pixel"]).rename("gray").reset_index()
+    return Result(rows.drop(columns="pixel"))
+
+
+def plan(study: Study) -> Plan:
+    """Return the plan of the tables of a study: its runs, and pictures of its first seeds on own inputs."""
+    top = -1 if "own" in study.inputs else 0
+    shown = {
+        (method, seed): delayed(pictures)(stack(study, method, seed)[top], study.images, study.training.dtype)
+        for method, seed in product(study.methods, study.seeds[:SHOWN])
+    }
+    return {**layers.plan(study), "pictures": (["method", "seed"], shown)}
+
+
+def _recorded(study: Study) -> Recorded:
+    return Recorded(study, plan(study.on_disk()), unverified=("pictures",))
+
+
+def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -> Recorded:
+    """Return the last rows of several studies, by what tells them apart; on shared inputs of layers above the first."""
+    calls = {
+        (*own, *label): call
+        for own, study in studies
+        for label, call in searches(study.on_disk()).items()
+        if label[1] > 1 or "own" in study.inputs
+    }
+    return Recorded([study for _, study in studies], {"runs": ([*columns, *LABELS], calls)}, last)
+
+
+def _agreement(studies: tuple[Study, ...]) -> Recorded:
+    own = [((name, one.size), one.changed(**given)) for one, (name, given) in product(studies, BACKENDS.items())]
+    return _several(["search", "section"], own)
+
+
+RECORDED: dict[str, Callable[[], Recorded]] = {
+    f"mnist_{size}_{profile}".removesuffix("_paper"): partial(_recorded, study)
+    for size, own in PROFILES.items()
+    for profile, study in own.items()
+    if profile != "quick"
+}
+RECORDED |= {name: partial(_agreement, studies) for name, studies in AGREEMENT.items()}
+RECORDED["image_sets"] = partial(_several, ["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
+
+# ---- tables
+
+START = "start"  # the start solution, beside the methods
+BUDGETS = ("iteration", "passes", "seconds")  # columns that count work (item E10)
+
+
+def told_apart(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of all methods; of the paper's three, or else the first four, where they are more than four."""
+    methods = list(table["method"].unique())
+    few = [method for method in methods if method in Study.methods] or methods[:4]
+    return table if len(methods) <= 4 else table[table["method"].isin(few)]
+
+
+def left_start(table: pd.DataFrame) -> pd.Series:
+    """Return in how many runs each search was ever below the error of iteration 0, by inputs, layer and method."""
+    own = table[~table["method"].map(trainer_of).isin(["cd", START])]
+    left = left_at(own, "mean_field", [*GROUP, "seed"]) < np.inf
+    return left.groupby(level=GROUP, sort=False).sum().rename("runs")
+
+
+def with_start(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs with the start solution as a method, before the others of its inputs and layer.
+
+    It is where LEA-MVD begins. On own inputs above a layer that LEA-MVD has changed it is what the controls have, if
+    any, since a stack of start solutions makes other features.
+    """
+    search = runs[runs["method"] == "lea-mvd"]
+    left = left_start(search)["own":"own"].loc[lambda moved: moved > 0].index.get_level_values("layer").min()
+    begins = search[(search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))]
+    above = controls[(controls["method"] == ONE_EPOCH) & (controls["layer"] > left)]
+    begins = pd.concat([begins, last(above[above["inputs"].isin(runs["inputs"])])])
+    both = pd.concat([begins.assign(method=START), runs])
+    return both.sort_values(["inputs", "layer"], kind="stable", ignore_index=True)
+
+
+def final(table: pd.DataFrame) -> pd.DataFrame:
+    """Return means over runs at the last iteration, errors per 10,000 images, by inputs, layer and method."""
+    ends = last(table)
+    ends = ends.assign(constant_image=scaled(ends, "mean_field") / ends["mean_field_ratio"])
+    names = ["input_std", "constant_image", "mean_field", "test_mean_field", "sampled", "test_sampled"]
+    values = {name: scaled(ends, name) for name in (*names, "mean_field_ratio", "sampled_ratio")}
+    means = ends[GROUP].assign(**values).groupby(GROUP, sort=False).mean()
+    return means.rename(columns=lambda name: name.replace("_", " "))
+
+
+def answer(runs: pd.DataFrame, inputs: str) -> pd.DataFrame:
+    """Return what became of LEA-MVD and of CD, with errors on one kind of inputs: a column for each RBM."""
+    found, left, rows = final(runs).reset_index(), left_start(runs).reset_index(), {}
+    for kind in runs["inputs"].unique():
+        own = left[(left["inputs"] == kind) & (left["method"] == "lea-mvd")].set_index("layer")
+        rows[f"runs that left the start, {kind} inputs"] = own["runs"].astype(float)
+    for (measure, words), method in product(layers.MEASURES.items(), ("lea-mvd", "cd")):
+        own = found[(found["inputs"] == inputs) & (found["method"] == method)].set_index("layer")
+        rows[f"{words} error, {method.upper()}"] = own[measure.replace("_", " ")]
+    return pd.DataFrame(rows).rename_axis(None).T.rename(columns="RBM {}".format)
+
+
+def equal_work(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
+    """Return what methods reach with the iterations, passes or seconds that all of them have spent: means over runs."""
+    rows = []
+    for budget in BUDGETS:
+        spent = table.groupby(GROUP)[budget].transform("max")
+        least = spent.groupby([table["inputs"], table["layer"]]).transform("min")
+        end = last(table[table[budget] <= least])
+        rows.append(end[GROUP].assign(equal=budget, value=scaled(end, measure)))
+    means = pd.concat(rows).groupby(["inputs", "layer", "equal", "method"], sort=False)["value"].mean()
+    return means.unstack(sort=False).rename_axis(columns=None)[list(table["method"].unique())]
+
+
+def equal_evaluations(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return LEA-MVD's last errors over those of CMA-ES after as many evaluations, on shared inputs, by layer."""
+    rows = {}
+    for layer, own in runs[runs["inputs"] == "shared"].groupby("layer"):
+        ends = last(own[own["method"] == "lea-mvd"]).set_index("seed")
+        enough = own[(own["method"] == "cma-es") & (own["evaluations"] >= ends["evaluations"].max())]
+        first = enough.drop_duplicates("seed").set_index("seed")
+        effect = paired(ends["mean_field"], first["mean_field"])
+        rows[f"RBM {layer}"] = effect.rank, effect.rank_low, effect.rank_high, first["iteration"].max()
+    names = ["ratio", "95 % interval low", "95 % interval high", "generations of CMA-ES"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=names)
+
+
+def improvements(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what searches make of their start solutions, on own inputs and the seeds that all methods have.
+
+    Errors are per 10,000 images, falls in percent of the start's.
+    """
+    own = table[(table["inputs"] == "own") & (table["method"].map(trainer_of) != "cd")]
+    seeds = own.groupby("seed")["method"].nunique()
+    own = own[own["seed"].isin(seeds.index[seeds == seeds.max()])]
+    own = own.assign(error=scaled(own, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
+    ends = own.groupby(["layer", "method", "seed"], sort=False)["error"].agg(["first", "last"])
+    ends.columns = ["error of the start", "at the end"]
+    fall = 100 * (1 - ends["at the end"] / ends["error of the start"])
+    by = ["layer", "method"]
+    found = summarize(fall.rename("fall").reset_index(), "fall", by).set_index(by)
+    names = {"mean": "fall, %", "low": "95 % interval low", "high": "95 % interval high"}
+    return ends.groupby(by, sort=False).mean().join(found.rename(columns=names))
+
+
+def image_sets(table: pd.DataFrame) -> pd.DataFrame:
+    """Return LEA-MVD's error over CD's on several sets of images, with an interval that covers other sets too.
+
+    The scatter is that of logarithms. The last column: how many times as wide one over 30 seeds would have to be.
+    """
+    ends = table.set_index(["inputs", "layer", "image_set", "seed", "method"])["mean_field"].unstack()
+    logs = np.log(ends["lea-mvd"] / ends["cd"]).rename("log").reset_index().groupby(["inputs", "layer"])
+    found = logs[["log", "image_set", "seed"]].apply(components, "log", "image_set", "seed")
+    wider = found.eval("sqrt(1 + 30 * image_set**2 / (seed**2 + neither**2))")
+    both = np.exp(found[["mean", "low", "high"]]).join(100 * found[["image_set", "seed", "neither"]])
+    names = ["ratio", "95 % interval low", "95 % interval high", "between sets, %", "between seeds, %", "neither, %"]
+    return both.set_axis(names, axis=1).assign(**{"times as wide": wider})
+
+
+def agreement(table: pd.DataFrame) -> pd.DataFrame:
+    """Compare the last errors of searches by each backend with those of the first one, see `statistics.compared`.
+
+    They are equivalent where the ratio's interval lies within 2 % of 1. "between seeds" is the standard deviation of
+    the first backend's logarithms.
+    """
+    first, *others = table["search"].unique()
+    by = ["section", "method", "layer"]
+    found = compared(table, "mean_field", [(other, first) for other in others], by=by, names="search")
+    logs = np.log(table["mean_field"]).where(table["search"] == first)
+    scatter = logs.groupby([table[name] for name in by]).std().rename("between seeds")
+    found["equivalent"] = (found["low"] >= 1 / 1.02) & (found["high"] <= 1.02)
+    return found.drop(columns="baseline").join(scatter, on=by)
+
+
+# ---- pictures
+
+
+def images(pictures: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.ndarray]:
+    """Return the digits that stacks give back, or weights, by name: arrays of shape (images, side, side)."""
+    found = {}
+    own = pictures[(pictures["seed"] == seed) & (pictures["kind"] == kind)]
+    for (method, n), rows in own.groupby(["method", "layers"], sort=False):
+        side = int(np.sqrt(len(rows) / rows["image"].nunique()))
+        name = {0: "original", 1: f"{method}, RBM 1"}.get(n, f"{method}, all {n}") if kind == "digit" else method
+        found[name] = rows["gray"].to_numpy().reshape(-1, side, side)
+    return found
+
+
+# ---- figures
+
+
+@styled
+def plot_learning(
+    runs: pd.DataFrame, measure: str, label: str, *, printed: Mapping[Any, float] = {}, constant: bool = False
+) -> Figure:
+    """Plot a measure by iteration: a thin line for each run, and the means over runs with their 95 % intervals.
+
+    `printed` are the paper's numbers by method and layer; `constant` draws a line at 1, the constant image's ratio.
+    """
+    later = runs[runs["iteration"] > 0]  # what contrastive divergence starts from is random, and off any scale
+    figure, axes = _grid(later, 2.2, sharex=True)
+    for (kind, layer, method, _), run in later.groupby([*GROUP, "seed"], sort=False):
+        look = method_look(method) | {"linestyle": "-", "linewidth": 0.4, "alpha": 0.3}
+        axes[kind, layer].plot(run["iteration"], scaled(run, measure), **look)
+    for (kind, layer, method), line in layers.bands(later, measure).groupby(GROUP, sort=False):
+        band(axes[kind, layer], line, "iteration", label=method, linewidth=1.5, **method_look(method))
+    for (method, layer), value in printed.items():
+        if ("own", layer) in axes and method in set(runs["method"]):
+            axes["own", layer].axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
+            at = axes["own", layer].get_yaxis_transform()
+            axes["own", layer].text(0.99, value, f"paper: {value:,.0f}", transform=at, ha="right", va="bottom")
+    for ax in axes.values():
+        if constant:
+            ax.axhline(1.0, color="black", linewidth=0.8)
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        log_scale(ax, "y")
+    for ax in figure.axes[-later["inputs"].nunique() :]:
+        ax.set_xlabel("epoch or generation")
+    figure.supylabel(label)
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_ends(table: pd.DataFrame, label: str) -> Figure:
+    """Plot the last mean-field errors of all methods, on training images and hollow on test images; ticks are runs."""
+    measures = ("mean_field", "test_mean_field")
+    ends, errors = last(table), layers.errors(table, measures)
+    methods = list(errors["method"].unique())
+    figure, axes = _grid(errors, 0.25 * len(methods) + 0.7, sharey=True)
+    for (measure, kind, layer), points in errors.groupby(["measure", "inputs", "layer"], sort=False):
+        ax, hollow = axes[kind, layer], measure == measures[1]
+        own, shift = ends.query("inputs == @kind and layer == @layer"), 0.15 if hollow else -0.15
+        ax.plot(scaled(own, measure), own["method"].map(methods.index) + shift, "|", color="black", alpha=0.25)
+        for method, point in points.groupby("method", sort=False):
+            color = method_look(method)["color"]
+            look = {"color": color, "markersize": 4, "mfc": "white" if hollow else color}
+            ax.errorbar(point["mean"], [methods.index(method) + shift], xerr=error_bars(point), fmt="o", **look)
+    for ax in axes.values():
+        ax.set_yticks(range(len(methods)), methods)
+        ax.set_ylim(len(methods) - 0.5, -0.5)
+        log_scale(ax, "x")
+        ax.xaxis.set_major_locator(MaxNLocator(2))
+        ax.minorticks_off()
+    figure.supxlabel(label)
+    return figure
+
+
+@styled
+def plot_work(bands: pd.DataFrame, label: str) -> Figure:
+    """Plot `layers.bands` on one kind of inputs against iterations, passes and seconds: a row for each layer."""
+    numbers = sorted(bands["layer"].unique())
+    figure, axes = panels(len(numbers), len(BUDGETS), height=1.2 + 2.2 * len(numbers), sharey="row")
+    for (layer, method), line in bands[bands["iteration"] > 0].groupby(["layer", "method"], sort=False):
+        for ax, budget in zip(axes[numbers.index(layer)], BUDGETS, strict=True):
+            band(ax, line, budget, label=method, linewidth=1.5, **method_look(method))
+            log_scale(ax, "y" if budget == "iteration" else "xy")
+        axes[numbers.index(layer), 0].set_title(f"RBM {layer}, {line['inputs'].iloc[0]} inputs", loc="left")
+    for ax, budget in zip(axes[-1], ("iterations", "passes", "seconds"), strict=True):
+        ax.set_xlabel(budget)
+    figure.supylabel(label)
+    legend(figure)
+    return figure
+
+
+def _grid(table: pd.DataFrame, height: float, **options: Any) -> tuple[Figure, dict[tuple[str, int], Axes]]:
+    """Return a figure with a row for each layer and a column for each kind of inputs, and its axes by both."""
+    kinds, numbers = list(table["inputs"].unique()), sorted(table["layer"].unique())
+    figure, axes = panels(len(numbers), len(kinds), height=1.2 + height * len(numbers), **options)
+    found = {(kind, layer): ax for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True)}
+    for (kind, layer), ax in found.items():
+        ax.set_title(f"RBM {layer}, {kind} inputs")
+    return figure, found

@@ -116,6 +116,7 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
         ax.imshow(np.hstack(list(framed)), cmap=colors, vmin=0, vmax=255, interpolation="nearest")
         ax.set_axis_off()
         ax.text(-0.01, 0.5, name.replace("$", r"\$"), transform=ax.transAxes, ha="right", va="center")
+    figure.draw_without_rendering()  # the layout makes room for the names when it knows how wide images are
     return figure
 
 

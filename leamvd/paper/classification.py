@@ -1,0 +1,424 @@
+"""Section 8: whether LEA-MVD pre-trains better than contrastive divergence.
+
+A network that starts from a stack of RBMs is fine-tuned to classify digits (claim C15). Beside its test error stand
+linear probes of each layer's features, and the likelihood of test images under the first RBM.
+"""
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from leamvd._support import checks
+from leamvd._support.threads import one_blas_thread
+from leamvd.networks import likelihood
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import layer_input, layer_seed
+from leamvd.networks.rbm import RBMParameters, sample_bits
+
+from . import results
+from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
+from .methods import trainer_of
+from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
+from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+from .statistics import compared, components, paired, summarize
+
+# ---- settings
+
+GLOROT = "glorot"  # random weights with the standard deviation sqrt(2 / (n_in + n_out)) in each layer
+RANDOM = "random-"  # how methods are named that are random weights, before their scale; "random" is random search
+MOMENTUM, BATCH_SIZE = 0.9, 100  # of fine-tuning
+PENALTY, STEPS = 0.01, 100  # of the probe: scikit-learn's C, and the solver's steps at most
+BATCHES = 5  # of the chains behind a log-likelihood
+_SHUFFLES, _CHAINS, _BITS = 1, 2, 3  # what random numbers are drawn for
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(Study):
+    """Methods whose stacks, trained on their own inputs, are measured beside random weights."""
+
+    methods: tuple[str, ...] = ("cd", "lea-mvd")
+    inputs: tuple[str, ...] = ("own",)
+    scales: tuple[str, ...] = ("0.01", "0.1", GLOROT)  # standard deviations of random weights
+    epochs: int = 50  # of fine-tuning
+    tuning_rate: float = 0.2  # its first learning rate
+    n_chains: int = 100  # of annealed importance sampling
+    n_temperatures: int = 5000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.choice("inputs", self.inputs, [("own",)])
+        object.__setattr__(self, "scales", tuple(map(str, self.scales)))
+        for scale in self.scales:
+            try:
+                checks.real("scales", 0.0 if scale == GLOROT else float(scale), at_least=0)
+            except ValueError:
+                raise ValueError(f"scales must be numbers >= 0 or {GLOROT!r}, got {scale!r}") from None
+        checks.integer("epochs", self.epochs, at_least=1)
+        checks.real("tuning_rate", self.tuning_rate, above=0)
+        if checks.integer("n_chains", self.n_chains, at_least=2 * BATCHES) % BATCHES:
+            raise ValueError(f"n_chains must be a multiple of {BATCHES}, got {self.n_chains}")
+        checks.integer("n_temperatures", self.n_temperatures, at_least=1)
+
+    def on_disk(self) -> Self:
+        """Return the study of the images that are on this machine; fewer than three classes are an error."""
+        labels = self.images.load(self.training.dtype).train_labels
+        checks.integer("classes of the data set", len(np.unique(labels)), at_least=3)  # two share one output unit
+        return super().on_disk()
+
+
+PAPER = Settings(images=Images(dataset="mnist"), seeds=tuple(range(30)))
+PROFILES = {
+    "quick": Settings(seeds=(0, 1), epochs=40, n_chains=20, n_temperatures=100).changed(dtype="float64", n_gen=20),
+    "paper": PAPER,
+    "controls": PAPER.changed(methods=(ONE_EPOCH,), scales=()),
+    "paper-28x28": PAPER.changed(side=28, layers=(500, 500, 2000), seeds=tuple(range(12))),
+}
+ARCHIVE = {"paper": "classification", "controls": "classification_controls", "paper-28x28": "classification_28x28"}
+
+
+class Tables(NamedTuple):
+    """What is measured of each stack; errors are shares of wrong images."""
+
+    runs: pd.DataFrame  # fine-tuning: test error and loss after each epoch
+    probes: pd.DataFrame  # linear classifiers of the images (layer 0) and of each layer's features
+    likelihoods: pd.DataFrame  # of test images under the first layer, as chains are added
+    mistakes: pd.DataFrame  # test images that fine-tuned networks get wrong, not of random weights
+
+
+def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
+    """Return the tables of a profile: what is recorded of both sizes of images, or what is computed here.
+
+    `changes` are fields of `Settings`, of its images, its training or its reading; one that is None is none.
+    """
+    if profile == "recorded":
+        if given := [name for name, value in changes.items() if value is not None]:
+            raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+        found = [
+            pd.concat([read_recorded(name, t) for name in ARCHIVE.values()], ignore_index=True)
+            for t in Tables._fields[:3]
+        ]
+        small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
+        same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
+        return Tables(*found, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
+    study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
+    planned = {**plan(study), "mistakes": listed(study)}
+    return Tables(**results.tables(planned, folder, n_jobs=n_jobs, label="classification"))
+
+
+# ---- what is computed
+
+
+def random_stack(sizes: tuple[int, ...], scale: str, dtype: str, seed: int) -> Result:
+    """Return a stack with weights N(0, scale) and zero biases, that which CD of the same seed would start from."""
+    arrays, stds = {}, []
+    for layer, (n_in, n_out) in enumerate(pairwise(sizes), start=1):
+        stds.append(float(np.sqrt(2 / (n_in + n_out))) if scale == GLOROT else float(scale))
+        nothing = np.zeros((1, n_in), dtype)
+        rbm = ContrastiveDivergence(nothing, n_out, weight_scale=stds[-1], seed=layer_seed(seed, layer)).rbm
+        arrays |= {f"{name}{layer}": values for name, values in rbm._asdict().items()}
+    return Result(pd.DataFrame({"std": stds}), arrays)
+
+
+def fine_tune(
+    stack: Sequence[RBMParameters], V: np.ndarray, labels: np.ndarray, *, epochs: int, tuning_rate: float, seed: int
+) -> Iterator[tuple[Any, float]]:
+    """Train a stack with a softmax layer on top; yield scikit-learn's classifier and the loss after each epoch.
+
+    It is stochastic gradient descent of the cross-entropy, whose mean over the epoch is the loss, in natural units and
+    before each mini-batch's update. The new layer starts at zero, so that all classes begin with equal probabilities.
+    The learning rate falls linearly, epoch by epoch, to ``tuning_rate / epochs``; momentum starts anew with each epoch.
+    """
+    from sklearn.neural_network import MLPClassifier  # as late as this, since it takes a while to import
+
+    dtype, sizes, first = stack[-1].W.dtype, [len(rbm.c) for rbm in stack], np.unique(labels, return_index=True)[1]
+    classifier = MLPClassifier(
+        sizes, activation="logistic", solver="sgd", alpha=0, momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1,
+        warm_start=True, random_state=0,
+    )  # fmt: skip
+    _epoch(classifier, V[first], labels[first])  # tells it its sizes
+    classifier.coefs_ = [*(rbm.W.copy() for rbm in stack), np.zeros((sizes[-1], len(first)), dtype)]
+    classifier.intercepts_ = [*(rbm.c.copy() for rbm in stack), np.zeros(len(first), dtype)]
+    classifier.set_params(batch_size=min(BATCH_SIZE, len(V)))
+    for epoch in range(1, epochs + 1):
+        rate = tuning_rate * (1 - (epoch - 1) / epochs)
+        order = int(_rng(seed, _SHUFFLES, epoch).integers(2**32))
+        _epoch(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
+        yield classifier, float(classifier.loss_)
+
+
+def _epoch(classifier: Any, V: np.ndarray, labels: np.ndarray) -> None:
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is wanted
+        classifier.fit(V, labels)
+
+
+def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float) -> Result:
+    """Return test error and loss after each epoch, and what the last network names the test images."""
+    data, rows, began = images.load(dtype), [], time.perf_counter()
+    training = {"epochs": epochs, "tuning_rate": tuning_rate, "seed": seed}
+    for classifier, loss in fine_tune(rbms(stack), data.train, data.train_labels, **training):
+        with one_blas_thread():
+            named = classifier.predict(data.test)
+        wrong = float(np.mean(named != data.test_labels))
+        rows.append((len(rows) + 1, wrong, loss, time.perf_counter() - began))
+    return Result(pd.DataFrame(rows, columns=["epoch", "test_error", "loss", "seconds"]), {"named": named})
+
+
+def mistakes(tuned: Result, images: Images, dtype: str) -> Result:
+    """Return the test images that a fine-tuned network gets wrong, with the class that it names."""
+    named = tuned.arrays["named"]
+    wrong = np.flatnonzero(named != images.load(dtype).test_labels)
+    return Result(pd.DataFrame({"image": wrong, "named": named[wrong]}))
+
+
+def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndarray) -> tuple[float, float, int]:
+    """Return training and test error of logistic regression on features, shape (m, n), and the steps it took.
+
+    Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
+    and how fast the solver converges.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(V)
+    V, T = scaler.transform(V), scaler.transform(T)
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the recipe is so many steps at most
+        found = LogisticRegression(C=PENALTY, max_iter=STEPS).fit(V, labels)
+        errors = [float(np.mean(found.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
+    return errors[0], errors[1], int(found.n_iter_[0])
+
+
+def probes(stack: Result, images: Images, dtype: str) -> Result:
+    """Return the errors of linear probes of the images, as layer 0, and of each layer's features."""
+    data, layers, rows, began = images.load(dtype), rbms(stack), [], time.perf_counter()
+    for layer in range(len(layers) + 1):
+        V, T = (layer_input(layers[:layer], V) for V in (data.train, data.test))
+        found = probe(V, data.train_labels, T, data.test_labels)
+        rows.append((layer, *found, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
+    columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
+    return Result(pd.DataFrame(rows, columns=columns))
+
+
+def likelihoods(stack: Result, images: Images, dtype: str, seed: int, n_chains: int, n_temperatures: int) -> Result:
+    """Return the log-likelihood of test images under the first layer, by annealed importance sampling in `BATCHES`.
+
+    Images are binarized, each pixel being on with the probability of its gray level, by the same random numbers for
+    every stack. `independent` is what independent pixels find that are on as often as in training images.
+    """
+    data, rbm, began = images.load(dtype), rbms(stack)[0], time.perf_counter()
+    base, rows, log_w = likelihood.base_rates(data.train), [], np.empty(0)
+    bits = sample_bits(data.test.astype(np.float64), _rng(0, _BITS, 1))
+    independent = likelihood.independent(base).log_likelihood(bits)
+    own = {"n_chains": n_chains // BATCHES, "n_temperatures": n_temperatures}
+    for batch in range(1, BATCHES + 1):
+        added = likelihood.log_weights(rbm, base, **own, rng=_rng(seed, _CHAINS, batch))
+        log_w = np.concatenate([log_w, added])
+        found = likelihood.estimate(rbm, bits, log_w)
+        rows.append((batch, len(log_w), *found, independent, time.perf_counter() - began))
+    columns = ["iteration", "chains", *likelihood.LogLikelihood._fields, "independent", "seconds"]
+    return Result(pd.DataFrame(rows, columns=columns))
+
+
+def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:
+    """Return random numbers of their own for each seed, purpose and number."""
+    return np.random.default_rng([seed, purpose, number])
+
+
+RUN = ["study", "method", "seed"]
+
+
+def tuned(study: Settings, stack: Call, seed: int) -> Call:
+    """Return the call that fine-tunes the network of a stack."""
+    own = study.epochs, study.tuning_rate
+    return delayed(fine_tuned)(stack, study.images, study.training.dtype, seed, *own)
+
+
+def plan(study: Settings) -> Plan:
+    """Return the plan of the section's `Tables` but mistakes: of trained stacks, and of random weights."""
+    given, calls = (study.images, study.training.dtype), {name: {} for name in Tables._fields[:3]}
+    sizes = study.images.side**2, *study.layers
+    for method, seed in product((*study.methods, *(f"{RANDOM}{scale}" for scale in study.scales)), study.seeds):
+        run, scale = (study.size, method, seed), method.removeprefix(RANDOM)
+        if scale != method:
+            whole, first = (delayed(random_stack)(units, scale, given[1], seed) for units in (sizes, sizes[:2]))
+        else:
+            first, *_, whole = stack(study, method, seed) * 2  # of one layer both are the same
+        calls["runs"][run] = tuned(study, whole, seed)
+        calls["probes"][run] = delayed(probes)(whole, *given)
+        calls["likelihoods"][run] = delayed(likelihoods)(first, *given, seed, study.n_chains, study.n_temperatures)
+    return {name: (RUN, own) for name, own in calls.items()}
+
+
+def listed(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], Call]]:
+    """Return the plan of the table of mistakes, by the networks of trained stacks."""
+    given = study.images, study.training.dtype
+    return RUN, {
+        (study.size, method, seed): delayed(mistakes)(tuned(study, stack(study, method, seed)[-1], seed), *given)
+        for method, seed in product(study.methods, study.seeds)
+    }
+
+
+def _mistakes(profile: str, *methods: str) -> Recorded:
+    study = PROFILES[profile].changed(methods=methods)
+    return Recorded(study, {"runs": listed(study.on_disk())})
+
+
+RECORDED = {
+    **{
+        name: lambda profile=profile: Recorded(PROFILES[profile], plan(PROFILES[profile].on_disk()))
+        for profile, name in ARCHIVE.items()
+    },
+    "mistakes": lambda: _mistakes("paper", ONE_EPOCH, "cd", "lea-mvd"),
+    "mistakes_28x28": lambda: _mistakes("paper-28x28", ONE_EPOCH, "cd"),
+}
+
+# ---- tables
+
+GROUP = ["study", "method"]
+
+
+def means(table: pd.DataFrame, column: str, *by: str) -> pd.DataFrame:
+    """Return means over seeds and their 95 % intervals, by study, method and other columns: "epoch", "layer"."""
+    return summarize(table, column, [*GROUP, *by])
+
+
+def scores(found: Tables) -> pd.DataFrame:
+    """Return what stacks are compared by, a row for each run, with the column "value".
+
+    Test errors in percent: "first" after the first epoch of fine-tuning, "error" after the last, "pixels" and "probe"
+    of probes of the images and of the highest layer; and "likelihood", the log-likelihood of a test image in nats.
+    """
+    layer = found.probes["layer"]
+    parts = {
+        "first": found.runs[found.runs["epoch"] == 1],
+        "error": last(found.runs, "epoch"),
+        "pixels": found.probes[layer == 0],
+        "probe": found.probes[layer == layer.groupby(found.probes["study"]).transform("max")],
+    }
+    values = {name: rows.assign(value=100 * rows["test_error"]) for name, rows in parts.items()}
+    values["likelihood"] = last(found.likelihoods).rename(columns={"log_likelihood": "value"})
+    every = [rows[[*RUN, "value"]].assign(score=name) for name, rows in values.items()]
+    return pd.concat(every, ignore_index=True)
+
+
+def differences(scores: pd.DataFrame, baseline: str = "cd") -> pd.DataFrame:
+    """Return by how much the errors of methods exceed those of one method of the same seed: means, 95 % intervals."""
+    errors = scores[scores["score"] == "error"]
+    compare = [(method, baseline) for method in errors["method"].unique() if method != baseline]
+    found = compared(errors, "value", compare, by=["study"], unit="difference")
+    return found.drop(columns=["equal", "p"])
+
+
+def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
+    """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
+
+    Both are random and crossed, see `components`. Of so many images those that a network of a seed gets wrong are
+    listed. The ratio of mean errors is linearized: each image counts with its share of either. NaN for one seed.
+    """
+    shares = []
+    for name in (method, baseline):
+        listed = mistakes[mistakes["method"] == name].assign(wrong=1.0)
+        wrong = listed.pivot(index="image", columns="seed", values="wrong").reindex(range(n_images)).fillna(0.0)
+        shares.append(wrong / wrong.to_numpy().mean())
+    cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
+    if cells["share"].nunique() < 2 or cells["seed"].nunique() < 2:
+        return 0.0 if cells["seed"].nunique() > 1 else np.nan
+    found = components(cells, "share", "image", "seed")
+    return float(found["high"] - found["mean"])
+
+
+def ratios(found: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.DataFrame:
+    """Return by study the ratio of two test errors, with its 95 % interval over seeds and test images."""
+    rows = []
+    for study, own in last(found.runs, "epoch").groupby("study", sort=False):
+        errors = {name: runs.set_index("seed")["test_error"] for name, runs in own.groupby("method")}
+        listed = found.mistakes[found.mistakes["study"] == study]
+        if {method, baseline} <= {*listed["method"]}:
+            ratio = paired(errors[method], errors[baseline]).rank
+            n_images = round(listed["method"].eq(baseline).sum() / errors[baseline].sum())
+            half = over_test_images(listed, method, baseline, n_images)
+            rows.append((study, ratio, ratio * np.exp(-half), ratio * np.exp(half)))
+    return pd.DataFrame(rows, columns=["study", "ratio", "low", "high"])
+
+
+# ---- figures
+
+
+@styled
+def plot_errors(bands: pd.DataFrame) -> Figure:
+    """Plot test errors, given as shares, in percent against the column epoch."""
+    figure, axes = _panels(bands, "test error after fine-tuning, %")
+    for ax, (_, own) in zip(axes, bands.groupby("study", sort=False), strict=True):
+        for method, line in _percent(own).groupby("method", sort=False):
+            band(ax, line, "epoch", label=method, **_look(str(method), bands))
+        ax.set_xlabel("epoch")
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        log_scale(ax, "y")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_probes(table: pd.DataFrame) -> Figure:
+    """Plot test errors of linear probes, given as shares, in percent by the column layer, in which 0 is the images."""
+    figure, axes = _panels(table, "test error of a linear probe, %")
+    n_methods = table["method"].nunique()
+    for ax, (_, own) in zip(axes, table.groupby("study", sort=False), strict=True):
+        for i, (method, points) in enumerate(_percent(own).groupby("method", sort=False)):
+            places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
+            look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
+            ax.errorbar(places, points["mean"], error_bars(points), label=method, **look)
+        layers = sorted(own["layer"].unique())
+        ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
+        log_scale(ax, "y")
+    legend(figure)
+    return figure
+
+
+@styled
+def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
+    """Plot log-likelihoods of the first layers; a line is what `independent` pixels find, by study."""
+    figure, axes = _panels(table, "log-likelihood of a test image, nats")
+    for ax, (study, own) in zip(axes, table.groupby("study", sort=False), strict=True):
+        for i, (method, point) in enumerate(own.groupby("method", sort=False)):
+            color = _look(str(method), table)["color"]
+            ax.errorbar([i], point["mean"], error_bars(point), color=color, marker="o", markersize=4)
+        ax.axhline(independent[study], color="black", linewidth=0.8)
+        ax.set_xticks(range(len(own)), own["method"], rotation=20)
+        ax.set_xlim(-0.5, len(own) - 0.5)
+    return figure
+
+
+def _panels(table: pd.DataFrame, ylabel: str) -> tuple[Figure, np.ndarray]:
+    """Return a figure and a panel for each study."""
+    studies = table["study"].unique()
+    figure, axes = panels(len(studies), 1, height=0.7 + 3 * len(studies))
+    for ax, study in zip(axes[:, 0], studies, strict=True):
+        ax.set_title(f"{study.removeprefix('mnist-').replace('x', '×')} pixels")
+    figure.supylabel(ylabel)
+    return figure, axes[:, 0]
+
+
+def _percent(shares: pd.DataFrame) -> pd.DataFrame:
+    return shares.assign(**100 * shares[["mean", "low", "high"]])
+
+
+def _look(method: str, table: pd.DataFrame) -> dict[str, str]:
+    """Return color and line style of a method, or of random weights by their place among them."""
+    if trainer_of(method) in COLORS:
+        return method_look(method)
+    random = [other for other in table["method"].unique() if trainer_of(other) not in COLORS]
+    return {"color": GRAY, "linestyle": ("-", "--", ":", "-.")[random.index(method) % 4]}

@@ -1,0 +1,429 @@
+"""Section 7: which readings of the text matter.
+
+The paper leaves nineteen places of its algorithm open, and eleven of its experiment. Every alternative is run, one at a
+time, against the default with the same seeds: on layers of RBMs and on test functions. What does C_ani do (C11)? Are
+the suggested settings good ones (C12)?
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from leamvd._support import checks
+from leamvd.data.functions import USUAL
+from leamvd.networks.dbn import Training, layer_seed, train
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.optimizers.reading import Reading
+
+from . import layers, results
+from .functions import Function, directions, generations, search, start
+from .layers import LABELS, MEASURES, Images, Study, last
+from .methods import Method
+from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, log_scale, panels, styled
+from .results import Recorded, Result, delayed, read_recorded
+from .statistics import LEVEL, compared, summarize
+
+# ---- alternatives
+
+ALTERNATIVES: dict[str, tuple[str, ...]] = {
+    "R1": ("lea-mvd:convergence=unscaled",),
+    "R2": ("lea-mvd:population_size=20",),
+    "R3": ("lea-mvd:n_gen=30",),
+    "R4": ("lea-mvd:sigma_norm=spectral",),
+    "R5": ("lea-mvd:shift=printed",),
+    "R6": ("lea-mvd:orientation=free",),
+    "R7": ("lea-mvd:n_descent_rows=3",),
+    "R8": ("lea-mvd:first_direction=full",),
+    "R9": ("lea-mvd:descent_scale=normalized",),
+    "R10": ("lea-mvd:step=sampled",),
+    "R11": ("lea-mvd:projections=repeated",),
+    "R12": ("lea-mvd:beta1_at_one=mirrored",),
+    "R13": ("lea-mvd:reset=0.1", "lea-mvd:reset=initial", "lea-mvd:reset=off"),
+    "R14": ("lea-mvd:elites=reevaluate",),
+    "R15": ("lea-mvd:x0=none+limits=clip", "lea-mvd:x0=none+limits=reflect"),
+    "R16": ("lea-mvd:x0-excluded",),
+    "R17": ("lea-mvd:perturbation=column",),
+    "R18": ("lea-mvd:ties=newest",),
+    "R19": tuple(f"lea-mvd:exponent={exponent}" for exponent in ("0", "0.5", "1", "2", "3")),
+    "printed": ("lea-mvd:printed",),
+    "C11": ("lea-mvd:path=off", "lea-mvd:descent=off", "lea-mvd:path=off+descent=off", "lea-mvd:descent=free"),
+    "C12": (
+        *(f"lea-mvd:n_elite={count}" for count in (1, 2, 8, 12)),
+        *(f"lea-mvd:n_gen={n_gen}+n_elite={count}" for n_gen, count in ((44, 1), (46, 2), (62, 8), (83, 12))),
+        *("lea-mvd:population_size=12+n_gen=125", "lea-mvd:population_size=48+n_gen=23"),
+        *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.01", "0.03", "0.3")),
+    ),
+    "E5": ("lea-mvd:x0=batch", "lea-mvd:x0_epochs=5", "lea-mvd:x0_epochs=0", "lea-mvd:x0=none"),
+    "E8": (
+        *("cd:weight_scale=0.01", "cd:initial_weights=uniform"),
+        *("cd:momentum=0+final_momentum=0+weight_decay=0", "cd:persistent=true"),
+    ),
+    "E9": ("cma-es:sigma0=0.03", "cma-es:population_size=28+n_gen=43"),
+}
+"""By item: each alternative alone, from the default.
+
+R15 needs a population that was drawn within limits, initialization (A), and is compared with that. Population sizes of
+C12 and E9, and once the numbers of elites, go with a number of generations that makes about as many evaluations.
+pycma's own population size is 24 to 28 here.
+"""
+
+
+def default(method: str) -> str:
+    """Return the method that an alternative is compared with."""
+    return "lea-mvd:x0=none" if method.startswith("lea-mvd:x0=none+") else Method.parse(method).trainer
+
+
+def methods(items: Iterable[str] = ALTERNATIVES) -> tuple[str, ...]:
+    """Return the alternatives of some items, and what they are compared with, each once."""
+    every = [alternative for item in items for alternative in ALTERNATIVES[item]]
+    return tuple(dict.fromkeys([*sorted(map(default, every), key=len), *every]))
+
+
+def pairs(methods: Iterable[str]) -> list[tuple[str, str]]:
+    """Return item and method of the alternatives that are there with their default; "own" is one without an item."""
+    there = list(methods)
+    named = [(item, method) for item, alternatives in ALTERNATIVES.items() for method in alternatives]
+    known = {method for _, method in named}
+    named += [("own", method) for method in there if method not in known and default(method) != method]
+    return [(item, method) for item, method in named if method in there and default(method) in there]
+
+
+# ---- settings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(Study):
+    """Alternatives and their defaults, on layers and on test functions."""
+
+    inputs: tuple[str, ...] = ("shared",)
+    sizes: tuple[int, ...] = ()  # variables of the functions
+    budget: int = 10_000  # evaluations of a search on a function
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "sizes", tuple(self.sizes))
+        for n_var in self.sizes:
+            checks.integer("sizes", n_var, at_least=2)
+        checks.integer("budget", self.budget, at_least=self.reading.population_size)
+        if not pairs(self.methods):
+            raise ValueError(f"methods must have an alternative and its default among them, got {self.methods!r}")
+
+
+PAPER = Settings(
+    images=Images(dataset="mnist", n_images=10_000), methods=methods(), seeds=tuple(range(30)), sizes=(100, 1000)
+)
+FEWER = PAPER.changed(
+    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:path=off", "lea-mvd:descent=off"),
+    sizes=(),
+)
+PROFILES = {
+    "quick": Settings(
+        images=Images(n_images=100),
+        layers=(30, 30),
+        methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))),
+        seeds=(0, 1),
+        training=Training(dtype="float64"),
+        reading=Reading(n_gen=20),
+        sizes=(20,),
+        budget=600,
+    ),
+    "paper": PAPER,
+    "threshold": FEWER.changed(binarize="threshold"),
+    "bernoulli": FEWER.changed(binarize="bernoulli"),
+    "center": FEWER.changed(pooling="center"),
+    "bits": FEWER.changed(features="bits"),
+    "own": FEWER.changed(inputs=("own",)),
+    "all": dataclasses.replace(FEWER, images=Images(dataset="mnist")),
+    "controls": FEWER.changed(
+        methods=(
+            *("cma-es", "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"),
+            *(f"cma-es:sigma0={value}" for value in (0.01, 0.03, 0.3)),
+        ),
+    ),
+}
+"""Every alternative; and a few of them on other data, items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own)
+and E11 (all); the controls are CMA-ES with other settings."""
+
+ARCHIVE = {"paper": "readings"} | {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits")}
+ARCHIVE |= {
+    "own": "readings_own",
+    "all": "mnist_7x7",
+    "controls": "readings_cma_es",
+}  # of all images Section 3's layers
+
+
+class Tables(NamedTuple):
+    """What is measured."""
+
+    runs: pd.DataFrame  # errors of each layer by iteration; `data` has the profile
+    functions: pd.DataFrame  # best value of each search on a function
+    directions: pd.DataFrame  # what C_ani does in whole searches
+    outcomes: pd.DataFrame  # the last error of each search, of one measure and of the first of the profiles
+
+
+def tables(
+    profile: str = "recorded",
+    folder: str | Path = ".",
+    *,
+    measure: Literal["mean_field", "sampled"] = "mean_field",
+    n_jobs: int = 1,
+    **changes: Any,
+) -> Tables:
+    """Return the tables of a profile: what is recorded of all profiles, or what is computed here.
+
+    `changes` are fields of `Settings`, of its images, its training or its reading; one that is None is none.
+    """
+    checks.choice("measure", measure, tuple(MEASURES))
+    if profile == "recorded":
+        if given := [name for name, value in changes.items() if value is not None]:
+            raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+        every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
+        runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
+        found = {"runs": runs, "functions": read_recorded("readings_functions")}
+        found["directions"] = read_recorded("readings_functions", "directions")
+    else:
+        study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
+        planned = {**layers.plan(study), "functions": on_functions(study), "directions": follows(study)}
+        planned = {name: own for name, own in planned.items() if own[1]}
+        found = {"functions": pd.DataFrame(columns=FUNCTION)}
+        found |= results.tables(planned, folder, n_jobs=n_jobs, label="readings")
+        found["runs"] = found["runs"].assign(data=profile)
+    lead = found["runs"]["data"].eq(found["runs"]["data"].iloc[0])
+    ends = [outcomes(found["runs"][lead], measure), function_outcomes(found["functions"])]
+    return Tables(**found, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True))
+
+
+def summary(
+    found: Tables,
+    profile: str = "recorded",
+    measure: str = "mean_field",  # noqa: ARG001  (both are there)
+    n_jobs: int = 1,  # noqa: ARG001
+    **changes: Any,
+) -> pd.DataFrame:
+    """Return the last errors of all methods, see `layers.summary`."""
+    if profile == "recorded":
+        return layers.errors(found.runs[found.runs["data"] == "paper"])
+    study = PROFILES[profile].changed(**changes)
+    same = {"sizes": study.sizes, "budget": study.budget}  # no layer depends on them
+    known = [(PROFILES[name].changed(**same), read_recorded(archive)) for name, archive in ARCHIVE.items()]
+    return layers.summary(found.runs, study, known)
+
+
+# ---- what is computed
+
+
+def reached(on: Function, training: Training, reading: Reading, seed: int, budget: int) -> Result:
+    """Return the best value of LEA-MVD on a function after so many evaluations."""
+    return Result(search(on, "lea-mvd", training, reading, seed, (budget / on.n_var,)).rows.drop(columns="mark"))
+
+
+def followed_layer(images: Images, n_hidden: int, training: Training, reading: Reading, seed: int) -> Result:
+    """Return what C_ani does in the search of a first layer, see `followed`."""
+    V, own = images.load(training.dtype).train, layer_seed(seed, 1)
+    x0 = next(train("lea-mvd", V, n_hidden, training=training, reading=reading, seed=own)).rbm.flat()
+    opt = training.optimizer("lea-mvd", x0, reading=reading, seed=own)
+    return followed(generations(opt, ReconstructionObjective(V, n_hidden)))
+
+
+def followed_function(on: Function, training: Training, reading: Reading, seed: int, budget: int) -> Result:
+    """Return what C_ani does in a search on a function, see `followed`."""
+    return followed(generations(*start(on, "lea-mvd", training, reading, seed, budget), budget))
+
+
+def followed(search: Iterator[Any]) -> Result:
+    """Return how long C_ani's part of the shift is, and how it lies, from the first generation with a path P on.
+
+    `share` is the percentage that C_ani's part of v has of the lengths of both parts, in the mean over generations;
+    `none` the percentage of generations whose beta_2 is 1, so that C_ani has no weight at all; `against` that in which
+    C_ani has a negative inner product with P: only C_hat is orthogonal to it (item R9).
+    """
+    own = pd.DataFrame([directions(opt.state) for opt in search]).dropna(subset="descent_path")
+    shares = {"share": own["descent_share"], "none": own["beta2"] == 1, "against": own["descent_path"] < 0}
+    row = {"generations": len(own)} | {name: 100 * values.mean() for name, values in shares.items()}
+    return Result(pd.DataFrame([row]))
+
+
+FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]
+
+
+def on_functions(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
+    """Return the plan of searches by those methods that are LEA-MVD with settings that can act on a function.
+
+    The number of generations is that of the budget: a method that differs in it alone from another one is left out.
+    """
+    found: dict[Method, str] = {}
+    for text in study.methods:
+        own = Method.parse(text)
+        idle = ("x0", "batch") in own.settings or "x0_epochs" in dict(own.settings)
+        if own.trainer == "lea-mvd" and not idle:
+            found.setdefault(own.without("n_gen"), text)
+    base = dataclasses.replace(study.reading, n_gen=Reading.n_gen)
+    return FUNCTION[:4], {
+        (name, n_var, text, seed): delayed(reached)(
+            Function(name, n_var), own.training(study.training), own.reading(base), seed, study.budget
+        )
+        for n_var, name, (own, text), seed in product(study.sizes, USUAL, found.items(), study.seeds)
+    }
+
+
+def follows(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
+    """Return the plan of the searches that are followed: on the first layer, and on functions of the first size."""
+    training, reading = (getattr(Method("lea-mvd"), name)(getattr(study, name)) for name in ("training", "reading"))
+    first = study.images, study.layers[0]
+    calls = {("RBM 1", seed): delayed(followed_layer)(*first, training, reading, seed) for seed in study.seeds}
+    for n_var, name, seed in product(study.sizes[:1], USUAL, study.seeds):
+        on = Function(name, n_var)
+        calls[str(on), seed] = delayed(followed_function)(on, training, reading, seed, study.budget)
+    return ["problem", "seed"], calls
+
+
+def every_tenth(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return every tenth iteration and the last of each layer: tables are large, and the page shows ends."""
+    ends = rows.groupby(LABELS)["iteration"].transform("max")
+    return rows[(rows["iteration"] % 10 == 0) | (rows["iteration"] == ends)]
+
+
+RECORDED = {
+    **{
+        name: lambda study=PROFILES[profile]: Recorded(study, layers.plan(study.on_disk()), every_tenth)
+        for profile, name in ARCHIVE.items()
+        if name.startswith("readings")
+    },
+    "readings_functions": lambda: Recorded(
+        PAPER, {"runs": on_functions(PAPER), "directions": follows(PAPER.on_disk())}
+    ),
+}
+
+# ---- tables
+
+TOGETHER = "functions"  # the problem that stands for all: the geometric mean of what a seed reaches on each
+
+
+def outcomes(runs: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """Return a measure at the last iterations, on the first kind of inputs; a problem is a layer, "RBM 1"."""
+    ends = last(runs[runs["inputs"] == runs["inputs"].iloc[0]])
+    return ends[["method", "seed"]].assign(problem="RBM " + ends["layer"].astype(str), error=ends[measure])
+
+
+def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
+    """Return what searches on functions reached: each function and number of variables, and `TOGETHER`."""
+    problem = [str(Function(*on)) for on in table[["function", "n_var"]].itertuples(index=False)]
+    each = table[["method", "seed"]].assign(problem=problem, error=table["best"].astype(float))
+    means = summarize(each, "error", ["method", "seed"], geometric=True).rename(columns={"mean": "error"})
+    return pd.concat([each, means[["method", "seed", "error"]].assign(problem=TOGETHER)], ignore_index=True)
+
+
+def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Compare each alternative with its default, on each problem, paired over seeds, see `compared`.
+
+    `same` says whether all errors are equal to the last bit, and `different` whether p is below `LEVEL`.
+    """
+    there = pd.DataFrame(pairs(outcomes["method"].unique()), columns=["item", "method"])
+    found = compared(outcomes, "error", [(method, default(method)) for method in there["method"]], by=["problem"])
+    rows = there.merge(found, on="method")
+    rows = rows.assign(same=rows["equal"] == rows["runs"], different=rows["p"] < LEVEL)
+    return rows[["item", "method", "problem", "runs", "ratio", "low", "high", "same", "p", "different"]]
+
+
+def against_cd(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a problem comes first."""
+    ours = outcomes.loc[outcomes["method"].str.startswith("lea-mvd"), "method"].unique()
+    found = compared(outcomes, "error", [(method, "cd") for method in ours], by=["problem"])
+    found = found.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
+    return found[["problem", "method", "runs", "ratio", "low", "high"]]
+
+
+def counts(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return for each problem how many alternatives changed nothing, lowered or raised the error, or show no effect."""
+    words = ["same bits", "not shown", "lower", "higher"]
+    kind = np.select([effects["same"], ~effects["different"], effects["ratio"] < 1], words[:3], words[3])
+    table = pd.crosstab(effects["problem"], kind).rename_axis(columns=None)
+    return table.reindex(index=effects["problem"].unique(), columns=words, fill_value=0)
+
+
+def idle(effects: pd.DataFrame) -> pd.DataFrame:
+    """Return the alternatives that changed no bit on any problem, with the number of problems."""
+    table = effects.groupby(["item", "method"], sort=False)["same"].agg(["all", "size"])
+    return table[table["all"]]["size"].rename("problems").reset_index()
+
+
+def sensitivity(found: Tables, measure: str = "mean_field") -> pd.DataFrame:
+    """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations, on layers.
+
+    A row for each setting and layer, a column for each of the two: how much its error depends on them (C12). Those of
+    CMA-ES are of the profile "controls", where it is among the runs.
+    """
+    controls = found.runs[found.runs["data"] == "controls"]
+    tables = [found.outcomes, *([outcomes(controls, measure)] if len(controls) else [])]
+    every = pd.concat([effects(table[table["problem"].str.startswith("RBM")]) for table in tables])
+    own = [Method.parse(method).without("n_gen") for method in every["method"]]
+    rows = every.assign(trainer=[method.trainer for method in own], setting=[method.own for method in own])
+    rows = rows[rows["trainer"].isin(["lea-mvd", "cma-es"])]
+    return rows.pivot_table("ratio", ["setting", "problem"], "trainer", aggfunc="first").dropna()
+
+
+def on_data(runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare LEA-MVD with contrastive divergence on each kind of data, on its first kind of inputs, paired over seeds.
+
+    `cd` and `lea-mvd` are geometric means of the mean-field errors' ratios to the constant image's, by which errors on
+    different data can be compared (items E3, E4, E6, E7 and E11).
+    """
+    ends = last(runs[runs["inputs"] == runs.groupby("data")["inputs"].transform("first")].assign(study=runs["data"]))
+    by = ["data", "layer"]
+    found = compared(ends, "mean_field_ratio", [("lea-mvd", "cd")], by=by)
+    means = summarize(ends, "mean_field_ratio", [*by, "method"], geometric=True)
+    wide = means.pivot(index=by, columns="method", values="mean").reindex(columns=["cd", "lea-mvd"])
+    return found.join(wide, on=by)[[*by, "runs", "cd", "lea-mvd", "ratio", "low", "high", "p"]]
+
+
+# ---- figures
+
+
+@styled
+def plot_effects(effects: pd.DataFrame) -> Figure:
+    """Plot the effects on layers and on all functions together: a row for each alternative, a color for each problem.
+
+    Filled markers are significant after correction, hollow ones are not; a cross marks results that are the same to the
+    last bit. Left of 1 the alternative ends lower than the default.
+    """
+    effects = effects[effects["problem"].str.startswith("RBM") | (effects["problem"] == TOGETHER)]
+    rows = effects[["item", "method"]].drop_duplicates().reset_index(drop=True)
+    names = [_name(*row) for row in rows.itertuples(index=False)]
+    heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
+    edges = np.concatenate([[0.0], np.cumsum(heights)]) - 0.5
+    place = dict(zip(rows["method"], edges[:-1] + heights / 2, strict=True))
+    figure, ((ax,),) = panels(1, 1, height=1.6 + 0.32 * heights.sum())
+    for _, group in list(rows.groupby("item", sort=False))[1::2]:
+        ax.axhspan(edges[group.index[0]], edges[group.index[-1] + 1], color="0.95", zorder=0)
+    ax.axvline(1.0, color="black", linewidth=0.8)
+    dot = {"linestyle": "", "marker": "o", "markersize": 4}
+    handles, problems = [], effects.groupby("problem", sort=False)
+    for j, ((problem, own), color) in enumerate(zip(problems, (BLUE, VERMILION, GREEN, PURPLE, GRAY), strict=False)):
+        y = own["method"].map(place).to_numpy(dtype=float) + 0.6 * ((j + 0.5) / len(problems) - 0.5)
+        kinds = np.select([own["same"], own["different"]], ["same", "filled"], "hollow")
+        ax.hlines(y[~own["same"]], *own.loc[~own["same"], ["low", "high"]].to_numpy().T, color=color, linewidth=1.2)
+        for kind, look in (("same", {"marker": "x"}), ("filled", {}), ("hollow", {"markerfacecolor": "none"})):
+            ax.plot(own["ratio"][kinds == kind], y[kinds == kind], color=color, **dot | look)
+        handles.append(Line2D([], [], color=color, marker="o", markersize=4, label=problem))
+    log_scale(ax, "x")
+    ax.set_yticks(list(place.values()), names)
+    ax.set(ylim=(edges[-1], edges[0]), xlabel="final error over the default's")
+    looks = {"significant": {}, "not significant": {"markerfacecolor": "none"}, "same bits": {"marker": "x"}}
+    handles += [Line2D([], [], color="0.3", label=name, **dot | look) for name, look in looks.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _name(item: str, method: str) -> str:
+    """Return what a row is called, with a line for each setting where it is long."""
+    own = method.removeprefix("lea-mvd:").replace("$", r"\$")
+    if len(own) > 24:
+        own = own.replace("+", "\n+")
+    return own if own == item else f"{item}   {own}"

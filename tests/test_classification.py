@@ -1,0 +1,170 @@
+"""Section 8: fine-tuning beside plain NumPy, probes, likelihoods, and tables with known answers."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_digits
+
+from leamvd.networks.dbn import layer_seed
+from leamvd.networks.rbm import RBMParameters
+from leamvd.paper import classification
+from leamvd.paper.classification import GLOROT, PROFILES, Settings, fine_tune, random_stack
+from leamvd.paper.layers import Images, rbms
+from leamvd.paper.results import Result
+
+RNG = np.random.default_rng(0)
+V, LABELS = load_digits(return_X_y=True)
+V, LABELS = V[:60] / 16, LABELS[:60]
+DIGITS = Images(n_images=60)
+SMALL = {"layers": (4, 3), "n_images": 60, "n_gen": 2, "epochs": 2, "n_chains": 10, "n_temperatures": 5}
+
+
+def stack(*sizes: int, scale: float = 0.1) -> list[RBMParameters]:
+    pairs = pairwise(sizes)
+    return [
+        RBMParameters(scale * RNG.standard_normal((n, m)), np.zeros(n), scale * RNG.standard_normal(m))
+        for n, m in pairs
+    ]
+
+
+def as_result(layers: list[RBMParameters]) -> Result:
+    named = {f"{name}{n}": a for n, rbm in enumerate(layers, start=1) for name, a in rbm._asdict().items()}
+    return Result(pd.DataFrame(), named)
+
+
+def test_an_epoch_is_a_step_down_the_gradient_of_the_cross_entropy() -> None:
+    """Of one mini-batch, so that order does not matter: beside backpropagation in plain NumPy, for two epochs."""
+    layers = stack(64, 5, 4)
+    weights, biases = [*(rbm.W for rbm in layers), np.zeros((4, 10))], [*(rbm.c for rbm in layers), np.zeros(10)]
+    for epoch, (classifier, loss) in enumerate(
+        fine_tune(layers, V, LABELS, epochs=2, tuning_rate=0.8, seed=0), start=1
+    ):
+        H = [V]
+        for W, c in zip(weights[:-1], biases[:-1], strict=True):
+            H.append(1 / (1 + np.exp(-(H[-1] @ W + c))))
+        P = np.exp(H[-1] @ weights[-1] + biases[-1])
+        P /= P.sum(axis=1, keepdims=True)
+        assert loss == pytest.approx(-np.log(P[np.arange(60), LABELS]).mean())
+        D, steps = (P - np.eye(10)[LABELS]) / 60, []
+        for i in (2, 1, 0):
+            steps.append((i, H[i].T @ D, D.sum(axis=0)))
+            D = (D @ weights[i].T) * H[i] * (1 - H[i])
+        rate = 0.8 * (1 - (epoch - 1) / 2)  # momentum of the epoch before is forgotten
+        for i, W, b in steps:
+            weights[i], biases[i] = weights[i] - rate * W, biases[i] - rate * b
+        for ours, theirs in zip(weights + biases, classifier.coefs_ + classifier.intercepts_, strict=True):
+            np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
+
+
+def test_fine_tuning_leaves_its_stack_and_depends_on_its_seed_alone() -> None:
+    layers = stack(64, 5)
+    before, V2, labels = layers[0].W.copy(), np.tile(V, (3, 1)), np.tile(LABELS, 3)
+    runs = [[loss for _, loss in fine_tune(layers, V2, labels, epochs=3, tuning_rate=0.2, seed=s)] for s in (0, 0, 1)]
+    assert runs[0] == runs[1] != runs[2]
+    assert runs[0][0] == pytest.approx(np.log(10), rel=0.2)  # all classes begin with equal probabilities
+    assert np.array_equal(layers[0].W, before)
+
+
+def test_random_weights_are_those_that_contrastive_divergence_starts_from() -> None:
+    from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+
+    first, second = rbms(random_stack((49, 30, 20), "0.1", "float32", seed=3))
+    own = ContrastiveDivergence(np.zeros((1, 30), "float32"), 20, seed=layer_seed(3, 2)).rbm
+    assert (second.W == own.W).all()
+    assert first.W.dtype == np.float32
+    assert not first.b.any()
+    wide = rbms(random_stack((400, 200), GLOROT, "float64", seed=0))[0]
+    assert wide.W.std() == pytest.approx(np.sqrt(2 / 600), rel=0.02)
+
+
+def test_a_probe_does_not_see_the_scale_of_features() -> None:
+    found = classification.probe(V, LABELS, V[::-1], LABELS[::-1])
+    assert classification.probe(1e3 * V + 5, LABELS, 1e3 * V[::-1] + 5, LABELS[::-1])[:2] == pytest.approx(found[:2])
+    assert found[0] == found[1] < 0.1
+    assert 0 < found[2] <= classification.STEPS
+
+
+def test_probes_begin_with_the_images_and_an_identical_class_is_never_told_apart() -> None:
+    rows = classification.probes(as_result(stack(49, 6, 3, scale=0.0)), DIGITS, "float64").rows
+    assert rows["layer"].tolist() == [0, 1, 2]
+    assert rows["features_std"].tolist()[1:] == pytest.approx([0, 0], abs=1e-12)
+    assert rows["test_error"][0] < 0.5 < rows["test_error"][1]
+    assert rows["seconds"].is_monotonic_increasing
+
+
+def test_a_model_of_independent_pixels_has_their_likelihood() -> None:
+    """Without weights an RBM is independent pixels; with their rates as biases chains have nothing to estimate."""
+    from leamvd.networks import likelihood
+
+    base = likelihood.base_rates(DIGITS.load("float64").train)
+    rbm = RBMParameters(np.zeros((49, 3)), likelihood.independent(base).b, np.zeros(3))
+    rows = classification.likelihoods(as_result([rbm]), DIGITS, "float64", seed=0, n_chains=10, n_temperatures=3).rows
+    assert rows["chains"].tolist() == [2, 4, 6, 8, 10]
+    np.testing.assert_allclose(rows["log_likelihood"], rows["independent"])
+    np.testing.assert_allclose(rows["error"], 0, atol=1e-9)
+
+
+def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_path) -> None:
+    found = classification.tables("quick", tmp_path, **SMALL, seeds=(1,), scales=("0.1",))
+    for table in found[:3]:
+        assert table["method"].unique().tolist() == ["cd", "lea-mvd", "random-0.1"]
+    ends = found.runs[found.runs["epoch"] == 2].set_index("method")["test_error"]
+    counted = found.mistakes.groupby("method").size()
+    n_images = counted["cd"] / ends["cd"]
+    assert counted["lea-mvd"] / ends["lea-mvd"] == pytest.approx(n_images)
+    assert n_images == pytest.approx(len(DIGITS.load("float64").test))
+    scores = classification.scores(found).set_index(["method", "score"])["value"]
+    assert scores["cd", "error"] == 100 * ends["cd"]
+    assert scores["cd", "pixels"] == scores["random-0.1", "pixels"]
+
+
+def made(errors: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+    rows = [("s", method, seed, x, "error") for method, own in errors.items() for seed, x in enumerate(own)]
+    return pd.DataFrame(rows, columns=["study", "method", "seed", "value", "score"])
+
+
+def test_differences_are_of_pairs() -> None:
+    found = classification.differences(made({"cd": (1, 5, 9), "lea-mvd": (2, 7, 12)})).squeeze()
+    assert (found["difference"], found["runs"]) == (2, 3)
+    assert found["low"] == pytest.approx(2 - 4.302653 / np.sqrt(3))
+    assert classification.differences(made({"lea-mvd": (1, 2)})).empty
+
+
+def test_other_test_images_widen_an_interval() -> None:
+    """Of equal errors on the same images nothing is left; on images of their own, four times as many halve it."""
+    rows = [(name, seed, 10 * seed + image) for name in ("a", "same") for seed in range(4) for image in range(3)]
+    rows += [("other", seed, 50 + image) for seed in range(4) for image in range(3)]  # the same for all seeds
+    listed = pd.DataFrame(rows, columns=["method", "seed", "image"])
+    assert classification.over_test_images(listed, "same", "a", 100) == 0
+    assert np.isnan(classification.over_test_images(listed[listed["seed"] == 0], "other", "a", 100))
+    copies = pd.concat([listed.assign(image=listed["image"] + 100 * copy) for copy in range(4)])
+    few, many = (classification.over_test_images(t, "other", "a", n) for t, n in ((listed, 100), (copies, 400)))
+    assert few / many == pytest.approx(2, rel=0.05)
+    runs = pd.DataFrame([("s", name, seed, 1, 0.03) for name in ("a", "other") for seed in range(4)])
+    runs = runs.set_axis(["study", "method", "seed", "epoch", "test_error"], axis=1)
+    found = classification.Tables(runs, runs, runs, listed.assign(study="s"))
+    ratio = classification.ratios(found, "other", "a").squeeze()
+    half = classification.over_test_images(listed, "other", "a", 100)
+    assert (ratio["ratio"], ratio["low"], ratio["high"]) == pytest.approx((1, np.exp(-half), np.exp(half)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("scales", ("wide",)), ("scales", ("-1",)), ("n_chains", 12), ("epochs", 0), ("tuning_rate", 0.0)),
+        *(("inputs", ("shared",)), ("n_temperatures", 0)),
+    ],
+)
+def test_bad_settings_are_refused(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=name):
+        Settings(**{name: value})
+
+
+def test_what_is_recorded_cannot_be_changed_and_profiles_are_known() -> None:
+    with pytest.raises(ValueError, match="epochs"):
+        classification.tables(epochs=3)
+    with pytest.raises(ValueError, match="profile"):
+        classification.tables("small")
+    assert classification.tables().runs["epoch"].max() == PROFILES["paper"].epochs

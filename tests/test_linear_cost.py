@@ -1,0 +1,155 @@
+"""Section 5: what is measured, and what the tables make of costs that are known."""
+
+import math
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd.paper import linear_cost
+from leamvd.paper.results import provenance
+
+
+def costs(power: float, *, method: str = "lea-mvd", factor: float = 1.0, sizes: tuple[int, ...] = ()) -> pd.DataFrame:
+    """Return made measurements whose time and memory are proportional to a power of n; n normals take n / 1000 s."""
+    n = np.array(sizes or (1_000, 10_000, 100_000, 1_000_000))
+    seconds = factor * n**power / 1000
+    columns = {
+        "method": method,
+        "dtype": "float64",
+        "n": n,
+        "threads": 1,
+        "status": "ok",
+        "generation_low": seconds / 2,
+        "generation_seconds": seconds,
+        "generation_high": seconds * 2,
+        "normal_seconds": n / 1000,
+        "peak_bytes": 300 * factor * n**power,
+        "population_bytes": 100 * n,
+    }
+    return pd.DataFrame(columns)
+
+
+@pytest.mark.parametrize("power", [1.0, 2.0, 0.5])
+def test_a_slope_is_the_power_of_n(power: float) -> None:
+    found = linear_cost.slopes(costs(power)).squeeze()
+    assert found[["sizes", "from n", "to n"]].tolist() == [3, 10_000, 1_000_000]
+    assert found[["time", "memory"]].tolist() == pytest.approx([power, power])
+
+
+def test_the_last_decade_leaves_out_what_small_sizes_cost() -> None:
+    table = costs(1.0)
+    table.loc[table["n"] < 100_000, ["generation_seconds", "peak_bytes"]] = 1e9  # calls
+    assert linear_cost.slopes(table)["time"].item() < 0
+    found = linear_cost.slopes(table, last_decade=True).squeeze()
+    assert (found["from n"], found["time"]) == (100_000, pytest.approx(1.0))
+
+
+def test_one_size_has_no_slope_and_neither_has_what_failed() -> None:
+    assert linear_cost.slopes(costs(1.0, sizes=(10_000,))).empty
+    refused = costs(2.0).assign(status="refused: no room")
+    assert linear_cost.slopes(refused).empty
+    assert linear_cost.slopes(costs(2.0).assign(threads=2)).empty
+
+
+def test_costs_are_compared_at_the_same_size_and_dtype() -> None:
+    both = pd.concat([costs(1.0), costs(1.0, method="sep-cma-es", factor=4.0), costs(2.0, method="cma-es")])
+    found = linear_cost.relative(both).set_index(["method", "n"])
+    assert found.loc["sep-cma-es", [*linear_cost.BESIDE]].to_numpy() == pytest.approx(4.0)
+    assert found.loc[("cma-es", 1_000), [*linear_cost.BESIDE]].tolist() == pytest.approx([1_000, 1_000])
+    assert found.loc[("sep-cma-es", 1_000), ["time", "low", "high", "memory"]].tolist() == [4.0, 2.0, 8.0, 12.0]
+    single = pd.concat([costs(1.0), costs(1.0, method="sep-cma-es").assign(dtype="float32")])
+    assert linear_cost.relative(single).query("method == 'sep-cma-es'")[[*linear_cost.BESIDE]].isna().all(axis=None)
+
+
+def test_the_ends_are_those_of_methods_that_were_measured_at_both() -> None:
+    small = costs(2.0, method="cma-es", sizes=(100, 1_000))
+    larger = costs(1.0, sizes=(1_000, 10_000, 1_000_000, 100_000_000))
+    both = pd.concat([larger, costs(1.0, method="sep-cma-es"), small])
+    ends = linear_cost.at_ends(linear_cost.relative(both))
+    assert sorted(ends["n"].unique()) == [1_000, 1_000_000]
+    assert set(ends["method"]) == {"lea-mvd", "sep-cma-es"}
+
+
+def test_works_take_turns_and_short_ones_are_repeated() -> None:
+    done = []
+
+    def work(name: str, seconds: float) -> float:
+        done.append(name)
+        return seconds
+
+    works = {"long": lambda: work("long", 3.0), "short": lambda: work("short", 0.004)}
+    found = linear_cost.alternate(works, rounds=2)
+    assert done == ["long", "short", *2 * ["long", "short", "short", "short"]]
+    assert found["long"].tolist() == [3.0, 3.0]
+    assert found["short"] == pytest.approx(0.004)
+
+
+class _Slow:
+    """An optimizer whose `tell` takes long, beside an objective that does too."""
+
+    decomposition_gap = 3
+
+    def __init__(self) -> None:
+        self.told = 0
+
+    def ask(self) -> np.ndarray:
+        return np.ones((2, 5))
+
+    def tell(self, X: np.ndarray, F: list[float]) -> None:
+        assert F == [5.0, 5.0]
+        self.told += 1
+
+
+def test_the_clock_stands_still_while_the_objective_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))  # each look at it is a second later: one for `ask`, one for `tell`, one for the objective
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
+    opt = _Slow()
+    assert linear_cost.generation(opt) == 2.0
+    assert opt.told == opt.decomposition_gap
+
+
+def test_a_peak_is_of_what_was_held_at_once() -> None:
+    def work() -> None:
+        for _ in range(3):
+            np.ones(5_000_000)  # 40 MB, freed each time
+
+    peak = linear_cost.peak_bytes(work)
+    assert math.isnan(peak) or 35e6 < peak < 60e6
+
+
+@pytest.mark.parametrize("method", ["lea-mvd", "sep-cma-es", "cma-es"])
+def test_each_method_is_measured(method: str) -> None:
+    row = linear_cost.measure(method, 20, "float64").rows.squeeze()
+    assert 0 < row["generation_low"] <= row["generation_seconds"] <= row["generation_high"]
+    assert row["normal_seconds"] > 0
+    assert (row["status"], row["population_bytes"]) == ("ok", 24 * 20 * 8)
+
+
+def test_a_run_measures_what_it_is_asked_for(tmp_path) -> None:
+    found = linear_cost.tables("quick", tmp_path, methods=["lea-mvd"], sizes=[10, 20])
+    own = found.optimizers[["method", "dtype", "n"]].to_numpy().tolist()
+    assert own == [["lea-mvd", dtype, n] for dtype in ("float32", "float64") for n in (10, 20)]
+    again = linear_cost.tables("quick", tmp_path, methods=["lea-mvd"], sizes=[10, 20])
+    pd.testing.assert_frame_equal(found.optimizers, again.optimizers)
+    assert linear_cost.summary(found)["n"].tolist() == [20, 20]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"profile": "large"}, "profile"),
+        ({"methods": ["adam"]}, "methods"),
+        ({"sizes": [10, 0]}, "sizes"),
+        ({"profile": "recorded", "sizes": [10]}, "sizes"),
+    ],
+)
+def test_settings_are_refused_before_anything_is_measured(given: dict, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        linear_cost.tables(**{"profile": "quick"} | given)
+
+
+def test_what_is_recorded_says_what_it_was_measured_on() -> None:
+    assert linear_cost.tables().optimizers["n"].max() == 100_000_000
+    assert provenance("linear_cost")["machine"]["processor"]
