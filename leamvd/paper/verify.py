@@ -12,6 +12,7 @@ from llvmlite.binding import get_host_cpu_name
 from scipy import stats
 
 from leamvd import paper
+from leamvd._support import checks
 
 from . import results
 from .results import Call, Recorded, read_recorded
@@ -32,9 +33,15 @@ def all_recorded() -> dict[str, Callable[[], Recorded]]:
     return {name: plan for file in files for name, plan in getattr(file, "RECORDED", {}).items()}
 
 
+def recorded(name: str) -> Recorded:
+    """Return the plan of what is recorded under a name."""
+    every = all_recorded()
+    return every[checks.choice("name", name, sorted(every))]()
+
+
 def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) -> tuple[list[str], pd.DataFrame]:
     """Compute so many calls behind each table of what is recorded; return what is not as it was, and `COLUMNS`."""
-    own, changed = all_recorded()[name](), differences(results.provenance(name))
+    own, changed = recorded(name), differences(results.provenance(name))
     verified = {table: planned for table, planned in own.plan.items() if table not in own.unverified}
     chosen = {table: (columns, sample(columns, calls, count)) for table, (columns, calls) in verified.items()}
     here = results.tables(chosen, folder, n_jobs=n_jobs, label=name)
