@@ -1,10 +1,11 @@
 """Section 8: fine-tuning beside plain NumPy, probes, likelihoods, and tables with known answers."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 
 from leamvd.networks.dbn import layer_seed
@@ -104,6 +105,19 @@ def test_a_model_of_independent_pixels_has_their_likelihood() -> None:
     assert rows["chains"].tolist() == [2, 4, 6, 8, 10]
     np.testing.assert_allclose(rows["log_likelihood"], rows["independent"])
     np.testing.assert_allclose(rows["error"], 0, atol=1e-9)
+
+
+def test_each_batch_of_chains_brings_the_partition_function_nearer() -> None:
+    """Beside the sum over all hidden states of a small RBM."""
+    (rbm,) = stack(49, 3, scale=0.3)
+    rows = classification.likelihoods(
+        as_result([rbm]), DIGITS, "float64", seed=0, n_chains=200, n_temperatures=200
+    ).rows
+    h = np.array([*product((0, 1), repeat=3)])
+    exact = logsumexp(h @ rbm.c + np.logaddexp(0, h @ rbm.W.T + rbm.b).sum(axis=1))
+    assert rows["log_z"].nunique() == classification.BATCHES
+    assert rows["log_z"].iloc[-1] == pytest.approx(exact, abs=4 * rows["error"].iloc[-1])
+    assert rows["error"].iloc[-1] < rows["error"].iloc[0]
 
 
 def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_path) -> None:

@@ -1,113 +1,183 @@
-"""A layer's job against a plain call of what trains it, and any job in one go and in many."""
+"""Studies: their settings, their calls, the layers that these train, and tables of errors with known answers."""
 
-import dataclasses
-import io
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from leamvd.campaign.jobs import Job, Result
-from leamvd.campaign.tables import read_table
-from leamvd.experiments.layers import COLUMNS, Images, rbm
-from leamvd.experiments.searches import FunctionSearch, LayerSearch
-from leamvd.studies.minima import Escape
-from leamvd.studies.study import images
-from small_studies import MEASURED, TINY
-from test_explanation import SMALL as EXPLAINED
+from scipy import stats
+from scipy.special import expit
 
-from leamvd.data.images import Dataset
-from leamvd.networks.dbn import METHODS, Training, layer_input, layer_seed, pretrain, train
-from leamvd.networks.objective import reconstruction_errors
+from leamvd.networks.dbn import Training, pretrain
 from leamvd.optimizers.reading import Reading
+from leamvd.paper import layers
+from leamvd.paper.layers import GROUP, Images, Study, layer_inputs, stack
+from leamvd.paper.results import Call, Result
 
-DATA = images(TINY)
-STUDY = dataclasses.replace(TINY, methods=METHODS)
-JOBS = STUDY.jobs(Images.of(DATA))
-
-
-def computed(job: Job, data: Dataset = DATA) -> Result:
-    return job.advance(data, [computed(need, data) for need in job.needs])
-
-
-def table(result: Result) -> pd.DataFrame:
-    return read_table(io.BytesIO(result.rows))
+SMALL = Study(
+    images=Images(n_images=60), layers=(6, 5, 4), methods=("cd", "lea-mvd", "random"), seeds=(3, 4),
+    training=Training(dtype="float64", n_elite=2), reading=Reading(n_gen=3, population_size=8),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("method", METHODS)
+def computed(call: Call) -> Result:
+    """Return what a call and those among its arguments return."""
+    arguments = {n: computed(value) if isinstance(value, Call) else value for n, value in call.arguments.items()}
+    return call.function(**arguments)
+
+
+def made(errors: dict[tuple[str, int, str], list[list[float]]], n_images: int = 100) -> pd.DataFrame:
+    """Return rows where `errors` holds, by inputs, layer and method, the errors of each seed by iteration.
+
+    Sampled errors are three times as large, errors on 20 test images twice, and the constant image's error is 50.
+    """
+    rows = [
+        (*cell, seed, i, error, 3 * error, 2 * error, 6 * error, error / 50, 3 * error / 50, 10.0 * i, 2 * i, i + seed)
+        for cell, runs in errors.items()
+        for seed, run in enumerate(runs)
+        for i, error in enumerate(run)
+    ]
+    columns = ["mean_field", "sampled", "test_mean_field", "test_sampled", "mean_field_ratio", "sampled_ratio"]
+    columns = [*GROUP, "seed", "iteration", *columns, "evaluations", "passes", "seconds"]
+    return pd.DataFrame(rows, columns=columns).assign(n_images=n_images, n_test_images=20, input_std=0.2)
+
+
+# ---- settings and calls
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"layers": (0,)}, {"layers": ()}, {"methods": ("sgd",)}, {"methods": ("cd", "cd")}, {"inputs": ("other",)},
+     {"seeds": (-1,)}, {"seeds": ()}, {"population_size": 1}, {"n_elite": 9}, {"learning_rate": -1.0}, {"n_gen": 0},
+     {"methods": ("lea-mvd:population_size=2",)}],
+)  # fmt: skip
+def test_bad_settings_are_refused_before_anything_is_computed(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must|clash"):
+        SMALL.changed(**wrong)
+
+
+def test_settings_are_changed_where_they_belong_and_none_changes_nothing() -> None:
+    changed = SMALL.changed(side=28, n_gen=7, learning_rate=0.5, seeds=[1], n_images=None)
+    assert (changed.images.side, changed.reading.n_gen, changed.training.learning_rate) == (28, 7, 0.5)
+    assert (changed.seeds, changed.images.n_images, changed.size) == ((1,), 60, "mnist-28x28")
+    with pytest.raises(TypeError, match="epochs"):
+        SMALL.changed(epochs=3)
+
+
+def test_equal_studies_built_apart_have_equal_calls_and_unequal_ones_others() -> None:
+    first = {label: call.key for label, call in layers.searches(SMALL).items()}
+    again = SMALL.changed(seeds=(9,)).changed(seeds=(3, 4), x0_limit=0.1)
+    assert {label: call.key for label, call in layers.searches(again).items()} == first
+    for other in (SMALL.changed(n_gen=4), SMALL.changed(n_images=61), SMALL.changed(momentum=0.6)):
+        assert not {call.key for call in layers.searches(other).values()} & set(first.values())
+
+
+def test_methods_share_what_they_have_in_common() -> None:
+    calls = layers.searches(SMALL)
+    assert len(calls) == 2 * 3 * 3 * 2
+    for method in SMALL.methods:
+        assert calls["own", 1, method, 3].key == calls["shared", 1, method, 3].key, "the first layer sees the images"
+    assert calls["own", 3, "cd", 3].key == calls["shared", 3, "cd", 3].key
+    assert calls["shared", 2, "random", 3].needs == [calls["own", 1, "cd", 3]]
+    assert calls["own", 2, "random", 3].needs == [calls["own", 1, "random", 3]]
+    others = layers.searches(SMALL.changed(n_elite=1))  # which contrastive divergence does not see
+    assert others["own", 3, "cd", 3].key == calls["own", 3, "cd", 3].key
+    assert others["own", 1, "lea-mvd", 3].key != calls["own", 1, "lea-mvd", 3].key
+
+
+# ---- what a layer is, against the library and plain NumPy
+
+
+@pytest.mark.parametrize("method", SMALL.methods)
 @pytest.mark.parametrize("inputs", ["own", "shared"])
-def test_the_rows_are_those_of_training_on_the_features_of_the_layers_below(method: str, inputs: str) -> None:
-    job = JOBS[method, inputs, 2, 5]
-    given: dict[str, Any] = {"training": job.training, "reading": job.reading}
-    stack = pretrain(
-        DATA.train, [6], method=method if inputs == "own" else "cd", training=STUDY.training, reading=STUDY.reading,
-        features="bits", seed=5,
+def test_a_stack_is_what_the_library_trains(method: str, inputs: str) -> None:
+    V = SMALL.images.load("float64").train
+    settings: dict[str, Any] = {"training": SMALL.training, "reading": SMALL.reading, "seed": 3}
+    below = pretrain(V, SMALL.layers, method="cd", **settings) if inputs == "shared" else None
+    expected = pretrain(V, SMALL.layers, method=method, below=below, **settings)
+    result = computed(stack(SMALL, method, 3, inputs)[-1])
+    for name in "Wbc":
+        np.testing.assert_array_equal(result.arrays[f"{name}3"], getattr(expected[-1], name))
+    assert result.rows["iteration"].tolist() == [0, 1, 2, 3]
+
+
+def test_its_errors_are_sums_over_images_and_its_ratios_are_to_the_constant_image() -> None:
+    result = computed(stack(SMALL, "random", 3)[1])
+    below, rbm = layers.rbms(result)
+    V, T = (layer_inputs([below], SMALL.images, "probabilities", 3, "float64", test=test) for test in (False, True))
+    row = result.rows.iloc[-1]
+    for X, name in ((V, "mean_field"), (T, "test_mean_field")):
+        error = ((X - expit(expit(X @ rbm.W + rbm.c) @ rbm.W.T + rbm.b)) ** 2).sum()
+        constant = ((X - V.mean(axis=0)) ** 2).sum()
+        assert row[name] == pytest.approx(error, rel=1e-9)
+        assert row[f"{name}_ratio"] == pytest.approx(error / constant, rel=1e-9)
+    assert row["input_std"] == pytest.approx(V.std(axis=0).mean())
+    assert row[["n_visible", "n_hidden", "n_var", "n_images"]].tolist() == [6, 5, 41, 60]
+    assert row["evaluations"] == 3 * 8
+
+
+def test_images_of_another_checksum_are_refused() -> None:
+    with pytest.raises(ValueError, match="checksums differ"):
+        Images(checksum="0").load("float64")
+    assert SMALL.on_disk().images.load("float64").side == 7
+
+
+# ---- tables
+
+
+def test_errors_are_per_10000_images_of_their_own_kind_at_the_last_iteration_of_each_run() -> None:
+    table = made({("own", 1, "cd"): [[9.0, 4.0, 1.0], [9.0, 3.0]]})
+    found = layers.errors(table, ["mean_field", "test_mean_field", "mean_field_ratio"]).set_index("measure")
+    assert found["mean"].tolist() == pytest.approx([200, 2000, 0.04])
+    ends = stats.ttest_1samp([100, 300], 0).confidence_interval(0.95)
+    assert found.loc["mean_field", ["low", "high"]].tolist() == pytest.approx(list(ends))
+    bands = layers.bands(table, "mean_field").set_index("iteration")
+    assert bands["mean"].tolist() == [900, 350, 100]
+    assert bands.loc[2, ["low", "high", "passes", "seconds"]].tolist() == [100, 100, 4, 2], "one run has no interval"
+
+
+def test_ratios_are_of_pairs_where_seeds_are_shared_and_per_image() -> None:
+    cell = ("own", 1, "cd")
+    a, b = made({cell: [[1.0], [2.0], [4.0]]}), made({cell: [[4.0], [4.0], [16.0]]}, n_images=200)
+    (row,) = layers.ratios(a, b).query("measure == 'mean_field'").to_dict("records")
+    assert (row["paired"], row["ratio"]) == (3, pytest.approx(32 ** (1 / 3) / 2))
+    apart = b.assign(seed=b["seed"] + 7)
+    (row,) = layers.ratios(a, apart).query("measure == 'mean_field'").to_dict("records")
+    assert (row["paired"], row["ratio"]) == (0, pytest.approx(32 ** (1 / 3) / 2))
+    assert layers.ratios(a, b.assign(method="random")).empty
+
+
+def test_a_summary_is_compared_with_the_recorded_study_that_shares_most() -> None:
+    runs = made({("own", 1, method): [[6.0], [8.0]] for method in SMALL.methods})
+    half, same = runs.assign(mean_field=runs["mean_field"] / 2), runs.assign(mean_field=runs["mean_field"] * 2)
+    alike = SMALL.changed(seeds=(0,), precision="float64")  # what computes errors is no setting
+    known = [(SMALL.changed(methods=("cd",)), half), (alike, same), (SMALL.changed(n_gen=9), half)]
+    found = layers.summary(runs, SMALL, known).query("measure == 'mean_field'")
+    assert found["ratio"].tolist() == pytest.approx([0.5] * 3)
+    assert found["mean"].tolist() == [700] * 3
+    assert "ratio" not in layers.summary(runs, SMALL.changed(n_gen=8), known)
+
+
+def test_a_search_leaves_its_start_where_it_first_is_below_it() -> None:
+    table = made({("own", 1, "lea-mvd"): [[5.0, 5.0, 4.0], [5.0, 6.0, 5.0], [5.0, 4.0, 6.0]]})
+    assert layers.left_at(table, "mean_field", ["seed"]).tolist() == [2, np.inf, 1]
+
+
+def test_seconds_are_counts_times_what_was_measured() -> None:
+    """An evaluation of an image takes v h nanoseconds, an epoch 3 or 12 times that; in between, geometric means."""
+    objectives = pd.DataFrame(
+        [(v, h, name, "float32", 1, 1000, 24, "ok", 1e-9 * v * h * 24_000 / (1 + 9 * (name == "torch")))
+         for v, h in ((784, 500), (49, 30)) for name in ("numpy", "torch")],
+        columns=["n_visible", "n_hidden", "backend", "precision", "threads", "n_images", "population_size", "status",
+                 "seconds"],
     )  # fmt: skip
-    V = layer_input(stack, DATA.train, features="bits", seed=5)
-    T = layer_input(stack, DATA.test, features="bits", seed=5, test=True)
-    seed, constant = layer_seed(5, 2), ((T - V.mean(axis=0)) ** 2).sum()
-    result = computed(job)
-    rows = table(result)
-    assert tuple(rows.columns) == COLUMNS
-    steps = list(train(method, V, 5, **given, seed=seed))
-    for step, row in zip(steps, rows.to_dict("records"), strict=True):
-        errors = reconstruction_errors(step.rbm, V, seed=seed)
-        assert [row[name] for name in errors._fields] == list(errors)
-        counts = step.iteration, step.evaluations, step.passes, step.products
-        assert tuple(row[name] for name in ("iteration", "evaluations", "passes", "products")) == counts
-        assert row["test_mean_field"] == pytest.approx(((T - step.rbm.reconstruct(T)) ** 2).sum(), rel=1e-12)
-        for name in ("test_mean_field", "test_sampled"):
-            assert row[f"{name}_ratio"] == pytest.approx(row[name] / constant, rel=1e-12)
-    sizes = {"n_visible": 6, "n_hidden": 5, "n_var": 6 * 5 + 6 + 5, "n_images": 40, "n_test_images": 360}
-    assert rows[[*sizes]].drop_duplicates().to_dict("records") == [sizes]
-    assert rows["input_std"].unique() == pytest.approx(V.std(axis=0).mean(), rel=1e-12)
-    if method != "cd":
-        assert (rows["passes"][0], rows["products"][0]) == (2, 2 * (2 * 3 + 3)), "two epochs of CD-3"
-    for ours, theirs in zip(rbm(result), steps[-1].rbm, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
-def test_the_same_images_are_the_same_whatever_they_are_called() -> None:
-    other = DATA._replace(name="copy", description=DATA.description.replace(DATA.name, "copy"))
-    assert Images.of(other) == Images.of(DATA)
-    assert Images.of(DATA._replace(checksum="0")) != Images.of(DATA)
-    assert Images.of(images(dataclasses.replace(TINY, n_images=41))) != Images.of(DATA)
-
-
-SEARCH: dict[str, Any] = {"training": Training(), "reading": Reading(), "seed": 3, "marks": (30, 100, 150)}
-STACKS, PAIRS = images(MEASURED), images(EXPLAINED)
-MEASUREMENTS, EXPLANATION = MEASURED.tables(Images.of(STACKS)), EXPLAINED.tables(Images.of(PAIRS))
-SURROGATE = ("mnist-7x7", "lea-mvd:sigma0=0.003", 1, 0)
-GOING_ON = {
-    **{method: (JOBS[method, "own", 2, 3], DATA) for method in METHODS},
-    **{
-        f"{name}-{method}": (table.jobs[method, 3], STACKS)
-        for name, table in MEASUREMENTS.items()
-        for method in ("lea-mvd", "random-0.1")
-    },
-    "pairs": (EXPLANATION["pairs"].jobs["mnist-7x7", 1, 0], PAIRS),
-    "surrogate": (EXPLANATION["surrogates"].jobs[SURROGATE], PAIRS),
-    **{
-        f"rastrigin-{name}": (FunctionSearch(trainer=name, function="rastrigin", n_var=4, **SEARCH), None)
-        for name in METHODS[1:]
-    },
-    "layer-search": (LayerSearch(trainer="lea-mvd", images=Images.of(DATA), n_hidden=3, **SEARCH), DATA),
-    "escape": (Escape(function="ackley", n_var=2, method="lea-mvd", sigmas=(0.01, 0.1), seed=2), None),
-}
-
-
-@pytest.mark.parametrize(("job", "data"), GOING_ON.values(), ids=GOING_ON)
-def test_a_job_in_one_go_and_in_many_gives_the_same_bytes(job: Job, data: Dataset) -> None:
-    needs = [computed(need, data) for need in job.needs]
-    ticks: list[int] = []
-    whole = job.advance(data, needs, tick=ticks.append)
-    assert ticks == sorted(ticks)
-    assert ticks[-1] == whole.iteration == job.iterations
-    part, reached = job.advance(data, needs, seconds=0), []
-    while not part.done:
-        reached.append(part.iteration)
-        part = job.advance(data, needs, part, seconds=0)
-    assert [*reached, part.iteration] == [tick for tick in ticks if tick > 0], "a start solution is no iteration"
-    assert (part.arrays, part.iteration) == (whole.arrays, whole.iteration)
-    ours, theirs = (table(each).drop(columns="seconds", errors="ignore") for each in (whole, part))
-    pd.testing.assert_frame_equal(ours, theirs, check_exact=True)
+    training = pd.DataFrame(
+        [("leamvd", 1, v, h, 500, 1e-9 * v * h * 500 * ratio) for v, h, ratio in ((784, 500, 3.0), (49, 30, 12.0))],
+        columns=["trainer", "threads", "n_visible", "n_hidden", "n_images", "seconds"],
+    )
+    v, h = [784, 49, 196, 784], [500, 30, 122.5, 500]  # 196 * 122.5 is the geometric mean of 784 * 500 and 49 * 30
+    table = pd.DataFrame({"n_visible": v, "n_hidden": h, "n_images": 100, "evaluations": [10, 0, 0, 0]})
+    table["products"] = [20, 10, 5, 23]  # ten evaluations; two epochs of CD-1; one; one of CD-10
+    one = 1e-7 * np.multiply(v, h)
+    found = layers.timed(table, objectives, training)["seconds"]
+    assert found.tolist() == pytest.approx([10 * one[0], 24 * one[1], 6 * one[2], 4.6 * 3 * one[3]], rel=1e-4)

@@ -10,7 +10,7 @@ import leamvd
 from leamvd.data.functions import problem
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import readings, results
+from leamvd.paper import readings
 from leamvd.paper.functions import Function
 from leamvd.paper.methods import Method
 from leamvd.paper.readings import ALTERNATIVES, PROFILES, Settings
@@ -101,15 +101,22 @@ def test_effects_are_geometric_means_of_pairs_and_counted_by_what_they_show() ->
         ("RBM 1", "cd", tuple(4 * x for x in base)),
         ("RBM 1", "lea-mvd:ties=newest", base),
         ("RBM 1", "lea-mvd:shift=printed", tuple(3 * x for x in base)),
+        ("RBM 1", "lea-mvd:reset=off", tuple(5 * x for x in base)),
         ("RBM 1", "lea-mvd:path=off", tuple(x / 2 for x in base)),
         ("RBM 1", "lea-mvd:descent=off", tuple(x * (1.1 if i % 2 else 1 / 1.1) for i, x in enumerate(base))),
     )
     found = readings.effects(outcomes).set_index("method")
     assert found["ratio"].to_dict() == pytest.approx(
-        {"lea-mvd:shift=printed": 3, "lea-mvd:ties=newest": 1, "lea-mvd:path=off": 0.5, "lea-mvd:descent=off": 1}
+        {
+            "lea-mvd:shift=printed": 3,
+            "lea-mvd:reset=off": 5,
+            "lea-mvd:ties=newest": 1,
+            "lea-mvd:path=off": 0.5,
+            "lea-mvd:descent=off": 1,
+        }
     )
     assert found["same"].sum() == 1
-    assert readings.counts(found.reset_index()).loc["RBM 1"].tolist() == [1, 1, 1, 1]
+    assert readings.counts(found.reset_index()).loc["RBM 1"].tolist() == [1, 1, 1, 2]
     assert readings.idle(found.reset_index()).to_numpy().tolist() == [["R18", "lea-mvd:ties=newest", 1]]
     beside = readings.against_cd(outcomes)
     assert beside["method"].iloc[0] == "lea-mvd:path=off"
@@ -146,12 +153,6 @@ def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
 def test_every_tenth_iteration_and_the_last_are_kept() -> None:
     rows = pd.DataFrame({"inputs": "own", "layer": 1, "method": "cd", "seed": 0, "iteration": range(24)})
     assert readings.every_tenth(rows)["iteration"].tolist() == [0, 10, 20, 23]
-
-
-def test_what_is_recorded_on_functions_has_the_rows_of_the_plan() -> None:
-    columns, calls = readings.on_functions(PROFILES["paper"])
-    recorded = results.read_recorded("readings_functions")
-    assert set(recorded[columns].itertuples(index=False, name=None)) == set(calls)
 
 
 @pytest.mark.parametrize(

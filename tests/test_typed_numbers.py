@@ -16,6 +16,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 KNOWN = {
     *("24", "20", "50", "49", "30", "60,000", "10,000"),  # individuals, generations, seeds and images
+    *("0.1", "0.9", "45", "120", "40,000"),  # the first standard deviation, momentum, degrees, units, four elites of it
 }
 
 NUMBER = re.compile(r"(?<![\w.,×-])[-−]?\d[\d,]*(?:\.\d+)?(?![\w×])")

@@ -34,7 +34,7 @@ def real(name: str, value: object, *, dtype: DTypeLike = np.float64, **limits: f
     """
     if isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating):  # float() takes some of them
         raise TypeError(f"{name} must be a number, got {shown(value)}")
-    number: float = float(value)  # type: ignore[arg-type]
+    number = float(value)  # type: ignore[arg-type]
     with np.errstate(over="ignore", under="ignore"):
         rounded = float(np.asarray(number, dtype))
     what = "a finite number" if np.dtype(dtype) == np.float64 else f"a finite number in {np.dtype(dtype)}"
@@ -112,5 +112,5 @@ def needs(what: str, extra: str, *packages: str) -> None:
     """Raise where optional packages, which the `extra` of leamvd brings, are missing; they are not imported."""
     missing = [name for name in packages if sys.modules.get(name) is None and importlib.util.find_spec(name) is None]
     if missing:
-        told = f"{what} needs {', '.join(missing)}: pip install leamvd[{extra}]"
+        told = f"{what} needs the package{'s'[: len(missing) - 1]} {', '.join(missing)}: pip install leamvd[{extra}]"
         raise ModuleNotFoundError(told, name=missing[0])

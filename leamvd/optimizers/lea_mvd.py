@@ -283,6 +283,7 @@ class LEAMVD(Optimizer):
             beta2=self._beta2,
             stagnation=self._stagnation,
             generation=self.generation,
+            initial_std=None if self._initial_std is None else self._initial_std.copy(),
             std_norm=self._std_norm,
         )
 

@@ -28,6 +28,8 @@ class State(NamedTuple):
         Generations since the best value last changed or the last reset.
     generation : int
         t, counted from 1.
+    initial_std : ndarray, shape (n,), or None
+        Standard deviations of the first population, where the reading resets to them.
     std_norm : float
         Norm of Sigma (R4), to the bit as the optimizer summed it.
     """
@@ -45,4 +47,5 @@ class State(NamedTuple):
     beta2: float
     stagnation: int
     generation: int
+    initial_std: Floats | None
     std_norm: float

@@ -255,7 +255,7 @@ def plan(study: Settings) -> Plan:
         if scale != method:
             whole, first = (delayed(random_stack)(units, scale, given[1], seed) for units in (sizes, sizes[:2]))
         else:
-            first, *_, whole = stack(study, method, seed) * 2  # of one layer both are the same
+            whole, first = (stack(study, method, seed)[layer] for layer in (-1, 0))
         calls["runs"][run] = tuned(study, whole, seed)
         calls["probes"][run] = delayed(probes)(whole, *given)
         calls["likelihoods"][run] = delayed(likelihoods)(first, *given, seed, study.n_chains, study.n_temperatures)

@@ -73,8 +73,9 @@ def tables(
 def summary(found: Tables, **_: Any) -> pd.DataFrame:
     """Return what each method takes at its largest n, over NumPy's normal samples, the population and LEA-MVD."""
     rows = relative(found.optimizers)
-    columns = ["method", "dtype", "n", *COSTS.values(), "time", "memory", *BESIDE]
-    return rows.loc[rows.groupby("label")["n"].idxmax(), columns].sort_values("time", ignore_index=True)
+    ends = rows.loc[rows.groupby("label")["n"].idxmax()].sort_values("time", ignore_index=True)
+    names = {"time": "time / normals", "memory": "memory / population"}
+    return ends[["method", "dtype", "n", *COSTS.values(), *names, *BESIDE]].rename(columns=names)
 
 
 # ---- what is computed
@@ -247,7 +248,8 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
     """
     figure, ((time,), (memory,)) = panels(2, 1, height=7.4)
     lines = costs(optimizers).sort_values("n")
-    for ax, cost in ((time, "generation_seconds"), (memory, "peak_bytes")):
+    labels = "seconds of a generation", "bytes of memory at the peak"
+    for ax, cost, label in zip((time, memory), COSTS.values(), labels, strict=True):
         for (method, dtype), line in lines.groupby(["method", "dtype"]):
             bars = line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T if ax is time else None
             look = {"linewidth": 1.8, "ms": 5, "zorder": 3} if method in NAMED else {"linewidth": 0.8, "ms": 3}
@@ -261,7 +263,7 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
                 ax.annotate(NAMED[method], at, offset, color=COLORS[method], fontweight="bold", **names)
         for n, gray in list(lines[~lines["method"].isin(NAMED)].groupby("n"))[:1]:
             ax.annotate("others", (n, gray[cost].median()), (-7, -7), va="center", color="0.4", **names)
-        ax.set(xscale="log", yscale="log", xlabel="variables $n$", adjustable="datalim", aspect="equal")
+        ax.set(xscale="log", yscale="log", xlabel="variables $n$", ylabel=label, adjustable="datalim", aspect="equal")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(numticks=20))
             axis.set_minor_locator(NullLocator())
@@ -272,8 +274,6 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
         memory.plot(*zip(last[["n", "peak_bytes"]], there, strict=True), ":", color=color)
         memory.plot(*there, "x", color=color, markersize=9, markeredgewidth=2.5)
         memory.annotate("refused", there, (8, -3), textcoords="offset points", color=color)
-    time.set_ylabel("seconds of a generation")
-    memory.set_ylabel("bytes of memory at the peak")
     return figure
 
 

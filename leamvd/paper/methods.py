@@ -6,18 +6,15 @@ import json
 from typing import Any, Self
 
 from leamvd._support import checks
+from leamvd.networks.contrastive_divergence import CDSettings
 from leamvd.networks.dbn import METHODS as TRAINERS
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import PRESETS, Reading
 
-PRESET = "preset"
-"""The setting that stands for a whole reading, one of `PRESETS`, see `leamvd.Reading.named`."""
+PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
-_CD = (
-    *("cd_steps", "persistent", "batch_size", "learning_rate", "momentum", "final_momentum", "momentum_epochs"),
-    *("weight_decay", "initial_weights", "weight_scale"),
-)
+_CD = tuple(field.name for field in dataclasses.fields(CDSettings))
 _START = ("sigma0", "x0", "x0_epochs", "x0_limit")
 _COMPUTATION = ("backend", "device", "precision")
 _READ = tuple(field.name for field in dataclasses.fields(Reading))
