@@ -1,7 +1,6 @@
 """The command line: ``leamvd list | reproduce | verify | record | data | book``."""
 
 import contextlib
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -75,20 +74,12 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _address(text: str) -> str:
-    if not re.fullmatch(r"local|([a-z]+://)?[^/\s]+:\d{1,5}", text):
-        raise click.BadParameter(f"must be local or an address such as tcp://127.0.0.1:8786, got {text!r}")
-    return text
-
-
 OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
 )  # fmt: skip
 JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: one a processor.")
-SCHEDULER = click.option(
-    "--scheduler", metavar="ADDRESS|local", type=_address, help="Dask scheduler whose workers compute, or local."
-)
+SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local.")
 
 
 @main.command()
@@ -103,9 +94,7 @@ SCHEDULER = click.option(
 @OUTPUT
 @JOBS
 @SCHEDULER
-@click.pass_context
 def reproduce(
-    context: click.Context,
     names: tuple[str, ...],
     profile: str | None,
     settings: tuple[tuple[str, str], ...],
@@ -122,12 +111,9 @@ def reproduce(
     """
     given = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     planned = sections.requested(sections.choose(sections.load(), names), [*given, *settings])
-    for section, values in ((section, values) for section, sets in planned for values in sets):
-        try:
-            if not sections.place(section, values, output.resolve()).is_dir():
-                sections.check(section, values)
-        except (MemoryError, TypeError, ValueError) as error:
-            raise ValueError(f"{section.name}: {error}") from None
+    if dataset or settings:  # a bad value is refused before the first of several runs begins
+        for section, values in ((section, values) for section, sets in planned for values in sets):
+            _checked(section, values, output.resolve())
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
@@ -137,7 +123,15 @@ def reproduce(
                     click.echo(f"\n{section.stem}, all of these runs:\n{_together(found)}")
     except KeyboardInterrupt:
         click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
-        context.exit(130)
+        sys.exit(130)
+
+
+def _checked(section: Section, values: Values, output: Path) -> None:
+    try:
+        if not sections.place(section, values, output).is_dir():
+            sections.check(section, values)
+    except (MemoryError, TypeError, ValueError) as error:
+        raise ValueError(f"{section.name}: {error}") from None
 
 
 @contextlib.contextmanager
@@ -152,7 +146,7 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
     import joblib
     from distributed import Client
 
-    local: dict[str, Any] = {"processes": True, "threads_per_worker": 1, "n_workers": jobs}
+    local: dict[str, Any] = {"threads_per_worker": 1, "n_workers": jobs}
     with Client(**local) if scheduler == "local" else Client(scheduler) as client:
         threads = sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
         click.echo(f"{threads} threads of workers on {client.scheduler.address}, {client.dashboard_link}", err=True)
@@ -180,38 +174,39 @@ def _run(section: Section, values: Values, output: Path, n_jobs: int) -> pd.Data
 def _printed(summary: pd.DataFrame) -> str:
     """Return a summary for reading: errors by method and layer, then their ratios to the recorded run, if any."""
     if "measure" not in summary:
-        return str(summary.to_string(index=False, float_format="{:,.4g}".format, na_rep="–"))
+        return _text(summary)
     heading = "mean-field errors per 10,000 images, with 95 % intervals; runs of each method"
-    lines = [f"{heading}: {summary['runs'].max()}", _by_layer(_texts(summary))]
+    lines = [f"{heading}: {summary['runs'].max()}", _text(_by_layer(summary))]
     if "ratio" in summary:
         names = {"ratio": "mean", "ratio_low": "low", "ratio_high": "high"}
         ratios = summary.drop(columns=["mean", "low", "high"]).rename(columns=names).dropna(subset="mean")
         lines += [f"over those of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
-        lines += [_by_layer(_texts(ratios, digits=4))]
+        lines += [_text(_by_layer(ratios, digits=4))]
     return "\n".join(lines)
 
 
 def _together(found: list[tuple[Values, pd.DataFrame]]) -> str:
-    """Return the summaries of runs that differ in some values as one table."""
+    """Return the summaries of runs that differ in some values as one table, a line for each run."""
     swept = [name for name in found[0][0] if len({str(values[name]) for values, _ in found}) > 1]
-    by_run = {", ".join(f"{name}={written(values[name])}" for name in swept): table for values, table in found}
-    if "measure" not in found[0][1]:
-        return _printed(pd.concat(by_run, names=["run", None]).reset_index("run"))
-    columns = {run: _texts(table) for run, table in by_run.items()}
-    return str(pd.DataFrame(columns).fillna("–").reset_index().to_string(index=False))
+    tables = [
+        (_by_layer(table) if "measure" in table else table).assign(**{name: written(values[name]) for name in swept})
+        for values, table in found
+    ]
+    together = pd.concat(tables).fillna("–")
+    return _text(together.sort_values([name for name in ("inputs", "method") if name in together], kind="stable"))
 
 
-def _by_layer(texts: "pd.Series[str]") -> str:
-    cells = texts.unstack("layer", sort=False).add_prefix("RBM ").fillna("–").rename_axis(columns=None)
-    return str(cells.reset_index().to_string(index=False))
-
-
-def _texts(summary: pd.DataFrame, digits: int = 3) -> "pd.Series[str]":
-    """Return mean and interval of each mean-field error as text, by inputs, method and layer."""
+def _by_layer(summary: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+    """Return mean-field errors with their intervals as texts, a column for each layer."""
     from leamvd.paper.statistics import texts
 
     errors = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", "layer"])
-    return texts(errors, lambda value: f"{float(f'{value:.{digits}g}'):,.12g}")
+    cells = texts(errors, lambda value: f"{float(f'{value:.{digits}g}'):,.12g}").unstack("layer", sort=False)
+    return cells.add_prefix("RBM ").fillna("–").rename_axis(columns=None).reset_index()
+
+
+def _text(table: pd.DataFrame) -> str:
+    return str(table.to_string(index=False, float_format="{:,.4g}".format, na_rep="–"))
 
 
 @main.command()
@@ -236,8 +231,7 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
 @click.option("--calls", type=click.IntRange(1), default=1, show_default=True, help="How many, of each table.")
 @OUTPUT
 @JOBS
-@click.pass_context
-def verify_(context: click.Context, names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
+def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
     """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if nothing was compared.
 
     A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded by calls.
@@ -257,7 +251,7 @@ def verify_(context: click.Context, names: tuple[str, ...], calls: int, output: 
             click.echo(table.to_string(index=False, float_format="{:.7g}".format))
             drifts.append(table["drifts"].any())
     click.echo(f"{len(drifts)} of {len(chosen)} compared")
-    context.exit(int(any(drifts) or not drifts))
+    sys.exit(int(any(drifts) or not drifts))
 
 
 @main.group()

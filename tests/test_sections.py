@@ -1,10 +1,13 @@
 """Notebooks as programs: their parameters, and runs of small ones."""
 
 import json
+import sys
+import types
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
+import pandas as pd
 import pytest
 
 from leamvd.book import sections
@@ -118,6 +121,23 @@ def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_pat
     assert executed("x = 1", share=0.5) == first
     assert executed("x = 2") != first
     assert executed("x = 1", share=0.6) != first
+
+
+def test_a_notebook_may_hold_commands_of_ipython(tmp_path: Path) -> None:
+    folder, _ = sections.run(notebook(tmp_path, "%matplotlib inline\nprint(1)"), {}, tmp_path / "results")
+    assert (folder / "01_small.ipynb").is_file()
+
+
+def test_each_module_of_a_section_has_its_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tables(NamedTuple):
+        runs: pd.DataFrame
+
+    for name, value in (("one", 1), ("two", 2)):
+        module = types.ModuleType(name)
+        module.tables = lambda value=value: Tables(pd.DataFrame({"x": [value]}))  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, name, module)
+    folder, _ = sections.run(notebook(tmp_path, module="one two"), {}, tmp_path / "results")
+    assert [pd.read_csv(folder / "tables" / name / "runs.csv")["x"].item() for name in ("one", "two")] == [1, 2]
 
 
 def test_a_cell_that_fails_is_named_and_the_notebook_is_left(tmp_path: Path) -> None:

@@ -121,11 +121,11 @@ class Section(NamedTuple):
         """The file's name without its ending, under which the section's runs lie."""
         return self.path.stem
 
-    def complete(self, values: Mapping[str, object]) -> Values:
+    def complete(self, values: Values) -> Values:
         """Return all parameters of a run except where it happens: `values`, or what the notebook has."""
         return {name: values.get(name, one.default) for name, one in self.parameters.items() if name not in _WHERE}
 
-    def changed(self, values: Mapping[str, object]) -> dict[str, str]:
+    def changed(self, values: Values) -> dict[str, str]:
         """Return the parameters that differ from the notebook's, as the command line takes them, and the profile."""
         own = self.complete(values).items()
         return {n: written(v) for n, v in own if v != self.parameters[n].default or n == "profile"}
@@ -216,10 +216,8 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 # ---- computing
 
 
-def compute(
-    section: Section, values: Mapping[str, object], calls: Path, n_jobs: int = 1
-) -> tuple[dict[str, Any], pd.DataFrame | None]:
-    """Return the tables of the section's modules, by their names, and the summary where one of them makes it.
+def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> tuple[dict[str, Any], Any]:
+    """Return the tables of the section's modules, by their names, and the summary of one that makes it, or None.
 
     What the folder `calls` has is not computed.
     """
@@ -231,13 +229,13 @@ def compute(
     return found, summary
 
 
-def check(section: Section, values: Mapping[str, object]) -> None:
+def check(section: Section, values: Values) -> None:
     """Refuse values that the section's modules refuse, before anything is computed."""
     with results.planning(), contextlib.suppress(results.Planned):
         compute(section, values, Path())
 
 
-def _accepted(function: Callable[..., Any], values: Mapping[str, object]) -> Values:
+def _accepted(function: Callable[..., Any], values: Values) -> Values:
     """Return the values that a function has parameters for; one that takes any takes all that decide on numbers."""
     parameters = inspect.signature(function).parameters
     any_other = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
@@ -247,7 +245,7 @@ def _accepted(function: Callable[..., Any], values: Mapping[str, object]) -> Val
 # ---- runs
 
 
-def about(section: Section, values: Mapping[str, object]) -> dict[str, Any]:
+def about(section: Section, values: Values) -> dict[str, Any]:
     """Return what decides on a run's results, and the command that makes it: the content of ``run.json``."""
     own, read = section.complete(values), sorted(results.ARCHIVE.glob("*/provenance.json"))
     if own.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
@@ -265,7 +263,7 @@ def about(section: Section, values: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def place(section: Section, values: Mapping[str, object], output: Path) -> Path:
+def place(section: Section, values: Values, output: Path) -> Path:
     """Return the folder of a run: named after its profile and what was changed, and a digest of all that decides."""
     changed = section.changed(values)
     words = [changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())]
@@ -280,13 +278,13 @@ def latest(output: Path, stem: str) -> Path | None:
     return found if found and found.is_dir() else None
 
 
-def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
+def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
     """Compute a section and execute its notebook; return the run's folder, and whether the same had been run before.
 
     Then nothing is done. The folder is made next to its place and renamed when it is whole. When a cell fails or the
     kernel dies, a `RuntimeError` says so, and the partial notebook stays where it is.
     """
-    checks.needs("running a notebook", "book", "papermill", "ipykernel")
+    checks.needs("running a notebook", "book", "ipykernel", "nbformat", "papermill")
     output = output.resolve()
     folder = place(section, values, output)
     if not (finished := folder.is_dir()):
@@ -310,18 +308,17 @@ def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs:
     return folder, finished
 
 
-def _execute(section: Section, values: Mapping[str, object], work: Path, calls: Path) -> None:
+def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
     """Write a notebook with a run's values in its parameters cell, and execute it there."""
+    import nbformat
     import papermill  # half a second
 
-    notebook, content = work / section.path.name, json.loads(section.path.read_text(encoding="utf-8"))
-    (cell,) = (cell for cell in content["cells"] if "parameters" in cell["metadata"].get("tags", []))
-    source = "".join(cell["source"])
-    for name, value in (section.complete(values) | {"output": "."}).items():
-        line = re.compile(rf"^({name}: [^=\n]+ = ).*?(?=  # |$)", re.MULTILINE)
-        source = line.sub(lambda found, value=value: found[1] + repr(value), source)  # type: ignore[misc]
-    cell["source"] = source.splitlines(keepends=True)
-    _write(notebook, content)
+    notebook, content = work / section.path.name, nbformat.read(section.path, 4)
+    (cell,) = (cell for cell in content.cells if "parameters" in cell.metadata.get("tags", []))
+    given = section.complete(values) | {"output": "."}
+    lines = section.parameters.values()
+    cell.source = "\n".join(f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}" for p in lines)
+    nbformat.write(content, notebook)
     path = str(notebook).replace("{", "{{").replace("}", "}}")  # papermill formats it
     options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "record_timing": False}
     try:
@@ -335,14 +332,10 @@ def _execute(section: Section, values: Mapping[str, object], work: Path, calls: 
             f"cell In [{what.exec_count}]: {what.ename}: {what.evalue}" if hasattr(what, "ename") else "the kernel died"
         )
         raise RuntimeError(f"{section.stem}, {text}\npartial notebook: {notebook}") from None
-    content = json.loads(notebook.read_text(encoding="utf-8"))
-    for part in (content, *content["cells"]):
-        part["metadata"].pop("papermill", None)  # times
-    _write(notebook, content)
-
-
-def _write(path: Path, notebook: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    content = nbformat.read(notebook, 4)
+    for part in (content, *content.cells):
+        part.metadata.pop("papermill", None)  # times
+    nbformat.write(content, notebook)
 
 
 @contextlib.contextmanager

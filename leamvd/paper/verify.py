@@ -23,8 +23,7 @@ FIRST_OF_LARGE = 1e-3  # the same where an epoch samples so many bits that round
 LARGE = 100_000  # variables of such a layer
 ERROR_RATE = 1e-3  # of a call that is judged by the scatter of other seeds, over all of its numbers
 
-COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]
-"""Of each call the number that differs most, how many digits of it agree, and the judgment."""
+COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]  # of what differs most in each call
 
 
 def all_recorded() -> dict[str, Callable[[], Recorded]]:
@@ -35,8 +34,7 @@ def all_recorded() -> dict[str, Callable[[], Recorded]]:
 
 def recorded(name: str) -> Recorded:
     """Return the plan of what is recorded under a name."""
-    every = all_recorded()
-    return every[checks.choice("name", name, sorted(every))]()
+    return (every := all_recorded())[checks.choice("name", name, sorted(every))]()
 
 
 def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) -> tuple[list[str], pd.DataFrame]:
