@@ -14,7 +14,6 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ["NUMBA_NUM_THREADS"] = "2"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "numba"))
 os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "_build" / "config" / "matplotlib"))
-os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "kernels"))
 
 
 @pytest.fixture(autouse=True, scope="session")

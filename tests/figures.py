@@ -1,6 +1,6 @@
 """Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``.
 
-After a change that is right: ``pytest --force-regen``, and git shows what has moved.
+After a change that is right: ``make accept``, and git shows what has moved.
 """
 
 import json

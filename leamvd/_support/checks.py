@@ -4,13 +4,10 @@ import importlib.util
 import operator
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
-
-if TYPE_CHECKING:  # what checks arguments starts without Numba
-    from leamvd._support.compile import Array
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 
 def shown(value: object) -> str:
@@ -71,7 +68,7 @@ def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
     return found
 
 
-def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> "Array":
+def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return `value` as a C-contiguous array of real numbers of this dtype and shape (None: any length); NaN is one.
 
     Masks and imaginary parts are refused. The caller's array is returned itself where it already fits, so do not write
@@ -91,7 +88,7 @@ def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype
     return np.ascontiguousarray(given) if shape else given
 
 
-def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> "Array":
+def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:
     """Return `value` as `numbers` does, if all of them are finite; a ValueError otherwise."""
     result = numbers(name, value, shape=shape, dtype=dtype)
     if not (finite := np.isfinite(result)).all():
@@ -100,7 +97,7 @@ def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: 
     return result
 
 
-def objective_values(name: str, value: ArrayLike, count: int) -> "Array":
+def objective_values(name: str, value: ArrayLike, count: int) -> NDArray[Any]:
     """Return `value` as `numbers` does, with `count` values; a ValueError for -inf, below which nothing can rank."""
     result = numbers(name, value, shape=(count,), dtype=np.float64)
     if np.any(result == -np.inf):
