@@ -3,7 +3,6 @@
 Nothing is executed here: papermill runs the notebooks, and this shows what they hold. Needs the extra ``leamvd[book]``.
 """
 
-import itertools
 import json
 import os
 import re
@@ -85,18 +84,22 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
 
 
 def _stage(notebook: Path, figures: Path, stage: Path) -> None:
-    """Copy a notebook, with a link in the caption of each figure to the numbers that it plots."""
+    """Copy a notebook, with a link behind the caption of each figure to the numbers that it plots."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
     values = {name: one.default for name, one in read_section(notebook).parameters.items()}  # in names of figures
     for folder in ("notebooks", "figures"):
         (stage / folder).mkdir(exist_ok=True)
-    for cell, below in itertools.pairwise(content["cells"]):
+    for number, cell in reversed([*enumerate(content["cells"], start=1)]):  # from the end: cells are inserted
         saved = re.search(r'"([\w{}-]+)",\s*output,?\s*\)\s*$', "".join(cell["source"]))
-        data = figures / f"{saved[1].format(**values)}.json" if saved else None
-        if data and below["cell_type"] == "markdown" and data.is_file():
+        if saved and (data := figures / f"{saved[1].format(**values)}.json").is_file():
             shutil.copy(data, stage / "figures")
-            caption, *others = "".join(below["source"]).split("\n\n")
-            below["source"] = "\n\n".join([f"{caption} [Data of this figure](../figures/{data.name})", *others])
+            link = f"[Data of this figure](../figures/{data.name})"
+            below = "".join(content["cells"][number]["source"]) if number < len(content["cells"]) else ""
+            if below.startswith("*"):
+                caption, *others = below.split("\n\n")
+                content["cells"][number]["source"] = "\n\n".join([f"{caption} {link}", *others])
+            else:
+                content["cells"].insert(number, {"cell_type": "markdown", "metadata": {}, "source": link})
     (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
 
 
