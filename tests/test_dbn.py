@@ -168,11 +168,11 @@ def test_no_two_consumers_of_one_seed_draw_from_one_stream(monkeypatch):
     model = RBMParameters(np.zeros((50, 3)), np.zeros(50), np.zeros(3))
     monkeypatch.setattr(dbn, "layer_seed", lambda seed, layer: seed)
     layer_input([model], V, features="bits", seed=seed)
-    reconstruction_errors(model, V, seed=seed, n_threads=1)
+    reconstruction_errors(model, V, seed=seed)
     for name in ("features", "errors"):
         drawn[f"test {name}"] = drawn.pop(name)
     layer_input([model], V, features="bits", seed=seed, test=True)
-    reconstruction_errors(model, V, seed=seed, train_mean=V.mean(axis=0), n_threads=1)
+    reconstruction_errors(model, V, seed=seed, train_mean=V.mean(axis=0))
     normals = [rng.standard_normal(4000) for rng in drawn.values()]
     normals.append(ContrastiveDivergence(V, 80, weight_scale=1, seed=seed).rbm.W.ravel())
     normals.append(CMAES(np.zeros(50), sigma0=1, population_size=80, x0_in_population=False, seed=seed).ask().ravel())

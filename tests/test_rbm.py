@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
 
+from leamvd._support.threads import limited_to
 from leamvd.networks import objective, rbm
 from leamvd.networks.logistic import sigmoid, sigmoid_columns
 from leamvd.networks.objective import ReconstructionObjective, constant_baseline, reconstruction_errors
@@ -159,12 +160,13 @@ def test_small_layers_have_blocks_whose_products_need_no_packing(v, h, size):
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-6)])
 @pytest.mark.parametrize("block_size", [1, 7, 50, 1000])
-def test_objective_against_direct_expression(dtype, rtol, block_size):
+def test_objective_against_direct_expression(dtype, rtol, block_size, monkeypatch):
+    monkeypatch.setattr(objective, "_block_size", lambda *_: block_size)
     V = images(dtype=dtype)
     X = np.random.default_rng(3).normal(size=(5, n_parameters(6, 4))).astype(dtype)
-    objective = ReconstructionObjective(V, 4, block_size=block_size)
-    assert objective.n_var == X.shape[1]
-    F = objective(X)
+    error = ReconstructionObjective(V, 4)
+    assert error.n_var == X.shape[1]
+    F = error(X)
     assert F.dtype == np.float64
     assert F.shape == (5,)
     wide = V.astype(np.float64)
@@ -172,14 +174,16 @@ def test_objective_against_direct_expression(dtype, rtol, block_size):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_objective_is_the_same_bits_for_any_threads_and_company(dtype):
+def test_objective_is_the_same_bits_for_any_threads_and_company(dtype, monkeypatch):
+    monkeypatch.setattr(objective, "_block_size", lambda *_: 64)
     V = images(301, 20, dtype=dtype)
     X = np.random.default_rng(3).normal(size=(7, n_parameters(20, 9))).astype(dtype)
-    F = [ReconstructionObjective(V, 9, n_threads=n, block_size=64)(X) for n in (1, 2, 5, 9, None)]
-    for other in F[1:]:
-        np.testing.assert_array_equal(F[0], other)
-    alone = ReconstructionObjective(V, 9, block_size=64)
-    np.testing.assert_array_equal(F[0], np.concatenate([alone(x[None]) for x in X]))
+    error = ReconstructionObjective(V, 9)
+    F = error(X)
+    for n_threads in (1, 2, 5, 9):
+        with limited_to(n_threads):
+            np.testing.assert_array_equal(F, error(X))
+    np.testing.assert_array_equal(F, np.concatenate([error(x[None]) for x in X]))
 
 
 def test_objective_converts_to_the_images_dtype_and_leaves_inputs_alone():
@@ -219,11 +223,12 @@ def test_memory_is_bounded_by_blocks():
     # activations of one individual alone would be 8 MB, those of the population 64 MB.
     m, v, h, population = 20_000, 16, 84, 8
     V, X = images(m, v, dtype=np.float32), np.zeros((population, n_parameters(v, h)), np.float32)
-    objective = ReconstructionObjective(V, h, n_threads=2)
-    tracemalloc.start()
-    objective(X)
-    reconstruction_errors(RBMParameters.from_flat(X[0], v, h), V, seed=0, n_threads=2)
-    peak = tracemalloc.get_traced_memory()[1]
+    objective = ReconstructionObjective(V, h)
+    with limited_to(2):
+        tracemalloc.start()
+        objective(X)
+        reconstruction_errors(RBMParameters.from_flat(X[0], v, h), V, seed=0)
+        peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4e6
 
@@ -243,7 +248,9 @@ def test_errors_agree_with_the_objective_to_the_bit():
     assert errors.mean_field == ReconstructionObjective(V, 4)(model.flat()[None])[0]
     assert errors.mean_field_ratio == errors.mean_field / constant_baseline(V)
     assert errors.sampled_ratio == errors.sampled / constant_baseline(V)
-    assert reconstruction_errors(model, V, seed=3, n_threads=2) == reconstruction_errors(model, V, seed=3, n_threads=1)
+    for n_threads in (1, 2):
+        with limited_to(n_threads):
+            assert reconstruction_errors(model, V, seed=3) == errors
     equal = reconstruction_errors(model, V[:1], seed=3)
     assert np.isnan([equal.mean_field_ratio, equal.sampled_ratio]).all(), "a constant predicts one image"
 
@@ -284,8 +291,9 @@ def test_bits_are_drawn_from_a_child_of_the_seed_for_each_purpose_and_block(monk
 
     monkeypatch.setattr(objective, "sample_bits", seen)
     V, model = images(2500, 6), small(6, 4)
-    reconstruction_errors(model, V, seed=3, n_threads=1)
-    reconstruction_errors(model, V, seed=3, train_mean=V.mean(axis=0), n_threads=1)
+    with limited_to(1):
+        reconstruction_errors(model, V, seed=3)
+        reconstruction_errors(model, V, seed=3, train_mean=V.mean(axis=0))
     keys = [(purpose, block) for purpose in (4, 5) for block in range(3)]
     children = [np.random.PCG64(np.random.SeedSequence(3, spawn_key=key)) for key in keys]
     assert drawn == [child.state["state"]["state"] for child in children]

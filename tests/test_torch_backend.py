@@ -106,11 +106,12 @@ def test_torch_is_imported_only_where_it_is_asked_for() -> None:
 def test_values_against_the_direct_expression(
     device: str, precision: str, rtol: float, block_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("leamvd.networks.objective._block_size", lambda *_: block_size)
     V, X = images(dtype=precision), population().astype(precision)
     exact = direct(X, V.astype(np.float64))
     for at_once in (1, 2**20):  # individuals one by one, and together
         monkeypatch.setattr(torch_backend, "_ACTIVATIONS", at_once)
-        F = by_torch(V, device=device, block_size=block_size)(X)
+        F = by_torch(V, device=device)(X)
         assert F.dtype == np.float64
         assert F.shape == (7,)
         np.testing.assert_allclose(F, exact, rtol=rtol)
@@ -136,8 +137,9 @@ def test_precision_of_images_of_another_dtype(device: str) -> None:
     assert narrow.dtype == np.float32
 
 
-def test_the_same_call_gives_the_same_bits(device: str) -> None:
-    objective, X = by_torch(images(), device=device, block_size=64), population()
+def test_the_same_call_gives_the_same_bits(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leamvd.networks.objective._block_size", lambda *_: 64)
+    objective, X = by_torch(images(), device=device), population()
     np.testing.assert_array_equal(objective(X), objective(X))
 
 

@@ -1,11 +1,13 @@
 """Processes that end when the one that has started them ends, even where that is killed."""
 
+import functools
 import os
 import sys
 import threading
 import time
 
 
+@functools.cache  # one thread for any number of tasks
 def follow(parent: int) -> None:
     """End this process, from a thread that watches, when the process of this number ends, which has started it."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

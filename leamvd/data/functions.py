@@ -10,8 +10,7 @@ import numpy as np
 from leamvd._support import checks
 from leamvd._support.compile import Array
 
-Objective = Callable[[Array], Array]
-"""Takes points (m, n), returns their values (m,); lower is better."""
+Objective = Callable[[Array], Array]  # takes points (m, n), returns their values (m,); lower is better
 
 
 def sphere(X: Array) -> Array:
@@ -44,14 +43,11 @@ def ackley(X: Array) -> Array:
 FUNCTIONS: dict[str, Objective] = {f.__name__: f for f in (sphere, ellipsoid, rosenbrock, rastrigin, ackley)}
 """All have their minimum, zero, at zero."""
 
-USUAL = ("sphere", "ellipsoid", "rosenbrock", "rastrigin")
-"""Those that readings and longer searches are compared on."""
+USUAL = ("sphere", "ellipsoid", "rosenbrock", "rastrigin")  # those that readings and longer searches are compared on
 
-BBOB = "bbob-f"
-"""How names of functions of the suite bbob-largescale begin."""
+BBOB = "bbob-f"  # how names of functions of the suite bbob-largescale begin
 
-LIMIT = 5.0
-"""Start solutions are drawn within [-5, 5]^n, optima within four fifths of that."""
+LIMIT = 5.0  # start solutions are drawn within [-5, 5]^n, optima within four fifths of that
 
 
 def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
@@ -124,8 +120,7 @@ def _schwefel_gradient(X: Array) -> Array:
     return np.asarray(beyond / (5e3 * X.shape[-1]) - np.where(beyond == 0, slope, -slope))
 
 
-_SCHWEFEL = 420.9687462275036
-"""Where Schwefel's function has its minimum."""
+_SCHWEFEL = 420.9687462275036  # where Schwefel's function has its minimum
 
 
 def _mirrored(Z: Array) -> tuple[Array, Array]:

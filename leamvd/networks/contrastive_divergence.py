@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -27,8 +27,7 @@ from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, images, sample_bits
 from leamvd.optimizers import random_streams
 
-_LARGE = 100_000
-"""Weights of a layer whose products are worth a second thread; a batch of 100 then takes about a millisecond."""
+_LARGE = 100_000  # weights whose products are worth a second thread; a batch of 100 then takes about a millisecond
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,8 @@ class ContrastiveDivergence:
     Persistent CD starts each batch's chains where the last one's ended instead, and draws bits for v_k too: the chains
     are then Gibbs sampling of a slowly changing model.
 
-    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit.
+    A trainer pickled after any epoch or mini-batch and loaded continues bit for bit. Large layers are trained on two
+    threads where there are two cores, to the same bits as on one: products are cut in halves in any case.
 
     Parameters
     ----------
@@ -105,12 +105,13 @@ class ContrastiveDivergence:
         Non-negative; without it every trainer differs.
     dtype : numpy dtype, optional
         float32 or float64; by default float32 for float32 images and float64 for all others.
-    n_threads : int, optional
-        Two are used at most, and only for large layers; by default, two where there are two cores. Results keep their
-        bits: products are cut in halves in any case, and BLAS runs on one thread. On two of its own an epoch of
-        784 x 500 was 9 % faster still, on an idle machine, but its bits may then depend on their number.
     unit_interval : bool
         Whether numbers outside [0, 1] are refused.
+
+    Attributes
+    ----------
+    n_epochs : int
+        Epochs done.
 
     Raises
     ------
@@ -126,7 +127,6 @@ class ContrastiveDivergence:
         settings: CDSettings | None = None,
         seed: int | None = None,
         dtype: DTypeLike | None = None,
-        n_threads: int | None = None,
         unit_interval: bool = True,
         **fields: Any,
     ) -> None:
@@ -146,18 +146,12 @@ class ContrastiveDivergence:
         self._step = RBMParameters(*map(np.zeros_like, self._rbm))
         self._bits = np.zeros((self._batch_size, n_hidden), precision)
         self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order
-        self._n_epochs = 0
-        self._n_threads = n_threads if n_threads is None else thread_count(n_threads)  # else counted when it trains
+        self.n_epochs = 0
 
     @property
     def rbm(self) -> RBMParameters:
         """A copy of the current parameters."""
         return RBMParameters(*(p.copy() for p in self._rbm))
-
-    @property
-    def n_epochs(self) -> int:
-        """Epochs done."""
-        return self._n_epochs
 
     def go_on_with(self, V: ArrayLike) -> None:
         """Train on other images from now on, shape (m, n_visible), after a whole epoch.
@@ -184,20 +178,18 @@ class ContrastiveDivergence:
             self._left = self._rng.permutation(len(self._V))
         n_visible, n_hidden = self._rbm.W.shape
         precision = self._V.dtype
-        scratch = _Scratch(
-            np.empty((2 * self._batch_size, n_visible), precision),
-            np.empty((2 * self._batch_size, n_hidden), precision),
-            np.empty((n_visible, n_hidden), precision),
-        )
+        # what every update reuses: visible and hidden units, data above, model below, and the statistic of the weights
+        shapes = (2 * self._batch_size, n_visible), (2 * self._batch_size, n_hidden), (n_visible, n_hidden)
+        scratch = [np.empty(shape, precision) for shape in shapes]
         own = self._settings
-        momentum = own.momentum if self._n_epochs < own.momentum_epochs else own.final_momentum
-        threaded = self._rbm.W.size >= _LARGE and thread_count(self._n_threads) > 1
+        momentum = own.momentum if self.n_epochs < own.momentum_epochs else own.final_momentum
+        threaded = self._rbm.W.size >= _LARGE and thread_count(None) > 1
         with one_blas_thread(), workers(1) if threaded else nullcontext() as pool, np.errstate(all="ignore"):
             while self._left.size and n_batches:
                 batch, self._left = np.split(self._left, [self._batch_size])
                 self._update(batch, momentum, scratch, pool)
                 n_batches -= 1
-        self._n_epochs += not self._left.size
+        self.n_epochs += not self._left.size
         if not all(np.isfinite(p).all() for p in self._rbm):
             raise ValueError(f"learning_rate must keep the weights finite, got {own.learning_rate}: they overflow")
         return self.rbm
@@ -227,10 +219,10 @@ class ContrastiveDivergence:
         return history
 
     def _update(
-        self, batch: NDArray[np.intp], momentum: float, scratch: "_Scratch", pool: ThreadPoolExecutor | None
+        self, batch: NDArray[np.intp], momentum: float, scratch: list[Array], pool: ThreadPoolExecutor | None
     ) -> None:
         n, (W, b, c), own = len(batch), self._rbm, self._settings
-        visible, hidden = scratch.visible[: 2 * n], scratch.hidden[: 2 * n]
+        visible, hidden, statistic = scratch[0][: 2 * n], scratch[1][: 2 * n], scratch[2]
         data, model, p_data, p_model = visible[:n], visible[n:], hidden[:n], hidden[n:]
         np.take(self._V, batch, axis=0, out=data, mode="clip")  # any other mode goes through a copy
         _activate(data, W, c, p_data, pool)
@@ -253,7 +245,7 @@ class ContrastiveDivergence:
         )
 
         def learn(rows: slice) -> None:
-            difference = np.matmul(visible[:, rows].T, hidden, out=scratch.statistic[rows])
+            difference = np.matmul(visible[:, rows].T, hidden, out=statistic[rows])
             _ascend(W[rows].reshape(-1), self._step.W[rows].reshape(-1), difference.reshape(-1), momentum, rate, shrink)
 
         _in_parts(learn, len(b), W.size, pool)
@@ -278,14 +270,6 @@ def _in_parts(work: Callable[[slice], None], size: int, n_weights: int, pool: Th
         work(slice(0, size))
     else:
         in_halves(work, size, pool)
-
-
-class _Scratch(NamedTuple):
-    """Arrays that every update of an epoch reuses; data above, model below."""
-
-    visible: Array
-    hidden: Array
-    statistic: Array
 
 
 @kernel()

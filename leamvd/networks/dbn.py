@@ -21,11 +21,8 @@ from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
-METHODS = ("cd", *OPTIMIZERS)
-"""The methods that can train a layer."""
-
-FEATURES = ("probabilities", "bits")
-"""The features that the next layer can be trained on (item E6)."""
+METHODS = ("cd", *OPTIMIZERS)  # that can train a layer
+FEATURES = ("probabilities", "bits")  # that the next layer can be trained on (item E6)
 
 EXPERIMENT = Reading(n_gen=50)
 """The reading of the paper's experiments: 50 generations, and as many epochs of contrastive divergence (item R3)."""
@@ -171,7 +168,12 @@ def train(
     training, start = training or Training(), time.perf_counter()
     cd = ContrastiveDivergence(V, n_hidden, settings=training, seed=seed, unit_interval=unit_interval)
     if method == "cd":
-        yield from _epochs(cd, training, reading.n_gen, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        for epoch in range(reading.n_gen + 1):
+            start = time.perf_counter()
+            rbm = cd.epoch() if epoch else cd.rbm
+            seconds += time.perf_counter() - start
+            yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds)
         return
     rbm, passes = _start_solution(cd, training, len(V))
     seconds = time.perf_counter() - start
@@ -190,15 +192,6 @@ def train(
         products = passes * training.epoch_products + 2 * opt.nfev
         yield Step(iteration, best, opt.nfev, passes + opt.nfev, products, seconds)
         start = time.perf_counter()
-
-
-def _epochs(cd: ContrastiveDivergence, training: Training, n_epochs: int, seconds: float) -> Iterator[Step]:
-    """Yield what contrastive divergence starts from, and then each epoch."""
-    for epoch in range(n_epochs + 1):
-        start = time.perf_counter()
-        rbm = cd.epoch() if epoch else cd.rbm
-        seconds += time.perf_counter() - start
-        yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds)
 
 
 def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int) -> tuple[RBMParameters, float]:
@@ -298,14 +291,13 @@ def pretrain(
     if below is not None and len(below) < len(layers) - 1:
         raise ValueError(f"below must have {len(layers) - 1} layers or more, got {len(below)}")
     stack: list[RBMParameters] = []
-    for n_hidden in layers:
-        n_below = len(stack)
-        X = layer_input((stack if below is None else below)[:n_below], V, features=features, seed=seed)
-        own_seed = layer_seed(seed, n_below + 1)
+    for layer, n_hidden in enumerate(layers, start=1):
+        X = layer_input((stack if below is None else below)[: layer - 1], V, features=features, seed=seed)
+        own_seed = layer_seed(seed, layer)
         steps = train(
             method, X, n_hidden, training=training, reading=reading, seed=own_seed, unit_interval=unit_interval
         )
-        (step,) = deque(shown(steps, reading.n_gen, f"layer {n_below + 1}", progress=progress), maxlen=1)
+        (step,) = deque(shown(steps, reading.n_gen, f"layer {layer}", progress=progress), maxlen=1)
         stack.append(step.rbm)
     return stack
 

@@ -145,11 +145,10 @@ class RBM(_Network):
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train on the images `X`, shape (m, n_visible), from the start."""
         V = self._images(X, reset=True)
-        settings, seed = self._settings(V, self.n_iter), self._seed()
         self._cd: ContrastiveDivergence | None = None
         if self.method == "cd":
-            return self._train(V, self._contrastive_divergence(V, settings["training"], seed), self.n_iter)
-        steps = train(V=V, n_hidden=self.n_hidden, **settings, seed=seed)
+            return self._epochs(V, self.n_iter)
+        steps = train(V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=self._seed())
         (step,) = deque(shown(steps, self.n_iter, self.method, progress=bool(self.verbose)), maxlen=1)
         self.parameters_ = step.rbm
         return self
@@ -167,17 +166,14 @@ class RBM(_Network):
         return self._partial_fit
 
     def _partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
-        cd = getattr(self, "_cd", None)
-        V = self._images(X, reset=cd is None)
-        if cd is None:
-            return self._train(V, self._contrastive_divergence(V, self._settings(V, 1)["training"], self._seed()), 1)
-        cd.go_on_with(V.astype(self.parameters_.W.dtype, copy=False))
-        return self._train(V, cd, 1)
+        return self._epochs(self._images(X, reset=getattr(self, "_cd", None) is None), 1)
 
-    def _contrastive_divergence(self, V: Array, training: Training, seed: int) -> ContrastiveDivergence:
-        return ContrastiveDivergence(V, self.n_hidden, settings=training, seed=seed, unit_interval=False)
-
-    def _train(self, V: Array, cd: ContrastiveDivergence, n_epochs: int) -> Self:
+    def _epochs(self, V: Array, n_epochs: int) -> Self:
+        if (cd := getattr(self, "_cd", None)) is None:
+            own, seed = self._settings(V, n_epochs)["training"], self._seed()
+            cd = ContrastiveDivergence(V, self.n_hidden, settings=own, seed=seed, unit_interval=False)
+        else:
+            cd.go_on_with(V.astype(self.parameters_.W.dtype, copy=False))
         for _ in tqdm(range(n_epochs), desc="CD", unit="epoch", disable=not self.verbose):
             self.parameters_ = cd.epoch()
         cd.go_on_with(V[:1].copy())  # a pickle is not to hold all images

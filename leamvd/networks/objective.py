@@ -1,7 +1,4 @@
-"""How well restricted Boltzmann machines reconstruct images: the error that the optimizers minimize (item E2).
-
-Arithmetic is float32 where the images are float32 and float64 otherwise.
-"""
+"""How well restricted Boltzmann machines reconstruct images: the error that the optimizers minimize (item E2)."""
 
 import math
 from itertools import pairwise, product
@@ -18,8 +15,7 @@ from leamvd.networks.rbm import RBMParameters, images, n_parameters, sample_bits
 from leamvd.networks.torch_backend import TorchErrors, computation
 from leamvd.optimizers import random_streams
 
-BLOCK_SIZE = 1024
-"""Images in one block: enough for matrix products at full speed, few enough that scratch arrays stay in the cache."""
+BLOCK_SIZE = 1024  # images: enough for matrix products at full speed, few enough that scratch stays in the cache
 
 # OpenBLAS multiplies matrices without copying them into its own layout first up to so many multiplications, which makes
 # products of 49 x 30 with 512 images 1.5 times faster than with 1,024; with very few images, calls would cost more.
@@ -45,9 +41,7 @@ class Errors(NamedTuple):
     sampled_ratio: float
 
 
-def reconstruction_errors(
-    rbm: RBMParameters, V: ArrayLike, *, seed: int, train_mean: Array | None = None, n_threads: int | None = None
-) -> Errors:
+def reconstruction_errors(rbm: RBMParameters, V: ArrayLike, *, seed: int, train_mean: Array | None = None) -> Errors:
     """Return every measure of item E2.
 
     Parameters
@@ -57,13 +51,11 @@ def reconstruction_errors(
     V : (m, n_visible) array
         Images in [0, 1].
     seed : int
-        Non-negative; each block of `BLOCK_SIZE` images draws its bits from a stream of its own, a child of this seed,
+        Non-negative; each block of 1,024 images draws its bits from a stream of its own, a child of this seed,
         so the result depends neither on threads nor on the images in other blocks.
     train_mean : (n_visible,) array, optional
         Where `V` are test images: the mean of the training images, which is what a model that has learned nothing but
         the mean would predict, and so what the ratios compare with. Bits then come from other streams.
-    n_threads : int, optional
-        By default, one for each usable core.
 
     Returns
     -------
@@ -79,17 +71,17 @@ def reconstruction_errors(
     purpose = random_streams.ERROR_BITS if train_mean is None else random_streams.TEST_ERROR_BITS
     W, b, c = (np.ascontiguousarray(p, V.dtype) for p in rbm)
 
-    def block_errors(number: int) -> tuple[float, float]:
-        block = _block(V, number, BLOCK_SIZE)
+    def block_errors(start: int) -> tuple[float, float]:
+        block = V[start : start + BLOCK_SIZE].T.copy()
         H, V_hat = (np.empty((units, block.shape[1]), V.dtype) for units in (len(c), len(b)))
         with np.errstate(all="ignore"):
             _mean_hidden(W, c, block, H)
             mean_field = _visible_error(W, b, H, block, V_hat)
-            bits = sample_bits(H, np.random.default_rng(random_streams.child(seed, purpose, number)))
+            bits = sample_bits(H, np.random.default_rng(random_streams.child(seed, purpose, start // BLOCK_SIZE)))
             return mean_field, _visible_error(W, b, bits, block, V_hat)
 
     with one_blas_thread():
-        parts = in_threads(block_errors, range(_n_blocks(V, BLOCK_SIZE)), n_threads)
+        parts = in_threads(block_errors, range(0, len(V), BLOCK_SIZE), None)
     mean_field, sampled = (float(total) for total in np.sum(parts, axis=0))
     baseline = constant_baseline(V, train_mean) or math.nan
     return Errors(mean_field, sampled, mean_field / baseline, sampled / baseline)
@@ -139,11 +131,6 @@ class ReconstructionObjective:
         Of torch: "cpu", "cuda", "cuda:1"; by default "cuda" where there is one.
     precision : {"float32", "float64", "bfloat16"}, optional
         Of torch's matrix products; by default the images' dtype, which is NumPy's only one.
-    n_threads : int, optional
-        By default, one for each usable core; torch uses its own.
-    block_size : int, optional
-        Images in one matrix product, `BLOCK_SIZE` at most by default, fewer for small layers. Results for different
-        block sizes differ by rounding.
     unit_interval : bool
         Whether numbers outside [0, 1] are refused.
 
@@ -172,21 +159,17 @@ class ReconstructionObjective:
         backend: Literal["numpy", "torch"] = "numpy",
         device: str | None = None,
         precision: Literal["float32", "float64", "bfloat16"] | None = None,
-        n_threads: int | None = None,
-        block_size: int | None = None,
         unit_interval: bool = True,
     ) -> None:
         self.computation = computation(backend, device, precision, checks.precision(V))
         V = images("V", V, unit_interval=unit_interval)
-        self.n_threads = thread_count(n_threads)
         self.n_visible = V.shape[1]
         self.n_hidden = checks.integer("n_hidden", n_hidden, at_least=1)
         self.n_var = n_parameters(self.n_visible, self.n_hidden)
-        if block_size is None:
-            block_size = _block_size(self.n_visible, self.n_hidden)
-        block_size = checks.integer("block_size", block_size, at_least=1)
         self.dtype = self.computation.dtype
-        blocks = (_block(V, number, block_size) for number in range(_n_blocks(V, block_size)))
+        size = _block_size(self.n_visible, self.n_hidden)
+        # images as columns: long rows keep the vector units busy in small layers too
+        blocks = (V[start : start + size].T.copy() for start in range(0, len(V), size))
         if backend == "torch":
             self._by_torch = TorchErrors(blocks, self.n_hidden, self.computation)
         else:
@@ -215,10 +198,10 @@ class ReconstructionObjective:
             with np.errstate(all="ignore"):
                 _population_errors(X[part], self._blocks[number], self.n_hidden, errors[number, part])
 
-        ends = np.linspace(0, len(X), self.n_threads + 1).astype(int).tolist()
+        ends = np.linspace(0, len(X), thread_count(None) + 1).astype(int).tolist()
         parts = [slice(*pair) for pair in pairwise(ends)]
         with one_blas_thread():
-            in_threads(evaluate, product(range(len(self._blocks)), parts), self.n_threads)
+            in_threads(evaluate, product(range(len(self._blocks)), parts), None)
         total: NDArray[np.float64] = errors.sum(axis=0)
         return total
 
@@ -227,15 +210,6 @@ def _block_size(n_visible: int, n_hidden: int) -> int:
     """Return a power of two of images whose product with the weights OpenBLAS makes without packing, if any pays."""
     unpacked = _UNPACKED // (n_visible * n_hidden)
     return min(1 << unpacked.bit_length() - 1, BLOCK_SIZE) if unpacked >= _LEAST_UNPACKED else BLOCK_SIZE
-
-
-def _n_blocks(V: Array, block_size: int) -> int:
-    return -(-len(V) // block_size)
-
-
-def _block(V: Array, number: int, block_size: int) -> Array:
-    """Return a copy of one block of images as columns: long rows keep the vector units busy in small layers too."""
-    return V[number * block_size : (number + 1) * block_size].T.copy()
 
 
 @kernel()

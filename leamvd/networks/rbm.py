@@ -141,10 +141,8 @@ class RBMParameters(NamedTuple):
         smaller = (self if len(self.b) <= len(self.c) else RBMParameters(self.W.T, self.c, self.b))._double()
         n_units = len(smaller.b)
         if n_units > _LARGEST_ENUMERATION:
-            raise ValueError(
-                f"the exact log-likelihood sums over all states of the smaller layer, which must have at most "
-                f"{_LARGEST_ENUMERATION} units, got {n_units}"
-            )
+            told = "the exact log-likelihood sums over all states of the smaller layer, which must have at most"
+            raise ValueError(f"{told} {_LARGEST_ENUMERATION} units, got {n_units}")
         log_z = -math.inf
         for start in range(0, 2**n_units, _STATES_AT_ONCE):
             numbers = np.arange(start, min(start + _STATES_AT_ONCE, 2**n_units))

@@ -4,7 +4,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -15,33 +15,24 @@ from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.random_streams import SeedLike
 
-
-class Reason(NamedTuple):
-    """What a stop reason means: SciPy's integer, which is 0 for success alone, and a sentence."""
-
-    status: int
-    message: str
-
-
+# The stop reasons by their names: SciPy's integer, which is 0 for success alone, and a sentence.
 REASONS = {
-    "running": Reason(-1, "The search has not stopped yet."),
-    "target": Reason(0, "The target value has been reached."),
-    "sigma_min": Reason(0, "The norm of the standard deviations has fallen below its limit."),
-    "cma": Reason(0, "CMA-ES has converged by a tolerance of its own."),
-    "n_gen": Reason(1, "The number of generations has been reached."),
-    "max_nfev": Reason(1, "Another generation would exceed the number of evaluations."),
-    "max_seconds": Reason(1, "The time is used up."),
-    "cma_maxiter": Reason(1, "CMA-ES has reached its own number of generations."),
-    "max_stagnation": Reason(2, "The best value has not become better for the number of generations given."),
-    "cma_stuck": Reason(2, "CMA-ES sees no use in going on, by a criterion of its own."),
-    "nan": Reason(3, "Every value of a generation was NaN."),
-    "callback": Reason(4, "The callback asked to stop."),
-    "interrupted": Reason(5, "The search was interrupted."),
+    "running": (-1, "The search has not stopped yet."),
+    "target": (0, "The target value has been reached."),
+    "sigma_min": (0, "The norm of the standard deviations has fallen below its limit."),
+    "cma": (0, "CMA-ES has converged by a tolerance of its own."),
+    "n_gen": (1, "The number of generations has been reached."),
+    "max_nfev": (1, "Another generation would exceed the number of evaluations."),
+    "max_seconds": (1, "The time is used up."),
+    "cma_maxiter": (1, "CMA-ES has reached its own number of generations."),
+    "max_stagnation": (2, "The best value has not become better for the number of generations given."),
+    "cma_stuck": (2, "CMA-ES sees no use in going on, by a criterion of its own."),
+    "nan": (3, "Every value of a generation was NaN."),
+    "callback": (4, "The callback asked to stop."),
+    "interrupted": (5, "The search was interrupted."),
 }
-"""The stop reasons, by their names."""
 
-DEFAULT_N_GEN = 30
-"""Generations where none are given, as in the paper's stopping criteria."""
+DEFAULT_N_GEN = 30  # where none are given, as in the paper's stopping criteria
 
 BoundsLike = Bounds | Sequence[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
@@ -137,8 +128,12 @@ class Optimizer(ABC):
         values = checks.objective_values("F", F, len(self._candidates)).copy()
         before = vars(self).copy()
         try:
-            if not np.isfinite(values).all():
-                self._count_failures(values)
+            nan = np.isnan(values)
+            self.n_nan += int(nan.sum())
+            self.n_inf += int(np.sum(values == np.inf))
+            if nan.all():
+                self.halt("nan", self.generation + 1)
+            values[nan] = np.inf
             self.generation += 1
             self.nfev += len(values)
             self._keep_best(X, values)
@@ -147,15 +142,6 @@ class Optimizer(ABC):
         except BaseException:  # Ctrl-C, say: `tell` can be called again
             vars(self).update(before)
             raise
-
-    def _count_failures(self, values: Array) -> None:
-        """Count values that are not finite, and make them all +inf."""
-        nan = np.isnan(values)
-        self.n_nan += int(nan.sum())
-        self.n_inf += int(np.sum(values == np.inf))
-        if nan.all():
-            self.halt("nan", self.generation + 1)
-        values[nan] = np.inf
 
     def halt(self, reason: str, value: Any = True) -> None:
         """Make `stop` return `reason`, one of `REASONS`, with what it is about."""
@@ -184,7 +170,7 @@ class Optimizer(ABC):
         ``x`` is None before the first generation; ``seed`` gives the same search again.
         """
         stopped = self.stop()
-        reason = min(reversed(stopped), key=lambda name: REASONS[name].status != 0, default="running")
+        reason = min(reversed(stopped), key=lambda name: REASONS[name][0] != 0, default="running")
         status, message = REASONS[reason]
         if reason == "n_gen" and self.n_gen == DEFAULT_N_GEN and not self._n_gen_given:
             message = f"The default budget of {self.n_gen} generations is used up: set n_gen or max_nfev for more."

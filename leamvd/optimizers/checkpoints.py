@@ -17,23 +17,13 @@ _OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf", "best_fun")  # limits
 
 
 class Checkpoint:
-    """The file of one search in NumPy's format .npz, without pickles. It is replaced whole, or not at all.
-
-    Attributes
-    ----------
-    arguments : dict
-        Those of the search in the file, "seed" and "sigma0" among them; empty if there is no file.
-    measured : int
-        Evaluations before the first generation.
-    told : list of ndarray
-        The values of each generation.
-    """
+    """The file of one search in NumPy's format .npz, without pickles. It is replaced whole, or not at all."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(os.path.realpath(path))  # a link stays one
-        self.arguments: dict[str, Any] = {}
-        self.measured = 0
-        self.told: list[Array] = []
+        self.arguments: dict[str, Any] = {}  # of the search in the file, "seed" and "sigma0" among them
+        self.measured = 0  # evaluations before the first generation
+        self.told: list[Array] = []  # the values of each generation
         if not self._path.exists():
             return
         try:

@@ -13,11 +13,11 @@ from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.random_streams import SeedLike
 
+# Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space.
 SQUARE_MATRICES = 4
-"""Arrays of n x n doubles that pycma holds at its peak: C, its eigenvectors, and the decomposition's work space."""
 
+# pycma's criteria that mean convergence: steps or differences of values so small that nothing changes any more.
 _TOLERANCES = frozenset({"tolx", "tolfun", "tolfunhist", "tolfunrel", "noeffectaxis", "noeffectcoord"})
-"""pycma's criteria that mean convergence: steps or differences of values so small that nothing changes any more."""
 
 
 class CMAES(Optimizer):

@@ -18,14 +18,13 @@ from leamvd._support.compile import Array, Floats, Integers, kernel
 from leamvd.optimizers.random_streams import TILE
 from leamvd.optimizers.selection import mean_std_columns
 
+RATE = 0.1  # weight of the new direction; 1 - RATE of the old one (Sec. 3.3)
+
+# Columns summed before partial sums meet: fixed, so that a sum has the same bits on any number of threads.
 CHUNK = 8 * TILE
-"""Columns summed before partial sums meet: fixed, so that a sum has the same bits on any number of threads."""
 
-RATE = 0.1
-"""Weight of the new direction; 1 - RATE of the old one (Sec. 3.3)."""
-
+# The columns of U without P are rounding alone where their share of the squares is below this, by dtype.
 RESOLUTION = {np.dtype(np.float32): 45 * float(np.finfo(np.float32).eps), np.dtype(np.float64): 1e-14}
-"""The columns of U without P are rounding alone where their share of the squares is below this, by dtype."""
 
 _SMALLEST = np.float32(2.0**-63)  # its square is the smallest number that float32 holds to full precision
 

@@ -10,16 +10,11 @@ import numpy as np
 from leamvd._support import checks, children, threads
 from leamvd._support.compile import Array, Floats
 
-NAME = "fun's values"
-"""The name of the values in messages."""
+NAME = "fun's values"  # in messages
 
 
 class Evaluation:
-    """A function of one point, or of the rows of an array, as one of generations.
-
-    `workers` is a number of processes, -1 for one a processor, which joblib starts and reuses; or a callable as `map`;
-    or what has such a method, as executors and pools have.
-    """
+    """A function of one point, or of the rows of an array, as one of generations; `workers` as of `minimize`."""
 
     def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
         self._vectorized = vectorized
@@ -73,8 +68,5 @@ def _in_processes(n_jobs: int, function: Callable[[Any], Any], items: list[Any])
 
 def _in_process(parent: int, function: Callable[[Any], Any], item: Any) -> Any:
     if os.getppid() == parent:
-        _follow(parent)  # joblib's processes would stay for minutes when the one that asks is killed
+        children.follow(parent)  # joblib's processes would stay for minutes when the one that asks is killed
     return function(item)
-
-
-_follow = functools.cache(children.follow)

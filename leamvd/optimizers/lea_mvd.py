@@ -19,8 +19,7 @@ from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
 
-STAGNATION = 10
-"""Generations without a better best that end in a reset (line 9)."""
+STAGNATION = 10  # generations without a better best that end in a reset (line 9)
 
 
 class LEAMVD(Optimizer):

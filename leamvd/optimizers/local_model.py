@@ -18,11 +18,8 @@ from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers import random_streams
 
-BATCH = 24
-"""Points evaluated at a time: a population."""
-
-_GRID = np.linspace(-10, 10, 4001)
-"""Where normal densities are summed: the trapezoidal rule is exact to rounding for them."""
+BATCH = 24  # points evaluated at a time: a population
+_GRID = np.linspace(-10, 10, 4001)  # where normal densities are summed: exact to rounding by the trapezoidal rule
 
 
 class LocalModel(NamedTuple):

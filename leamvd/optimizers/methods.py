@@ -19,11 +19,9 @@ CLASSES: dict[str, Callable[..., Optimizer]] = {
     "cma-es": CMAES,
     "sep-cma-es": functools.partial(CMAES, diagonal=True),
     "random": RandomSearch,
-}
-"""What makes an optimizer, by its name: a new baseline is a line here."""
+}  # a new baseline is a line here
 
-METHODS = tuple(CLASSES)
-"""The methods that `leamvd.minimize` can run."""
+METHODS = tuple(CLASSES)  # that `leamvd.minimize` can run
 
 
 def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:

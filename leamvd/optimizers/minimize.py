@@ -24,20 +24,13 @@ from leamvd.optimizers.local_model import measure
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
-AUTO = "auto"
-"""Value of `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`."""
+AUTO = "auto"  # `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`
+UNLIMITED = sys.maxsize  # `n_gen` where another budget ends the search
 
-UNLIMITED = sys.maxsize
-"""`n_gen` where another budget ends the search."""
-
+# With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there.
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
-"""With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there."""
-
-_MEASURED = 1 + 2 * _PAIRS
-"""Evaluations that `AUTO` takes."""
-
-_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}
-"""What SciPy calls some arguments."""
+_MEASURED = 1 + 2 * _PAIRS  # evaluations
+_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}  # what SciPy calls some arguments
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -227,8 +220,10 @@ def minimize(
         if history and callback is not None and _stops(callback, opt):
             opt.halt("callback")
 
+    name = method if isinstance(method, str) else type(method).__name__
+    total = None if opt.n_gen == UNLIMITED else opt.n_gen
     try:
-        with _bar(opt, method, progress) as bar:
+        with tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress) as bar:
             if auto:
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
             for F in [] if saved is None else saved.begin(opt):
@@ -266,13 +261,9 @@ def _begun(
     saved: Checkpoint | None,
     other_budget: bool,
 ) -> tuple[Optimizer, bool]:
-    """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured.
-
-    It keeps its bounds, unless `limits` are given. Where there is an `other_budget`, the default number of generations
-    is none.
-    """
+    """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured."""
     reading = options.get("reading")
-    if bounds is not None:
+    if bounds is not None:  # which are kept, unless `limits` are given
         options["bounds"] = bounds
         if method == "lea-mvd" and getattr(reading, "limits", Reading.limits) == Reading.limits:
             options.setdefault("limits", "clip")
@@ -301,11 +292,9 @@ def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
 
 
 def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
-    """Return the first standard deviation that pairs around the start solution ask for.
-
-    Steps toward a bound, and the opposite ones, end there.
-    """
+    """Return the first standard deviation that pairs around the start solution ask for."""
     x0 = cast(Array, opt._x0)
+    # steps toward a bound, and the opposite ones, end there
     room = np.minimum(x0 - opt._low, opt._high - x0) if opt._low.size else x0.dtype.type(np.inf)
 
     def values(X: Array) -> Array:
@@ -318,32 +307,16 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     if 0 < sigma0 < np.inf:
         return sigma0
     needed = "a slope and upward curvature" if np.isfinite(model.slope + model.curvature) else "finite values"
-    warnings.warn(
-        f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken",
-        RuntimeWarning,
-        stacklevel=4,  # the caller of `minimize`, whose decorator is a function, too
-    )
+    told = f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken"
+    warnings.warn(told, RuntimeWarning, stacklevel=4)  # the caller of `minimize`, whose decorator is a function, too
     return _USUAL
-
-
-def _bar(opt: Optimizer, method: str | Optimizer, progress: bool) -> Any:
-    name = method if isinstance(method, str) else type(method).__name__
-    total = None if opt.n_gen == UNLIMITED else opt.n_gen
-    return tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress)
 
 
 def _generation(opt: Optimizer, F: Array) -> Generation:
     finite = F[np.isfinite(F)]
-    std_norm, beta1, beta2 = opt.step_sizes
-    return Generation(
-        best=opt.best_fun,
-        mean=float(finite.mean()) if finite.size else np.inf,
-        worst=float(np.max(F)) if finite.size == F.size else np.inf,
-        std_norm=std_norm,
-        beta1=beta1,
-        beta2=beta2,
-        nfev=opt.nfev,
-    )
+    mean = float(finite.mean()) if finite.size else np.inf
+    worst = float(np.max(F)) if finite.size == F.size else np.inf
+    return Generation(opt.best_fun, mean, worst, *opt.step_sizes, opt.nfev)
 
 
 def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:

@@ -21,14 +21,9 @@ _Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 SeedLike = int | np.random.Generator | None
 """A seed in [0, 2**64), a generator that one is drawn from, or None for fresh entropy."""
 
-TILE = 1024
-"""Columns drawn, and summed, at a time: rows of a tile stay in the first-level cache. A power of two."""
-
-MAX_ROWS = 1 << 24
-"""Rows that a counter can name."""
-
-MAX_COLUMNS = 1 << 36
-"""Columns of so many rows that an array of double precision can have."""
+TILE = 1024  # columns drawn, and summed, at a time: a power of two, and a row stays in the first-level cache
+MAX_ROWS = 1 << 24  # rows that a counter can name
+MAX_COLUMNS = 1 << 36  # columns of so many rows that an array of double precision can have
 
 # What a number is drawn for: a stream of its own each. Recorded results rest on these numbers.
 NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range(6)
@@ -76,13 +71,8 @@ def _constants(real: type[np.float32] | type[np.float64], step_bits: int, quadra
     )
 
 
-CONSTANTS = {
-    np.dtype(np.float32): _constants(np.float32, step_bits=31, quadrant_bits=30, terms=5),
-    np.dtype(np.float64): _constants(np.float64, step_bits=53, quadrant_bits=52, terms=10),
-}
-"""Constants of the normal transform by floating type."""
-
-_SINGLE, _DOUBLE = CONSTANTS.values()
+_SINGLE = _constants(np.float32, step_bits=31, quadrant_bits=30, terms=5)
+_DOUBLE = _constants(np.float64, step_bits=53, quadrant_bits=52, terms=10)
 
 
 def key(seed: SeedLike) -> int:

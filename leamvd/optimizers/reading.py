@@ -10,8 +10,7 @@ def _item(default: Any, item: str, doc: str) -> Any:
     return dataclasses.field(default=default, metadata={"item": item, "doc": doc})
 
 
-PRESETS = ("default", "printed", "x0-excluded", "recommended")
-"""Readings that have a name."""
+PRESETS = ("default", "printed", "x0-excluded", "recommended")  # readings that have a name
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,8 @@ from leamvd.optimizers import random_streams
 from leamvd.optimizers.directions import CHUNK, RATE, Vectors, path_columns
 from leamvd.optimizers.random_streams import TILE
 
-PERTURBED = 0.02
-"""Probability that an entry is multiplied by U(0.5, 1.5)."""
-
-LIMITS = ("first", "clip", "reflect")
-"""The effects that search limits can have on a new individual (item R15)."""
-
+PERTURBED = 0.02  # probability that an entry is multiplied by U(0.5, 1.5)
+LIMITS = ("first", "clip", "reflect")  # what search limits do to a new individual (item R15)
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _LOG_UNPERTURBED = math.log1p(-PERTURBED)
 _RUN = 16  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile

@@ -20,11 +20,12 @@ from matplotlib.figure import Figure
 
 from leamvd._support import checks
 
+from . import architectures, classification, minima
 from .layers import ONE_EPOCH, PRINTED, last
 from .methods import trainer_of
 from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale, panels, styled
 from .results import read_recorded
-from .statistics import Effect, compared, components, holm, paired, power, share, unpaired
+from .statistics import Effect, compared, holm, paired, power, unpaired
 
 # ---- settings
 
@@ -61,7 +62,6 @@ NAMES = {
     "lea-mvd:printed": "LEA-MVD as printed",
     "cma-es": "CMA-ES",
     EQUAL: "CMA-ES",
-    "l-bfgs": "L-BFGS",
 }
 
 COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
@@ -71,7 +71,6 @@ TUNED = ("sigma0=0.01", "sigma0=0.03", "sigma0=0.3", "reset=0.1", "reset=initial
 
 NOTHING = "–"  # of a part that compares a method with nothing else
 EPOCHS = 10  # over which contrastive divergence should have stopped changing (C10)
-SIGMA0 = 0.1  # the paper's first standard deviation (C13)
 TEST_IMAGES = 10_000  # of MNIST (C15)
 SMALLEST = 1.05  # the smallest ratio of interest, or one over it, where no effect lies on a test's bound
 
@@ -248,46 +247,15 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
 def classifies_better(runs: pd.DataFrame, mistakes: pd.DataFrame, study: str) -> Part:
     """Test whether a classifier errs less after LEA-MVD's stack than after that of contrastive divergence.
 
-    The interval covers other test images too, see `over_test_images`.
+    The interval covers other test images too, see `classification.over_test_images`.
     """
     own = last(runs[runs["study"] == study], "epoch").pivot(index="seed", columns="method", values="test_error")
     found = paired(own["lea-mvd"], own["cd"], upper=1)
-    half = over_test_images(mistakes[mistakes["study"] == study], "lea-mvd", "cd")
+    half = classification.over_test_images(mistakes[mistakes["study"] == study], "lea-mvd", "cd", TEST_IMAGES)
     found = found._replace(rank_low=found.rank * np.exp(-half), rank_high=found.rank * np.exp(half))
     where = f"classifier, {study.removeprefix('mnist-').replace('x', '×')} pixels"
     says = f"after LEA-MVD {{}} times as many images are wrong as after {NAMES['cd']}"
     return Part(where, "LEA-MVD", NAMES["cd"], says, found)
-
-
-def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_images: int = TEST_IMAGES) -> float:
-    """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
-
-    Both are random and crossed, see `components`. Of so many images those that a network of a seed gets wrong are
-    listed. The ratio of mean errors is linearized: each image counts with its share of either.
-    """
-    shares = []
-    for name in (method, baseline):
-        listed = mistakes[mistakes["method"] == name].assign(wrong=1.0)
-        wrong = listed.pivot(index="image", columns="seed", values="wrong").reindex(range(n_images)).fillna(0.0)
-        shares.append(wrong / wrong.to_numpy().mean())
-    cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
-    found = components(cells, "share", "image", "seed")
-    return float(found["high"] - found["mean"])
-
-
-def escape(searches: pd.DataFrame, where: str, before: str = "start") -> Part:
-    """Test whether more than half of the searches escape: L-BFGS ends lower after them than before or without them."""
-    own = searches[searches["method"] == "lea-mvd"].dropna(subset=[before])
-    found = share(own["end"] < own[before] - own["tolerance"], lower=0.5)
-    return Part(where, "LEA-MVD", NOTHING, "a share of {} of the searches escapes", found)
-
-
-def learns(trained: pd.DataFrame, network: str) -> Part:
-    """Test whether the share of wrong test images ends below half of the start's."""
-    own = trained[(trained["network"] == network) & (trained["method"] == "lea-mvd")]
-    errors = own.pivot(index="seed", columns="mark", values="test_error").sort_index(axis=1)
-    found = paired(errors.iloc[:, -1], errors.iloc[:, 0], upper=0.5)
-    return Part(network, "LEA-MVD", "its start", "{} times as many images are wrong as at the start", found)
 
 
 # ---- what decides
@@ -350,14 +318,12 @@ def registered_claims(found: Tables, margins: Margins) -> Parts:
 
 def later_claims(found: Tables) -> Parts:
     """Return the parts of the claims that had no test before the runs; their tests are another family."""
-    searches = found.local_minima[found.local_minima["sigma0"] == SIGMA0]
+    escape = minima.most_escape(minima.Tables(found.local_minima, found.trained_minima))
+    learn = architectures.learns(found.architectures)
+    escapes, wrong = "a share of {} of the searches escapes", "{} times as many images are wrong as at the start"
     return [
-        *(("C13", "both", escape(own, f"{n} variables")) for n, own in searches.groupby("n_var")),
-        *(
-            ("C13", "both", escape(own, f"RBM after {NAMES[start]}", "without"))
-            for start, own in found.trained_minima.groupby("start")
-        ),
-        *(("C14", "both", learns(found.architectures, name)) for name in found.architectures["network"].unique()),
+        *(("C13", "both", Part(where, "LEA-MVD", NOTHING, escapes, own)) for where, own in escape.items()),
+        *(("C14", "both", Part(where, "LEA-MVD", "its start", wrong, own)) for where, own in learn.items()),
     ]
 
 

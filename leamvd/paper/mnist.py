@@ -85,10 +85,7 @@ class Tables(NamedTuple):
 def tables(
     profile: str = "recorded", folder: str | Path = ".", *, size: str = "7x7", n_jobs: int = 1, **changes: Any
 ) -> Tables:
-    """Return the errors of every layer by iteration, and pictures: what is recorded, or what is computed here.
-
-    `changes` are fields of `Study`, of its images, its training or its reading; one that is None is none.
-    """
+    """Return the errors of every layer by iteration, and pictures: what is recorded, or what is computed here."""
     own = PROFILES[checks.choice("size", size, tuple(PROFILES))]
     if profile == "recorded":
         if given := [name for name, value in changes.items() if value is not None]:

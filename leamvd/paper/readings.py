@@ -176,10 +176,7 @@ def tables(
     n_jobs: int = 1,
     **changes: Any,
 ) -> Tables:
-    """Return the tables of a profile: what is recorded of all profiles, or what is computed here.
-
-    `changes` are fields of `Settings`, of its images, its training or its reading; one that is None is none.
-    """
+    """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
     checks.choice("measure", measure, tuple(MEASURES))
     if profile == "recorded":
         if given := [name for name, value in changes.items() if value is not None]:

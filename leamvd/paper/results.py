@@ -141,7 +141,7 @@ def run_all(
 
 def _compute(call: Call, needs: list[Result], asked: str, parent: int, n_threads: int) -> tuple[str, Result]:
     if os.getppid() == parent:
-        _follow(parent)  # loky's processes would stay for minutes when the one that asks is killed
+        children.follow(parent)  # loky's processes would stay for minutes when the one that asks is killed
     if code() != asked:
         raise RuntimeError("a worker has other code or other versions of packages than this process: install the same")
     given = iter(needs)
@@ -149,8 +149,6 @@ def _compute(call: Call, needs: list[Result], asked: str, parent: int, n_threads
     with limited_to(n_threads):
         return call.key, call.function(**arguments)
 
-
-_follow = functools.cache(children.follow)
 
 Plan = Mapping[str, tuple[list[str], Mapping[tuple[Any, ...], Call]]]
 """Tables by their names: the columns that name a call, and the calls by what these columns hold."""

@@ -18,8 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-LEVEL = 0.05
-"""Of significance, for all tests of one table together."""
+LEVEL = 0.05  # of significance, for all tests of one table together
 
 
 class Effect(NamedTuple):
