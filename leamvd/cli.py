@@ -113,7 +113,7 @@ def reproduce(
     planned = sections.requested(sections.choose(sections.load(), names), [*given, *settings])
     if dataset or settings:  # a bad value is refused before the first of several runs begins
         for section, values in ((section, values) for section, sets in planned for values in sets):
-            _checked(section, values, output.resolve())
+            sections.check(section, values, output)
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
@@ -124,14 +124,6 @@ def reproduce(
     except KeyboardInterrupt:
         click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
         sys.exit(130)
-
-
-def _checked(section: Section, values: Values, output: Path) -> None:
-    try:
-        if not sections.place(section, values, output).is_dir():
-            sections.check(section, values)
-    except (MemoryError, TypeError, ValueError) as error:
-        raise ValueError(f"{section.name}: {error}") from None
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from leamvd.paper import claims, plots
+from leamvd.paper import claims, classification, plots
 from leamvd.paper.claims import ABLATED, EQUAL, EXPONENTS, TUNED, Margins, Tables
 from leamvd.paper.results import read_recorded
 from leamvd.paper.statistics import holm
@@ -219,7 +219,7 @@ def test_an_interval_over_test_images_is_students_where_all_seeds_err_alike() ->
     share[:30] += 100 / 30
     share[20:40] -= 100 / 20
     ends = stats.ttest_1samp(share, 0).confidence_interval(0.95)
-    assert claims.over_test_images(table, "a", "b", 100) == pytest.approx((ends.high - ends.low) / 2)
+    assert classification.over_test_images(table, "a", "b", 100) == pytest.approx((ends.high - ends.low) / 2)
 
 
 def test_the_furthest_effect_is_told_in_words() -> None:

@@ -45,17 +45,6 @@ def test_mnist_from_a_folder_is_verified_and_never_written(
     assert contents(folder) == before
 
 
-def test_an_unreadable_file_is_a_data_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write(tmp_path / "locked", fake_files(side=4))
-
-    def refuse(path: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(DataError, match=rf"{TRAIN_IMAGES} cannot be read: Permission denied"):
-        load(folder)
-
-
 class Handler(BaseHTTPRequestHandler):
     """Answers /BEHAVIOR/NAME."""
 

@@ -229,10 +229,14 @@ def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> t
     return found, summary
 
 
-def check(section: Section, values: Values) -> None:
+def check(section: Section, values: Values, output: Path) -> None:
     """Refuse values that the section's modules refuse, before anything is computed."""
-    with results.planning(), contextlib.suppress(results.Planned):
-        compute(section, values, Path())
+    try:
+        with results.planning(), contextlib.suppress(results.Planned):
+            if not place(section, values, output.resolve()).is_dir():
+                compute(section, values, output)
+    except (MemoryError, TypeError, ValueError) as error:
+        raise ValueError(f"{section.name}: {error}") from None
 
 
 def _accepted(function: Callable[..., Any], values: Values) -> Values:

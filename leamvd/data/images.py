@@ -5,7 +5,7 @@ import hashlib
 import math
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
-from leamvd.data.mnist import DataError, content, fetch_mnist
+from leamvd.data.mnist import DataError, fetch_mnist
 
 POOLING = ("mean", "center")
 
@@ -58,7 +58,6 @@ def load(
     pooling: str = "mean",
     binarize: str = "gray",
     n_train: int | None = None,
-    n_test: int | None = None,
     image_set: int = 0,
     seed: int = 0,
     dtype: str = "float32",
@@ -78,9 +77,9 @@ def load(
         Item E4: what stands for a block of pixels in a smaller image, their mean or the one at the center.
     binarize : {"gray", "threshold", "bernoulli"}
         Item E3: gray levels divided by white; 1 where that is at least 0.5; or 1 with that probability.
-    n_train, n_test : int or None
-        Size of a subset drawn without replacement and kept in the source's order; None takes all. With one seed a
-        smaller subset is part of a larger one.
+    n_train : int or None
+        Size of a subset of training images, drawn without replacement and kept in the source's order; None takes all.
+        With one seed a smaller subset is part of a larger one.
     image_set : int
         Which of the disjoint subsets of so many training images.
     seed : int
@@ -105,12 +104,11 @@ def load(
     checks.choice("binarize", binarize, ("gray", "threshold", "bernoulli"))
     checks.choice("dtype", dtype, ("float32", "float64"))
     rng = np.random.default_rng(checks.integer("seed", seed, at_least=0))
-    sizes, first = {"n_train": n_train, "n_test": n_test}, checks.integer("image_set", image_set, at_least=0)
-    if first and n_train is None:
+    first = checks.integer("image_set", image_set, at_least=0)
+    if n_train is not None:
+        checks.integer("n_train", n_train, at_least=1)
+    elif first:
         raise ValueError(f"image_set must be 0 where n_train takes all images, got {first}")
-    for argument, n in sizes.items():
-        if n is not None:
-            checks.integer(argument, n, at_least=1)
 
     if source == "digits":
         data = _digits()
@@ -120,17 +118,17 @@ def load(
         data = _read_folder(Path(source))
 
     parts = []
-    for (argument, n), (images, labels) in zip(sizes.items(), data.parts, strict=True):
+    for n, (images, labels) in zip((n_train, None), data.parts, strict=True):
         subset_rng, bits_rng = rng.spawn(2)
         if n is not None:
             if n > len(images):
-                raise ValueError(f"{argument} must be at most the {len(images)} images of {data.name}, got {n}")
-            skipped = first * n if argument == "n_train" else 0
-            if skipped + n > len(images):
+                raise ValueError(f"n_train must be at most the {len(images)} images of {data.name}, got {n}")
+            if (first + 1) * n > len(images):
                 raise ValueError(f"image_set must be below {len(images) // n} for {n} of {len(images)}, got {first}")
-            chosen = np.sort(subset_rng.permutation(len(images))[skipped : skipped + n])
+            chosen = np.sort(subset_rng.permutation(len(images))[first * n : (first + 1) * n])
             images, labels = images[chosen], labels[chosen]
-        levels = images if images.shape[1] == side**2 else _in_blocks(images, side, pooling)
+        blocks = np.split(images, range(_BLOCK, len(images), _BLOCK))
+        levels = images if images.shape[1] == side**2 else np.concatenate([resize(b, side, pooling) for b in blocks])
         parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
 
     (train, train_labels), (test, test_labels) = parts
@@ -209,7 +207,7 @@ def _read_folder(folder: Path) -> _Source:
             path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
             if path is None:
                 raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
-            found = content(path)
+            found = path.read_bytes()
             digests[path.name] = hashlib.sha256(found).hexdigest()
             arrays.append(_parse_idx(found, axes, path))
         images, labels = arrays
@@ -222,13 +220,8 @@ def _read_folder(folder: Path) -> _Source:
         sizes = " and ".join("{} x {}".format(*shape) for shape in shapes)
         raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
     rows = [(images.reshape(len(images), -1), labels) for images, labels in parts]
-    return _Source(folder.name, rows, 255, _listed(digests))
-
-
-def _listed(digests: Mapping[str, str]) -> str:
-    """Return the SHA-256 of the list that ``sha256sum`` prints for files, given theirs by name."""
-    listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
-    return hashlib.sha256(listing.encode()).hexdigest()
+    listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))  # as ``sha256sum`` prints it
+    return _Source(folder.name, rows, 255, hashlib.sha256(listing.encode()).hexdigest())
 
 
 def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
@@ -257,11 +250,6 @@ def _digits() -> _Source:
     test[np.argsort(labels, kind="stable")[::5]] = True
     parts = [(images[~test], labels[~test]), (images[test], labels[test])]
     return _Source("scikit-learn digits", parts, 16, hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest())
-
-
-def _in_blocks(images: NDArray[np.uint8], side: int, pooling: str) -> NDArray[np.float64]:
-    starts = range(0, len(images), _BLOCK)
-    return np.concatenate([resize(images[start : start + _BLOCK], side, pooling) for start in starts])
 
 
 def _shared_lengths(old: int, new: int) -> NDArray[np.float64]:

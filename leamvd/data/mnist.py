@@ -88,7 +88,7 @@ def _verified(folder: Path, named_by: str) -> Path:
         path = folder / name
         if not path.is_file():
             problems.append(f"  {name}: missing")
-        elif hashlib.sha256(content(path)).hexdigest() != expected:
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != expected:
             problems.append(f"  {name}: truncated or altered: its SHA-256 is not the original's")
     if problems:
         raise DataError(
@@ -97,11 +97,3 @@ def _verified(folder: Path, named_by: str) -> Path:
             "with neither, they are downloaded."
         )
     return folder
-
-
-def content(path: Path) -> bytes:
-    """Return the content of a file of a data set."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error

@@ -73,8 +73,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     tried, again = read_recorded("forensics"), read_recorded("forensics_confirmed")
     searched = tried, read_recorded("forensics", "combinations"), again
     if profile == "recorded":
-        if given := [name for name, value in changes.items() if value is not None]:
-            raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+        results.refuse(changes)
         bare = tried[tried["method"].isin(UNTRAINED) & (tried["inputs"] == "own")]
         return Tables(read_recorded("mnist_7x7"), bare, *searched)
     found = results.tables(plan(profile, **changes), folder, n_jobs=n_jobs, label="error measures")

@@ -85,8 +85,7 @@ class Tables(NamedTuple):
 def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
     """Return the tables of a profile: what is recorded of both sizes of images, or what is computed here."""
     if profile == "recorded":
-        if given := [name for name, value in changes.items() if value is not None]:
-            raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+        results.refuse(changes)
         own = {f"explanation{end}": {"study": study.size, "inputs": "own"} for end, study in SIZES.items()}
         found = ((read_recorded(n, t).assign(**same) for n, same in own.items()) for t in Tables._fields)
         return Tables(*map(pd.concat, found))

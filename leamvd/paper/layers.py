@@ -284,11 +284,10 @@ def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, p
 
 def _free(study: Study, known: Study) -> Study:
     """Return a study with methods, inputs, seeds and what computes the errors of another one."""
-    training = {name: getattr(known.training, name) for name in Computation._fields}
+    computed = {name: getattr(known.training, name) for name in Computation._fields}
     own = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
-    return dataclasses.replace(
-        study.changed(checksum=""), training=dataclasses.replace(study.training, **training), **own
-    )
+    training = dataclasses.replace(study.training, **computed)
+    return dataclasses.replace(study.changed(checksum=""), training=training, **own)
 
 
 def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:

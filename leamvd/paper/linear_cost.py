@@ -63,8 +63,7 @@ def tables(
     """Return the section's tables; `methods` and `sizes` of None are the profile's."""
     others = (read_recorded("linear_cost", name) for name in Tables._fields[1:])
     if profile == "recorded":
-        if methods is not None or sizes is not None:
-            raise ValueError("profile='recorded' has fixed settings; methods and sizes need profile quick or paper")
+        results.refuse({"methods": methods, "sizes": sizes})
         return Tables(read_recorded("linear_cost", "optimizers").replace({"method": RECORDED_AS}), *others)
     found = results.tables(plan(profile, methods, sizes), folder, label="linear cost")
     return Tables(found["optimizers"], *others)

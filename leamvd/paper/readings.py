@@ -179,8 +179,7 @@ def tables(
     """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
     checks.choice("measure", measure, tuple(MEASURES))
     if profile == "recorded":
-        if given := [name for name, value in changes.items() if value is not None]:
-            raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+        results.refuse(changes)
         every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
         runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
         found = {"runs": runs, "functions": read_recorded("readings_functions")}

@@ -236,6 +236,12 @@ def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(content), compression="xz" if path.suffix == ".xz" else None)  # exact from 3.1 on
 
 
+def refuse(changes: Mapping[str, Any]) -> None:
+    """Refuse changes, other than None, of what is recorded: its settings are fixed."""
+    if given := [name for name, value in changes.items() if value is not None]:
+        raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
+
+
 def provenance(name: str) -> dict[str, Any]:
     """Return the settings, code, versions and processor behind what is recorded under a name."""
     found: dict[str, Any] = json.loads((ARCHIVE / name / "provenance.json").read_text(encoding="utf-8"))
