@@ -9,7 +9,6 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
@@ -29,27 +28,13 @@ class PictureOf(SphinxDirective):
         return [_Picture(page=self.arguments[0])]
 
 
-class ShowPictures(SphinxPostTransform):
-    """Copy pictures of other pages, when these are there."""
-
-    default_priority = 6
-
-    def run(self, **_: Any) -> None:
-        """Put them in their places."""
-        for place in list(self.document.findall(_Picture)):
-            place.replace_self(next(self.env.get_doctree(place["page"]).findall(nodes.image)).deepcopy())
-
-
-class AlignNumbers(SphinxPostTransform):
-    """Give columns of numbers in tables of pandas' the class "number"."""
-
-    default_priority = 900
-
-    def run(self, **_: Any) -> None:
-        """Rewrite each table."""
-        for raw in self.document.findall(nodes.raw):
-            if 'class="dataframe"' in (html := raw.astext()):
-                raw.children = [nodes.Text(aligned(html))]
+def _complete(app: Sphinx, document: nodes.document, _page: str) -> None:
+    """Copy pictures of other pages to their places, and align tables of pandas'."""
+    for place in list(document.findall(_Picture)):
+        place.replace_self(next(app.env.get_doctree(place["page"]).findall(nodes.image)).deepcopy())
+    for raw in document.findall(nodes.raw):
+        if 'class="dataframe"' in (html := raw.astext()):
+            raw.children = [nodes.Text(aligned(html))]
 
 
 def aligned(html: str) -> str:
@@ -63,6 +48,13 @@ def aligned(html: str) -> str:
                 for cell in (*column, *(row[number] for row in names if len(row) == len(columns))):
                     cell["class"] = "number"
     return str(page)
+
+
+def _linked(_app: Sphinx, document: nodes.document) -> None:
+    """Give equations their labels as ids, which links from notebooks lead to: method.html#eq-error."""
+    for equation in document.findall(nodes.math_block):
+        if label := equation.get("label"):
+            equation["ids"].append(label)
 
 
 def _described(*event: Any) -> None:
@@ -98,8 +90,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
     app.add_directive("picture-of", PictureOf)
-    app.add_post_transform(ShowPictures)
-    app.add_post_transform(AlignNumbers)
+    app.connect("doctree-resolved", _complete)
+    app.connect("doctree-read", _linked)
     app.connect("html-page-context", _described)
     app.connect("html-page-context", _without_thebe)
     app.connect("autodoc-skip-member", _without_aliases)

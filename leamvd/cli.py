@@ -1,11 +1,9 @@
 """The command line: ``leamvd list | reproduce | verify | record | data | book``."""
 
 import contextlib
-import os
-import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,9 @@ except ModuleNotFoundError as error:
     sys.exit(f"the command leamvd needs the package {error.name}: pip install leamvd[paper]")
 
 import leamvd
+from leamvd._support import checks
 from leamvd.book import sections
-from leamvd.book.sections import ParameterError, Section, Values
+from leamvd.book.sections import Section, Values, written
 
 
 class _Commands(click.Group):
@@ -28,8 +27,6 @@ class _Commands(click.Group):
             return super().invoke(context)
         except (BrokenPipeError, click.Abort, click.exceptions.Exit):  # a reader of the output that has seen enough
             raise
-        except ParameterError as error:
-            raise click.UsageError(str(error)) from None
         except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
             raise click.ClickException(str(error)) from None
 
@@ -43,12 +40,16 @@ def main() -> None:
 @main.command("list")
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 def list_(names: tuple[str, ...]) -> None:
-    """Show the sections, or the parameters of those that are named, and what their recorded runs took."""
+    """Show the sections, or the parameters of those that are named, by profile, and what their recorded runs took."""
     for section in sections.choose(sections.load(), names):
         click.echo(f"{section.name:20} {section.title}")
         if names:
+            known = section.profiles()
+            click.echo(f"  {'':36} {'quick':18} {'paper':18}")
             for name, one in section.parameters.items():
-                click.echo(f"  {name:18} {one.type:18} {one.written(one.default):10} {one.description}")
+                own = (known.get(p, {}).get(name) if one.default is None else one.default for p in ("quick", "paper"))
+                quick, paper = (written(value)[:18] for value in own)
+                click.echo(f"  {name:17} {one.type:18} {quick:18} {paper:18} {one.description}")
             for name, hours in _hours(section):
                 click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
     if not names:
@@ -61,8 +62,7 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
 
     for name in (name for module in section.imported() for name in getattr(module, "RECORDED", {})):
         with contextlib.suppress(StopIteration):  # of what has no table of runs
-            rows = read_recorded(name)
-            if "seconds" in rows:
+            if "seconds" in (rows := read_recorded(name)):
                 runs = rows.groupby([*{"inputs", "layer", "method", "seed", "study"} & {*rows}])
                 yield name, runs["seconds"].max().sum() / 3600
 
@@ -74,23 +74,12 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _address(text: str) -> str:
-    if not re.fullmatch(r"local|([a-z]+://)?[^/\s]+:\d{1,5}", text):
-        raise click.BadParameter(f"must be local or an address such as tcp://127.0.0.1:8786, got {text!r}")
-    return text
-
-
 OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
 )  # fmt: skip
 JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: one a processor.")
-SCHEDULER = click.option(
-    "--scheduler",
-    metavar="ADDRESS|local",
-    type=_address,
-    help="Dask scheduler whose workers compute, or local.",
-)
+SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local.")
 
 
 @main.command()
@@ -98,16 +87,14 @@ SCHEDULER = click.option(
 @click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
     "-p", "settings", metavar="NAME=VALUE", multiple=True, type=_setting,
-    help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single value,\n"
+    help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single value, "
     "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
 @OUTPUT
 @JOBS
 @SCHEDULER
-@click.pass_context
 def reproduce(
-    context: click.Context,
     names: tuple[str, ...],
     profile: str | None,
     settings: tuple[tuple[str, str], ...],
@@ -122,20 +109,21 @@ def reproduce(
     for the executed notebook, figures and tables. A run that was stopped goes on when it is started again; what other
     runs have computed is used, and a finished run is shown at once. Results are folders, which can be deleted.
     """
-    named = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
-    planned = sections.requested(sections.choose(sections.load(), names), [*named, *settings])
-    if dataset or settings or len(planned) == 1:  # the profiles' own settings are accepted
+    given = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
+    planned = sections.requested(sections.choose(sections.load(), names), [*given, *settings])
+    if dataset or settings:  # a bad value is refused before the first of several runs begins
         for section, values in ((section, values) for section, sets in planned for values in sets):
             sections.check(section, values, output)
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
-                found = [_run(section, values, output, n_jobs) for values in sets]
-                if len(sets) > 1:
-                    _show_together(sets, found)
+                summaries = [_run(section, values, output, n_jobs) for values in sets]
+                found = [(v, table) for v, table in zip(sets, summaries, strict=True) if table is not None]
+                if len(found) > 1:
+                    click.echo(f"\n{section.stem}, all of these runs:\n{_together(found)}")
     except KeyboardInterrupt:
         click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
-        context.exit(130)
+        sys.exit(130)
 
 
 @contextlib.contextmanager
@@ -146,14 +134,12 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
 
         yield jobs or thread_count(None)
         return
-    from leamvd._support import checks
-
     checks.needs("--scheduler", "dask", "distributed")
     import joblib
     from distributed import Client
 
-    options: dict[str, Any] = {"processes": True, "threads_per_worker": 1, "n_workers": jobs}
-    with Client(**options) if scheduler == "local" else Client(scheduler) as client:
+    local: dict[str, Any] = {"threads_per_worker": 1, "n_workers": jobs}
+    with Client(**local) if scheduler == "local" else Client(scheduler) as client:
         threads = sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values())
         click.echo(f"{threads} threads of workers on {client.scheduler.address}, {client.dashboard_link}", err=True)
         if threads == 1:
@@ -162,60 +148,57 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
             yield -1
 
 
-def _run(section: Section, values: Values, output: Path, n_jobs: int) -> Path:
+def _run(section: Section, values: Values, output: Path, n_jobs: int) -> pd.DataFrame | None:
+    """Run a section, print what it ends with, and return its summary; None where it has none."""
     start = time.monotonic()
-    click.echo(f"{section.stem}: {section.title}" + "".join(f", {name}={value}" for name, value in values.items()))
+    click.echo(", ".join([f"{section.stem}: {section.title}", *(f"{n}={written(v)}" for n, v in values.items())]))
     place, finished = sections.run(section, values, output, n_jobs=n_jobs)
-    if (path := place / sections.SUMMARY).is_file():
-        click.echo(printed(pd.read_csv(path)))
+    summary = pd.read_csv(place / sections.SUMMARY) if (place / sections.SUMMARY).is_file() else None
+    if summary is not None:
+        click.echo(_printed(summary))
     done = "finished before" if finished else f"done in {time.monotonic() - start:.0f} s"
     click.echo(f"{section.stem}: {done}, in\n{place}")
     for file in sorted([*place.glob("*.ipynb"), *place.rglob("*.csv"), *place.rglob("*.png")]):
         click.echo(f"  {file.relative_to(place)}")
-    return place
+    return summary
 
 
-def printed(summary: pd.DataFrame) -> str:
-    """Return final errors with their intervals by method and layer, and their ratios to the recorded run, if any.
-
-    A summary of other columns, such as Section 5's costs, is returned as it is.
-    """
+def _printed(summary: pd.DataFrame) -> str:
+    """Return a summary for reading: errors by method and layer, then their ratios to the recorded run, if any."""
     if "measure" not in summary:
-        return summary.to_string(index=False, float_format="{:,.4g}".format)
+        return _text(summary)
     heading = "mean-field errors per 10,000 images, with 95 % intervals; runs of each method"
-    lines = [f"{heading}: {summary['runs'].max()}", _by_layer(_texts(summary))]
+    lines = [f"{heading}: {summary['runs'].max()}", _text(_by_layer(summary))]
     if "ratio" in summary:
         names = {"ratio": "mean", "ratio_low": "low", "ratio_high": "high"}
         ratios = summary.drop(columns=["mean", "low", "high"]).rename(columns=names).dropna(subset="mean")
         lines += [f"over those of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
-        lines += [_by_layer(_texts(ratios, digits=4))]
+        lines += [_text(_by_layer(ratios, digits=4))]
     return "\n".join(lines)
 
 
-def _show_together(sets: Sequence[Values], places: Sequence[Path]) -> None:
-    """Print the final errors of runs that differ in some values, a column for each run."""
-    swept = [name for name in sets[0] if len({str(values[name]) for values in sets}) > 1]
-    found = {}
-    for values, place in zip(sets, places, strict=True):
-        path = place / sections.SUMMARY
-        if path.is_file() and "measure" in pd.read_csv(path, nrows=0):
-            found[", ".join(f"{name}={values[name]}" for name in swept)] = _texts(pd.read_csv(path))
-    if found:
-        click.echo(f"\nmean-field errors per 10,000 images by {', '.join(swept)}:")
-        click.echo(pd.DataFrame(found).fillna("–").reset_index().to_string(index=False))
+def _together(found: list[tuple[Values, pd.DataFrame]]) -> str:
+    """Return the summaries of runs that differ in some values as one table, a line for each run."""
+    swept = [name for name in found[0][0] if len({str(values[name]) for values, _ in found}) > 1]
+    tables = [
+        (_by_layer(table) if "measure" in table else table).assign(**{name: written(values[name]) for name in swept})
+        for values, table in found
+    ]
+    together = pd.concat(tables).fillna("–")
+    return _text(together.sort_values([name for name in ("inputs", "method") if name in together], kind="stable"))
 
 
-def _by_layer(texts: "pd.Series[str]") -> str:
-    cells = texts.unstack("layer", sort=False).add_prefix("RBM ").fillna("–").rename_axis(columns=None)
-    return str(cells.reset_index().to_string(index=False))
+def _by_layer(summary: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+    """Return mean-field errors with their intervals as texts, a column for each layer."""
+    from leamvd.paper.statistics import texts
 
-
-def _texts(summary: pd.DataFrame, digits: int = 3) -> "pd.Series[str]":
-    """Return mean and interval of each mean-field error as text, by inputs, method and layer."""
     errors = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", "layer"])
-    texts = errors[["mean", "low", "high"]].map(lambda value: f"{float(f'{value:.{digits}g}'):,.12g}")
-    interval = " [" + texts["low"] + ", " + texts["high"] + "]"
-    return texts["mean"] + interval.where(errors["low"].notna(), "")
+    cells = texts(errors, lambda value: f"{float(f'{value:.{digits}g}'):,.12g}").unstack("layer", sort=False)
+    return cells.add_prefix("RBM ").fillna("–").rename_axis(columns=None).reset_index()
+
+
+def _text(table: pd.DataFrame) -> str:
+    return str(table.to_string(index=False, float_format="{:,.4g}".format, na_rep="–"))
 
 
 @main.command()
@@ -227,12 +210,12 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
     """Compute what is recorded under a NAME, and write it to notebooks/recorded/NAME of a clone."""
     from leamvd.paper import results, verify
 
-    plan = verify.recorded(name)
     if not (results.NOTEBOOKS.parent / "_config.yml").is_file():
         raise ValueError(f"recording needs a clone of the repository, got an installed package: {results.NOTEBOOKS}")
+    own = verify.recorded(name)
     with _computing(jobs, scheduler) as n_jobs:
-        found = results.tables(plan.plan, output / "calls", n_jobs=n_jobs, label=name)
-    click.echo(results.write_recorded(name, {table: plan.keep(rows) for table, rows in found.items()}, plan.settings))
+        found = results.tables(own.plan, output / "calls", n_jobs=n_jobs, label=name)
+    click.echo(results.write_recorded(name, {table: own.keep(rows) for table, rows in found.items()}, own.settings))
 
 
 @main.command("verify")
@@ -240,8 +223,7 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
 @click.option("--calls", type=click.IntRange(1), default=1, show_default=True, help="How many, of each table.")
 @OUTPUT
 @JOBS
-@click.pass_context
-def verify_(context: click.Context, names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
+def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:
     """Compute a sample of what is recorded, and compare; exit status 1 if a number drifts, or if nothing was compared.
 
     A NAME is that of a folder in notebooks/recorded; without one, everything that is recorded by calls.
@@ -249,7 +231,7 @@ def verify_(context: click.Context, names: tuple[str, ...], calls: int, output: 
     from leamvd.data.mnist import DataError
     from leamvd.paper import verify
 
-    drifts, compared, chosen = False, 0, names or tuple(sorted(verify.all_recorded()))
+    drifts, chosen = [], names or sorted(verify.all_recorded())
     with _computing(jobs, None) as n_jobs:
         for name in chosen:
             try:
@@ -257,10 +239,11 @@ def verify_(context: click.Context, names: tuple[str, ...], calls: int, output: 
             except (ImportError, DataError) as error:  # of a package or a data set that is not here
                 click.echo(f"{name}: not verified: {error}")
                 continue
-            click.echo(f"{name}{changed}\n{table.to_string(index=False, float_format='{:.7g}'.format)}")
-            drifts, compared = drifts or bool(table["drifts"].any()), compared + 1
-    click.echo(f"{compared} of {len(chosen)} compared")
-    context.exit(int(drifts or not compared))
+            click.echo("; ".join([name, *changed]))
+            click.echo(table.to_string(index=False, float_format="{:.7g}".format))
+            drifts.append(table["drifts"].any())
+    click.echo(f"{len(drifts)} of {len(chosen)} compared")
+    sys.exit(int(any(drifts) or not drifts))
 
 
 @main.group()
@@ -286,4 +269,4 @@ def book(folder: Path | None) -> None:
     """Render the book and print the page to open."""
     from leamvd.book import render
 
-    click.echo(os.fspath(render.render(folder).resolve()))
+    click.echo(render.render(folder).resolve())

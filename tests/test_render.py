@@ -65,7 +65,7 @@ def test_each_figure_of_a_notebook_has_its_data_below(book: Path) -> None:
 def cell(**changes: Any) -> Any:
     own = nbformat.v4.new_code_cell("1", execution_count=1, metadata={"mystnb": {"image": {"alt": "A pixel."}}})
     own.outputs = [nbformat.v4.new_output("display_data", data={"image/png": PIXEL})]
-    return own | changes
+    return nbformat.from_dict(own | changes)
 
 
 @pytest.mark.parametrize(

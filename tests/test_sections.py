@@ -1,14 +1,17 @@
 """Notebooks as programs: their parameters, and runs of small ones."""
 
 import json
+import sys
+import types
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
+import pandas as pd
 import pytest
 
 from leamvd.book import sections
-from leamvd.book.sections import Parameter, ParameterError, RunError, Section
+from leamvd.book.sections import Parameter, Section, written
 
 CELL = """\
 profile: str = "recorded"  # recorded | quick
@@ -54,12 +57,12 @@ def test_values_are_read_from_text_by_the_type_of_their_parameter(
 ) -> None:
     one = section.parameters[name]
     assert one.parse(text) == value
-    assert one.parse(one.written(value)) == value
+    assert one.parse(written(value)) == value
 
 
 @pytest.mark.parametrize(("name", "text"), [("n", "1.5"), ("share", "much"), ("sizes", "1,x"), ("flag", "maybe")])
 def test_a_text_of_another_type_is_refused(section: Section, name: str, text: str) -> None:
-    with pytest.raises(ParameterError, match=f"^{name} must be .*, got '{text}'"):
+    with pytest.raises(ValueError, match=f"^{name} must be .*, got '{text}'"):
         section.parameters[name].parse(text)
 
 
@@ -83,13 +86,12 @@ def test_several_values_are_several_runs(section: Section) -> None:
         ([("sheds", "1")], "no parameter 'sheds'; did you mean 'seeds'"),
         ([("n", "1"), ("n", "2")], "n is given twice"),
         ([("output", "x")], "output is set by --output"),
-        ([("share", "1,1")], "share must be given values that are all different"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(section: Section, settings: Any, message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises(ValueError, match=message):
         sections.requested([section], settings)
-    with pytest.raises(ParameterError, match="no section 'smell'; did you mean 'small'"):
+    with pytest.raises(ValueError, match="no section 'smell'; did you mean 'small'"):
         sections.choose([section], ["smell"])
 
 
@@ -121,9 +123,26 @@ def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_pat
     assert executed("x = 1", share=0.6) != first
 
 
+def test_a_notebook_may_hold_commands_of_ipython(tmp_path: Path) -> None:
+    folder, _ = sections.run(notebook(tmp_path, "%matplotlib inline\nprint(1)"), {}, tmp_path / "results")
+    assert (folder / "01_small.ipynb").is_file()
+
+
+def test_each_module_of_a_section_has_its_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tables(NamedTuple):
+        runs: pd.DataFrame
+
+    for name, value in (("one", 1), ("two", 2)):
+        module = types.ModuleType(name)
+        module.tables = lambda value=value: Tables(pd.DataFrame({"x": [value]}))  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, name, module)
+    folder, _ = sections.run(notebook(tmp_path, module="one two"), {}, tmp_path / "results")
+    assert [pd.read_csv(folder / "tables" / name / "runs.csv")["x"].item() for name in ("one", "two")] == [1, 2]
+
+
 def test_a_cell_that_fails_is_named_and_the_notebook_is_left(tmp_path: Path) -> None:
     section = notebook(tmp_path, "raise ValueError('no')")
-    with pytest.raises(RunError, match=r"01_small, cell In \[\d\]: ValueError: no\npartial notebook: ") as raised:
+    with pytest.raises(RuntimeError, match=r"01_small, cell In \[\d\]: ValueError: no\npartial notebook: ") as raised:
         sections.run(section, {}, tmp_path / "results")
     assert Path(str(raised.value).partition("partial notebook: ")[2]).is_file()
     assert sections.latest(tmp_path / "results", "01_small") is None

@@ -97,10 +97,26 @@ def test_a_recorded_number_that_was_altered_is_found(
     found.loc[2, "error"] += altered
     results.write_recorded("small", {"runs": found}, {}, tmp_path)
     changed, rows = verify.verify("small", tmp_path / "calls")
-    assert changed == ""
+    assert changed == []
     assert rows["drifts"].tolist() == [altered]
     known = results.provenance("small") | {"processor": "another", "versions": {"numpy": "1.0"}}
     assert [text.partition(" was ")[0] for text in verify.differences(known)] == ["the processor", "numpy"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "changed"),
+    [
+        ("Linux x86_64 zen", []),
+        ("Linux x86_64", ["the processor was unknown and is zen"]),
+        ("Linux x86_64, Linux x86_64 zen", ["the processor was unknown or zen and is zen"]),
+        ("zen", []),
+    ],
+)
+def test_a_processor_is_the_same_where_it_computed_everything(
+    machine: str, changed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "get_host_cpu_name", lambda: "zen")
+    assert verify.differences({"machine": machine}) == changed
 
 
 def test_every_recorded_folder_is_computed_by_a_section_or_is_history() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import leamvd
 from leamvd._support import checks
-from leamvd.book.sections import latest
+from leamvd.book.sections import latest, read_section
 
 
 def render(results: Path | None = None, output: Path = Path("_build/book")) -> Path:
@@ -84,16 +84,22 @@ def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:
 
 
 def _stage(notebook: Path, figures: Path, stage: Path) -> None:
-    """Copy a notebook, with a link below each figure to the numbers that it plots."""
+    """Copy a notebook, with a link behind the caption of each figure to the numbers that it plots."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    (stage / "notebooks").mkdir(exist_ok=True)
-    (stage / "figures").mkdir(exist_ok=True)
-    for cell, below in zip(content["cells"], content["cells"][1:], strict=False):
-        saved = re.search(r'plots\.save\(.*"([\w-]+)", output\)\s*$', "".join(cell["source"]))
-        if saved and below["cell_type"] == "markdown" and (data := figures / f"{saved[1]}.json").is_file():
+    values = {name: one.default for name, one in read_section(notebook).parameters.items()}  # in names of figures
+    for folder in ("notebooks", "figures"):
+        (stage / folder).mkdir(exist_ok=True)
+    for number, cell in reversed([*enumerate(content["cells"], start=1)]):  # from the end: cells are inserted
+        saved = re.search(r'"([\w{}-]+)",\s*output,?\s*\)\s*$', "".join(cell["source"]))
+        if saved and (data := figures / f"{saved[1].format(**values)}.json").is_file():
             shutil.copy(data, stage / "figures")
-            caption, *others = "".join(below["source"]).split("\n\n")
-            below["source"] = "\n\n".join([f"{caption} [Data of this figure](../figures/{data.name})", *others])
+            link = f"[Data of this figure](../figures/{data.name})"
+            below = "".join(content["cells"][number]["source"]) if number < len(content["cells"]) else ""
+            if below.startswith("*"):
+                caption, *others = below.split("\n\n")
+                content["cells"][number]["source"] = "\n\n".join([f"{caption} {link}", *others])
+            else:
+                content["cells"].insert(number, {"cell_type": "markdown", "metadata": {}, "source": link})
     (stage / "notebooks" / notebook.name).write_text(json.dumps(content), encoding="utf-8")
 
 
@@ -103,8 +109,6 @@ def check(notebook: Path) -> None:
     That is where a cell holds an error or was not executed, or an image has no alternative text.
     """
     content, problems = json.loads(notebook.read_text(encoding="utf-8")), []
-    if content["metadata"].get("papermill", {}).get("exception"):
-        problems.append("its run ended with an exception")
     for number, cell in enumerate(content["cells"], start=1):
         if cell["cell_type"] != "code" or not "".join(cell["source"]).strip():
             continue

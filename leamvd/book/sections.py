@@ -6,11 +6,11 @@ last run, and ``OUTPUT/calls`` holds what was computed. Any of these folders can
 
 import ast
 import contextlib
+import dataclasses
 import difflib
 import hashlib
 import importlib
 import inspect
-import io
 import itertools
 import json
 import os
@@ -18,7 +18,6 @@ import re
 import shlex
 import shutil
 import tempfile
-import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -34,24 +33,16 @@ ABOUT, LATEST, SUMMARY = "run.json", "latest", "summary.csv"
 
 Values = dict[str, Any]
 
-_SCALARS: dict[str, Callable[[str], object]] = {
-    "int": int,
-    "float": float,
-    "bool": lambda text: {"true": True, "false": False}[text.lower()],
-    "str": str,
-}
-_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
-
-
-class ParameterError(ValueError):
-    """A section or parameter that does not exist, or a value that a parameter cannot take."""
-
-
-class RunError(RuntimeError):
-    """A notebook that did not run to its end; the message says where and why."""
-
 
 # ---- the parameters cell
+
+_LINE = re.compile(r"(\w+): ((?:list\[)?(?:int|float|bool|str)\]?(?: \| None)?) = (.+?)(?:  # (.*))?")
+_KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "int": ("a whole number", int),
+    "float": ("a number", float),
+    "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    "str": ("a word", str),
+}
 
 
 class Parameter(NamedTuple):
@@ -65,97 +56,100 @@ class Parameter(NamedTuple):
     default: object
     description: str
 
-    @property
-    def is_list(self) -> bool:
-        """Whether a value is a list."""
-        return self.type.startswith("list[")
-
-    def parse(self, text: str) -> object:
+    def parse(self, text: str) -> Any:
         """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges."""
-        text, kind = text.strip(), self.type.removesuffix(" | None")
-        if text == "None" and kind != self.type:
+        if (text := text.strip()) == "None" and self.type.endswith(" | None"):
             return None
-        item = kind.removeprefix("list[").removesuffix("]")
+        if self.name == "dataset" and Path(text).is_dir():
+            return str(Path(text).resolve())
+        listed, kind = self.type.startswith("list["), self.type.removeprefix("list[").split(" ")[0].removesuffix("]")
+        words, read = _KINDS[kind]
+        items = _RANGE.sub(_seeds, text) if self.name == "seeds" else text
         try:
-            if not self.is_list:
-                return (
-                    str(Path(text).resolve())
-                    if self.name == "dataset" and Path(text).is_dir()
-                    else _SCALARS[item](text)
-                )
-            parts = [part.strip() for part in text.removeprefix("[").removesuffix("]").split(",") if part.strip()]
-            return [_SCALARS[item](one) for part in parts for one in (_range(part) if self.name == "seeds" else [part])]
+            return (
+                [read(item.strip()) for item in items.strip("[]").split(",") if item.strip()] if listed else read(text)
+            )
         except (KeyError, ValueError):
-            several = ", or several with commas" if self.is_list else ""
-            raise ParameterError(f"{self.name} must be {_KINDS[item]}{several}, got {text!r}") from None
+            several = ", or several with commas" * listed
+            raise ValueError(f"{self.name} must be {words}{several}, got {text!r}") from None
 
-    def values(self, text: str) -> list[object]:
+    def values(self, text: str) -> list[Any]:
         """Return what a text stands for: where a parameter takes one value, several may be named, with commas."""
-        found = [self.parse(one) for one in ([text] if self.is_list else text.split(","))]
-        if len(set(map(repr, found))) < len(found):
-            raise ParameterError(f"{self.name} must be given values that are all different, got {text!r}")
-        return found
-
-    def written(self, value: object) -> str:
-        """Return a value as `parse` takes it."""
-        return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        return [self.parse(one) for one in ([text] if self.type.startswith("list[") else text.split(","))]
 
 
-def _range(part: str) -> list[str]:
-    """Return the seeds that 0-29 stands for, both ends included; what is no range as it is."""
-    ends = re.fullmatch(r"(\d{1,6})-(\d{1,6})", part)
-    return [str(seed) for seed in range(int(ends[1]), int(ends[2]) + 1)] if ends else [part]
+_RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")  # of seeds, both ends included
+
+
+def _seeds(found: re.Match[str]) -> str:
+    return ",".join(map(str, range(int(found[1]), int(found[2]) + 1)))
+
+
+def written(value: object) -> str:
+    """Return a value as `Parameter.parse` takes it."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def read_parameters(source: str) -> dict[str, Parameter]:
     """Return the parameters that a cell declares; ValueError if a line is not as `Parameter` describes it."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
     found = {}
-    for line in ast.parse(source).body:
-        if not (isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value):
-            raise ValueError(f"not `name: type = value  # description`: {ast.unparse(line)!r}")
-        name, kind = line.target.id, ast.unparse(line.annotation)
-        if kind.removesuffix(" | None").removeprefix("list[").removesuffix("]") not in _SCALARS:
-            raise ValueError(f"{name} must have a type such as int, str or list[int], got {kind}")
-        found[name] = Parameter(name, kind, ast.literal_eval(line.value), comments.get(line.end_lineno or 0, ""))
+    for line in filter(None, source.splitlines()):
+        if not (parts := _LINE.fullmatch(line)):
+            raise ValueError(f"not `name: type = value  # description`: {line!r}")
+        name, kind, default, words = parts.groups(default="")
+        found[name] = Parameter(name, kind, ast.literal_eval(default), words)
     return found
 
 
 # ---- sections
 
+_WHERE = ("output", "n_jobs")  # parameters that decide on no number
+
 
 class Section(NamedTuple):
-    """One notebook: its file, its name on the command line, its title, its parameters and a digest of its code."""
+    """One notebook: its file, its name on the command line, its title, its parameters and its program."""
 
     path: Path
     name: str
     title: str
     modules: tuple[str, ...]  # whose `tables` compute what it shows; none for a notebook that does it all by itself
     parameters: Mapping[str, Parameter]
-    program: str
+    program: str  # a digest of its code
 
     @property
     def stem(self) -> str:
         """The file's name without its ending, under which the section's runs lie."""
         return self.path.stem
 
-    def complete(self, values: Mapping[str, object]) -> Values:
+    def complete(self, values: Values) -> Values:
         """Return all parameters of a run except where it happens: `values`, or what the notebook has."""
         return {name: values.get(name, one.default) for name, one in self.parameters.items() if name not in _WHERE}
 
-    def command(self, values: Mapping[str, object]) -> str:
-        """Return the command that runs the section with these values."""
-        changed = {n: v for n, v in self.complete(values).items() if v != self.parameters[n].default or n == "profile"}
-        words = [word for n, v in changed.items() for word in ("-p", f"{n}={self.parameters[n].written(v)}")]
-        return shlex.join(["leamvd", "reproduce", self.name, *words])
+    def changed(self, values: Values) -> dict[str, str]:
+        """Return the parameters that differ from the notebook's, as the command line takes them, and the profile."""
+        own = self.complete(values).items()
+        return {n: written(v) for n, v in own if v != self.parameters[n].default or n == "profile"}
 
     def imported(self) -> list[ModuleType]:
         """Return the modules whose `tables` compute what the section shows."""
         return [importlib.import_module(name) for name in self.modules]
 
+    def profiles(self) -> dict[str, Values]:
+        """Return what each profile has for the parameters that are None in the notebook."""
+        found: dict[str, Values] = {}
+        for module in self.imported():
+            known = getattr(module, "PROFILES", {})
+            if "size" in self.parameters:  # profiles by the size of images
+                known = known[self.parameters["size"].default]
+            for profile, settings in known.items():
+                found.setdefault(profile, {}).update(_fields(settings))
+        return found
 
-_WHERE = ("output", "n_jobs")  # parameters that decide on no number
+
+def _fields(settings: Any) -> Values:
+    """Return the fields of a dataclass, and those of its own dataclasses."""
+    own = vars(settings) if dataclasses.is_dataclass(settings) else {}
+    return own | {name: value for part in own.values() for name, value in _fields(part).items()}
 
 
 def load(folder: Path = results.NOTEBOOKS) -> list[Section]:
@@ -166,23 +160,28 @@ def load(folder: Path = results.NOTEBOOKS) -> list[Section]:
 def read_section(path: Path) -> Section:
     """Return the section of a notebook."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    code = [
-        (cell["metadata"].get("tags", []), "".join(cell["source"])) for cell in notebook["cells"] if "outputs" in cell
-    ]
-    about, cells = notebook["metadata"].get("leamvd"), [source for tags, source in code if "parameters" in tags]
-    if about is None or len(cells) != 1:
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    cells = ["".join(cell["source"]) for cell in code if "parameters" in cell["metadata"].get("tags", [])]
+    if (about := notebook["metadata"].get("leamvd")) is None or len(cells) != 1:
         raise ValueError(f"{path.name} needs one cell tagged `parameters` and the metadata entry `leamvd`")
-    program = "\0".join(ast.dump(ast.parse(source)) for tags, source in code if "injected-parameters" not in tags)
+    program = hashlib.sha256("\0".join(_program("".join(cell["source"])) for cell in code).encode()).hexdigest()[:12]
     modules = tuple(about.get("module", "").split())
-    digest = hashlib.sha256(program.encode()).hexdigest()[:12]
-    return Section(path, about["section"], about["title"], modules, read_parameters(cells[0]), digest)
+    return Section(path, about["section"], about["title"], modules, read_parameters(cells[0]), program)
+
+
+def _program(source: str) -> str:
+    """Return what does not change with comments and blank lines."""
+    try:
+        return ast.dump(ast.parse(source))
+    except SyntaxError:  # IPython's own commands
+        return source
 
 
 def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
     """Return the sections of these names (or file stems), in the book's order; all of them when none is named."""
     wanted, known = set(names), {name for section in sections for name in (section.name, section.stem)}
     for name in sorted(wanted - known):
-        raise ParameterError(f"no section {name!r}{_suggest(name, known)}")
+        raise ValueError(f"no section {name!r}{_suggest(name, known)}")
     return [section for section in sections if not wanted or wanted & {section.name, section.stem}]
 
 
@@ -195,11 +194,11 @@ def requested(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) 
     names, known = [name for name, _ in settings], {name for section in sections for name in section.parameters}
     for name in names:
         if name in _WHERE:
-            raise ParameterError(f"{name} is set by --{'jobs' if name == 'n_jobs' else name}")
+            raise ValueError(f"{name} is set by --{'jobs' if name == 'n_jobs' else name}")
         if name not in known:
-            raise ParameterError(f"no parameter {name!r}{_suggest(name, known)}")
+            raise ValueError(f"no parameter {name!r}{_suggest(name, known)}")
         if names.count(name) > 1:
-            raise ParameterError(f"{name} is given twice")
+            raise ValueError(f"{name} is given twice")
     planned = []
     for section in sections:
         usual = {"profile": "quick"} if "profile" in section.parameters else {}
@@ -217,72 +216,62 @@ def _suggest(name: str, known: Iterable[str]) -> str:
 # ---- computing
 
 
-def compute(section: Section, values: Mapping[str, object], calls: Path, n_jobs: int = 1) -> dict[str, Any]:
-    """Return what the section's modules compute or read: their tables by module; what `calls` has is not computed."""
-    where, found = {"folder": calls, "n_jobs": n_jobs}, {}
+def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> tuple[dict[str, Any], Any]:
+    """Return the tables of the section's modules, by their names, and the summary of one that makes it, or None.
+
+    What the folder `calls` has is not computed.
+    """
+    given, found, summary = section.complete(values) | {"folder": calls, "n_jobs": n_jobs}, {}, None
     for module in section.imported():
-        found[module.__name__] = module.tables(**_accepted(module.tables, section.complete(values) | where))
-    return found
+        found[module.__name__] = own = module.tables(**_accepted(module.tables, given))
+        if make := getattr(module, "summary", None):
+            summary = make(own, **_accepted(make, given))
+    return found, summary
 
 
-def summary(section: Section, values: Mapping[str, object], found: Mapping[str, Any]) -> pd.DataFrame | None:
-    """Return the final errors of what `compute` has returned; None where a section has none."""
-    for module in section.imported():
-        if hasattr(module, "summary"):
-            own = section.complete(values)
-            errors: pd.DataFrame = module.summary(found[module.__name__], **_accepted(module.summary, own))
-            return errors
-    return None
-
-
-def check(section: Section, values: Mapping[str, object], output: Path) -> None:
+def check(section: Section, values: Values, output: Path) -> None:
     """Refuse values that the section's modules refuse, before anything is computed."""
     try:
         with results.planning(), contextlib.suppress(results.Planned):
             if not place(section, values, output.resolve()).is_dir():
                 compute(section, values, output)
     except (MemoryError, TypeError, ValueError) as error:
-        raise ParameterError(f"{section.name}: {error}") from None
+        raise ValueError(f"{section.name}: {error}") from None
 
 
-def _accepted(function: Callable[..., Any], values: Mapping[str, object]) -> Values:
+def _accepted(function: Callable[..., Any], values: Values) -> Values:
     """Return the values that a function has parameters for; one that takes any takes all that decide on numbers."""
     parameters = inspect.signature(function).parameters
-    every = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    decisive = set() if not every else set(values) - {"folder", "n_jobs"}
-    return {name: value for name, value in values.items() if name in parameters or name in decisive}
+    any_other = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    return {n: v for n, v in values.items() if n in parameters or (any_other and n not in ("folder", *_WHERE))}
 
 
 # ---- runs
 
 
-def about(section: Section, values: Mapping[str, object]) -> dict[str, Any]:
-    """Return what decides on a run's results, and what tells a reader how it was made: the content of ``run.json``."""
-    own, recorded = section.complete(values), hashlib.sha256()
-    for path in sorted(results.ARCHIVE.glob("*/provenance.json")):
-        recorded.update(path.read_bytes())
+def about(section: Section, values: Values) -> dict[str, Any]:
+    """Return what decides on a run's results, and the command that makes it: the content of ``run.json``."""
+    own, read = section.complete(values), sorted(results.ARCHIVE.glob("*/provenance.json"))
     if own.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
-        for path in sorted(file for file in Path(own["dataset"]).glob("*") if file.is_file()):
-            recorded.update(path.read_bytes())
+        read += sorted(path for path in Path(own["dataset"]).glob("*") if path.is_file())
+    words = (word for name, text in section.changed(values).items() for word in ("-p", f"{name}={text}"))
     return {
         "section": section.name,
-        "command": section.command(values),
+        "command": shlex.join(["leamvd", "reproduce", section.name, *words]),
         "parameters": own,
         "program": section.program,
         "code": results.code(),
-        "data": recorded.hexdigest()[:12],
+        "data": hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:12],
         "versions": results.versions(),
         "processor": get_host_cpu_name(),
     }
 
 
-def place(section: Section, values: Mapping[str, object], output: Path) -> Path:
+def place(section: Section, values: Values, output: Path) -> Path:
     """Return the folder of a run: named after its profile and what was changed, and a digest of all that decides."""
-    known = about(section, values)
-    changed = {n: v for n, v in known["parameters"].items() if v != section.parameters[n].default and n != "profile"}
-    words = [str(known["parameters"].get("profile", "run"))]
-    words += [f"{name}={section.parameters[name].written(value)}" for name, value in changed.items()]
-    digest = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:8]
+    changed = section.changed(values)
+    words = [changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())]
+    digest = hashlib.sha256(json.dumps(about(section, values), sort_keys=True).encode()).hexdigest()[:8]
     return output / section.stem / f"{re.sub(r'[^A-Za-z0-9_.,=+-]+', '-', '-'.join(words))[:70]}-{digest}"
 
 
@@ -293,28 +282,29 @@ def latest(output: Path, stem: str) -> Path | None:
     return found if found and found.is_dir() else None
 
 
-def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
+def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
     """Compute a section and execute its notebook; return the run's folder, and whether the same had been run before.
 
     Then nothing is done. The folder is made next to its place and renamed when it is whole. When a cell fails or the
-    kernel dies, a `RunError` says so, and the partial notebook stays where it is.
+    kernel dies, a `RuntimeError` says so, and the partial notebook stays where it is.
     """
-    checks.needs("running a notebook", "book", "papermill", "ipykernel")
+    checks.needs("running a notebook", "book", "ipykernel", "nbformat", "papermill")
     output = output.resolve()
     folder = place(section, values, output)
     if not (finished := folder.is_dir()):
-        calls = Path(os.environ.get(results.STORE, output / "calls"))
-        found = compute(section, values, calls, n_jobs)
+        calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
+        found, summary = compute(section, values, calls, n_jobs)
         work = folder.with_name(f".{folder.name}-{os.getpid()}")
         shutil.rmtree(work, ignore_errors=True)
-        (work / "tables").mkdir(parents=True)
-        for tables in found.values():
-            for name, rows in getattr(tables, "_asdict", dict)().items():
+        for module, tables in found.items():
+            own = work / "tables" / (module.rpartition(".")[2] if len(found) > 1 else "")
+            own.mkdir(parents=True)
+            for name, rows in tables._asdict().items():
                 if isinstance(rows, pd.DataFrame):
-                    rows.to_csv(work / "tables" / f"{name}.csv", index=False)
-        errors = summary(section, values, found)
-        if errors is not None:
-            errors.to_csv(work / SUMMARY, index=False)
+                    rows.to_csv(own / f"{name}.csv", index=False)
+        work.mkdir(parents=True, exist_ok=True)
+        if summary is not None:
+            summary.to_csv(work / SUMMARY, index=False)
         _execute(section, values, work, calls)
         (work / ABOUT).write_text(json.dumps(about(section, values), indent=2) + "\n", encoding="utf-8")
         work.rename(folder)
@@ -322,40 +312,34 @@ def run(section: Section, values: Mapping[str, object], output: Path, *, n_jobs:
     return folder, finished
 
 
-def _execute(section: Section, values: Mapping[str, object], work: Path, calls: Path) -> None:
-    """Execute the notebook with a run's values in its parameters cell, and leave out the times of its cells."""
+def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
+    """Write a notebook with a run's values in its parameters cell, and execute it there."""
+    import nbformat
     import papermill  # half a second
 
-    notebook, content = work / section.path.name, json.loads(section.path.read_text(encoding="utf-8"))
-    given = section.complete(values) | ({"output": "."} if "output" in section.parameters else {})
-    for cell in content["cells"]:
-        if "parameters" in cell["metadata"].get("tags", []):
-            cell["source"] = _with_values("".join(cell["source"]), given).splitlines(keepends=True)
-    notebook.write_text(json.dumps(content), encoding="utf-8")
-    path = str(notebook).replace("{", "{{").replace("}", "}}")  # which papermill formats
+    notebook, content = work / section.path.name, nbformat.read(section.path, 4)
+    (cell,) = (cell for cell in content.cells if "parameters" in cell.metadata.get("tags", []))
+    given = section.complete(values) | {"output": "."}
+    lines = section.parameters.values()
+    cell.source = "\n".join(f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}" for p in lines)
+    nbformat.write(content, notebook)
+    path = str(notebook).replace("{", "{{").replace("}", "}}")  # papermill formats it
+    options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "record_timing": False}
     try:
-        with _environment(calls):
-            papermill.execute_notebook(path, path, kernel_name="python3", cwd=work, progress_bar=False)
-    except papermill.PapermillExecutionError as error:
-        where = f"{section.stem}, cell In [{error.exec_count}]"
-        raise RunError(f"{where}: {error.ename}: {error.evalue}\npartial notebook: {notebook}") from None
-    except RuntimeError as error:  # nbclient's DeadKernelError, or what it raises while it cleans up
-        if isinstance(error.__context__, KeyboardInterrupt):
+        with _environment(calls):  # without the kernel's own notes
+            papermill.execute_notebook(path, path, cwd=work, extra_arguments=["--log-level=CRITICAL"], **options)
+    except (papermill.PapermillExecutionError, RuntimeError) as error:  # the latter where the kernel dies
+        if isinstance(error.__context__, KeyboardInterrupt):  # after which nbclient cleans up
             raise error.__context__ from None
-        raise RunError(f"{section.stem}: the kernel died\npartial notebook: {notebook}") from None
-    content = json.loads(notebook.read_text(encoding="utf-8"))
-    for part in (content, *content["cells"]):
-        for key in ("papermill", "execution"):
-            part["metadata"].pop(key, None)
-    notebook.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _with_values(source: str, values: Mapping[str, object]) -> str:
-    """Return the source of a parameters cell that has other values."""
-    for name, value in values.items():
-        line = re.compile(rf"^({name}: [^=\n]+= ).*?(?=  # |$)", re.MULTILINE)
-        source = line.sub(lambda found, value=value: found[1] + repr(value), source)  # type: ignore[misc]
-    return source
+        what: Any = error
+        text = (
+            f"cell In [{what.exec_count}]: {what.ename}: {what.evalue}" if hasattr(what, "ename") else "the kernel died"
+        )
+        raise RuntimeError(f"{section.stem}, {text}\npartial notebook: {notebook}") from None
+    content = nbformat.read(notebook, 4)
+    for part in (content, *content.cells):
+        part.metadata.pop("papermill", None)  # times
+    nbformat.write(content, notebook)
 
 
 @contextlib.contextmanager

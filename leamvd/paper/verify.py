@@ -18,13 +18,12 @@ from . import results
 from .results import Call, Recorded, read_recorded
 
 SAME = 1e-6  # relative difference up to which numbers are the same where processor and versions are the recorded ones
-FIRST = 1e-5  # and anywhere, of the first two iterations of a first layer
-FIRST_OF_LARGE = 1e-3  # of one with so many weights that an epoch's rounding flips some sampled bits
-LARGE = 100_000
+FIRST = 1e-5  # the same on any machine, in the first two iterations of a first layer
+FIRST_OF_LARGE = 1e-3  # the same where an epoch samples so many bits that rounding flips some of them
+LARGE = 100_000  # variables of such a layer
 ERROR_RATE = 1e-3  # of a call that is judged by the scatter of other seeds, over all of its numbers
 
-# of each call the number that differs most, how many digits of it agree, and the judgment
-COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]
+COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]  # of what differs most in each call
 
 
 def all_recorded() -> dict[str, Callable[[], Recorded]]:
@@ -35,20 +34,20 @@ def all_recorded() -> dict[str, Callable[[], Recorded]]:
 
 def recorded(name: str) -> Recorded:
     """Return the plan of what is recorded under a name."""
-    every = all_recorded()
-    return every[checks.choice("name", name, sorted(every))]()
+    return (every := all_recorded())[checks.choice("name", name, sorted(every))]()
 
 
-def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) -> tuple[str, pd.DataFrame]:
+def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) -> tuple[list[str], pd.DataFrame]:
     """Compute so many calls behind each table of what is recorded; return what is not as it was, and `COLUMNS`."""
-    own, known, found = recorded(name), results.provenance(name), []
-    changed = differences(known)
-    plan = {table: part for table, part in own.plan.items() if table not in own.unverified}
-    chosen = {table: (columns, sample(columns, calls, count)) for table, (columns, calls) in plan.items()}
-    computed = results.tables(chosen, folder, n_jobs=n_jobs, label=name)
-    for table, (columns, _) in chosen.items():
-        found.append(compare(read_recorded(name, table), own.keep(computed[table]), columns, elsewhere=bool(changed)))
-    return f" ({'; '.join(changed)})" if changed else "", pd.concat(found, ignore_index=True)
+    own, changed = recorded(name), differences(results.provenance(name))
+    verified = {table: planned for table, planned in own.plan.items() if table not in own.unverified}
+    chosen = {table: (columns, sample(columns, calls, count)) for table, (columns, calls) in verified.items()}
+    here = results.tables(chosen, folder, n_jobs=n_jobs, label=name)
+    found = [
+        compare(read_recorded(name, table), own.keep(here[table]), columns, elsewhere=bool(changed))
+        for table, (columns, _) in chosen.items()
+    ]
+    return changed, pd.concat(found, ignore_index=True)
 
 
 def sample(columns: list[str], calls: Mapping[tuple[Any, ...], Call], count: int) -> dict[tuple[Any, ...], Call]:
@@ -56,11 +55,10 @@ def sample(columns: list[str], calls: Mapping[tuple[Any, ...], Call], count: int
     once: dict[str, tuple[Any, ...]] = {}
     for label, call in calls.items():
         once.setdefault(call.key, label)  # a call that stands behind several labels is the first one's
-    labels = pd.DataFrame(list(once.values()), columns=columns)
-    labels["needs"] = [_depth(calls[label]) for label in once.values()]
-    labels["turn"] = labels.groupby([name for name in columns if name != "seed"], dropna=False).cumcount()
-    chosen = labels.sort_values(["turn", "needs"], kind="stable").index[:count]
-    return {label: calls[label] for label in (list(once.values())[i] for i in chosen)}
+    table, labels = pd.DataFrame(once.values(), columns=columns), [*once.values()]
+    turn = table.groupby([name for name in columns if name != "seed"], dropna=False).cumcount()
+    order = table.assign(turn=turn, needs=[_depth(calls[label]) for label in labels])
+    return {labels[i]: calls[labels[i]] for i in order.sort_values(["turn", "needs"], kind="stable").index[:count]}
 
 
 def _depth(call: Call) -> int:
@@ -69,10 +67,11 @@ def _depth(call: Call) -> int:
 
 def differences(known: Mapping[str, Any]) -> list[str]:
     """Return what rounding depends on and is not as it was recorded: the processor and versions."""
-    then = str(known.get("processor") or known.get("machine") or "not recorded").split()
-    own, here = dict(known.get("versions", {})), results.versions()
-    found = [] if get_host_cpu_name() in then else [f"the processor was {' '.join(then)} and is {get_host_cpu_name()}"]
-    return found + [f"{name} was {own[name]} and is {now}" for name, now in here.items() if own.get(name, now) != now]
+    machines = (known.get("processor") or known.get("machine") or "unknown").split(", ")
+    then = " or ".join(one.removeprefix("Linux x86_64").strip() or "unknown" for one in machines)
+    own, here = known.get("versions", {}), get_host_cpu_name()
+    found = [] if then == here else [f"the processor was {then} and is {here}"]
+    return found + [f"{n} was {own[n]} and is {now}" for n, now in results.versions().items() if own.get(n, now) != now]
 
 
 def compare(recorded: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsewhere: bool) -> pd.DataFrame:
@@ -81,8 +80,8 @@ def compare(recorded: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, el
     All numbers must agree to six digits. Where they do not and processor or versions are others, the first iterations
     of a first layer must agree to five, and all else may differ by what two seeds differ by.
     """
-    names = [name for name in labels if name in recorded]
-    cell, found = [name for name in names if name != "seed"], []
+    names, found = [name for name in labels if name in recorded], []
+    cell = [name for name in names if name != "seed"]
     numbers = [*here.select_dtypes("number").columns.intersection(recorded.columns).difference([*labels, "seconds"])]
     for label, own in here.groupby(names, sort=False, dropna=False):
         mine = (recorded[names].astype(str) == list(map(str, label))).all(axis=1)
@@ -90,51 +89,41 @@ def compare(recorded: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, el
         then, now = then.align(now)
         difference = (now - then).abs() / then.abs().where(then != 0, 1)
         difference = difference.mask(then.isna() & now.isna(), 0).fillna(np.inf)  # a row that is missing
-        worst, judged, drifts = difference, "digits", bool((difference > SAME).to_numpy().any())
-        if drifts and elsewhere and np.isfinite(difference.to_numpy()).all():
-            others, alike = recorded[~mine], (recorded[cell] == own[cell].iloc[0]).all(axis=1)[~mine]
-            of_first = {"layer", "iteration"} <= {*own} and own["layer"].iloc[0] == 1
-            first = (own["iteration"] <= 1).to_numpy() if of_first else np.zeros(len(own), dtype=bool)
-            large = "n_var" in own and own["n_var"].iloc[0] >= LARGE
-            worst = _scattered(others, alike, then, now, cell, numbers)
-            worst[first] = difference[first] / (FIRST_OF_LARGE if large else FIRST)
-            judged, drifts = "first iterations, other seeds", not bool((worst <= 1).to_numpy().all())
+        worst, judged = difference / SAME, "digits"
+        if elsewhere and 1 < worst.to_numpy().max() < np.inf:
+            worst, judged = _scattered(recorded[~mine], own, cell, then, now), "first iterations, other seeds"
+            if {"layer", "iteration", "n_var"} <= {*own}:
+                first = ((own["layer"] == 1) & (own["iteration"] <= 1)).to_numpy()
+                worst[first] = difference[first] / (FIRST_OF_LARGE if own["n_var"].iloc[0] >= LARGE else FIRST)
         row, column = divmod(int(worst.to_numpy().argmax()), worst.shape[1])
-        relative = float(difference.to_numpy()[row, column])
+        relative, place = float(difference.to_numpy()[row, column]), f"{worst.columns[column]}, row {row}"
         digits = int(np.clip(np.floor(-np.log10(relative)), 0, 16)) if relative > 0 else 16
-        place = f"{worst.columns[column]}, row {row}"
-        words = " ".join(map(str, label))
-        found.append((words, place, then.iloc[row, column], now.iloc[row, column], digits, judged, drifts))
+        both, drifts = (then.iloc[row, column], now.iloc[row, column]), bool(worst.iloc[row, column] > 1)
+        found.append((" ".join(map(str, label)), place, *both, digits, judged, drifts))
     return pd.DataFrame(found, columns=COLUMNS)
 
 
 def _scattered(
-    others: pd.DataFrame,
-    alike: "pd.Series[bool]",
-    then: pd.DataFrame,
-    now: pd.DataFrame,
-    cell: list[str],
-    numbers: list[str],
+    others: pd.DataFrame, own: pd.DataFrame, cell: list[str], then: pd.DataFrame, now: pd.DataFrame
 ) -> pd.DataFrame:
     """Return the differences of a call's numbers over what two seeds may differ by, which rows of other calls tell.
 
-    `alike` says which of these differ in the seed alone. Numbers that are positive in all rows are compared by their
-    logarithms. A difference of two draws from one normal distribution over sqrt(2) times the standard deviation of
-    other draws has Student's t distribution. Of few seeds of its own that is hardly known: then what seeds scatter at
-    most, among all methods, bounds it too. The error rate is divided among the numbers and both bounds (Bonferroni).
+    Numbers that are positive in all rows are compared by their logarithms. A difference of two draws from one normal
+    distribution over sqrt(2) times the standard deviation of other draws has Student's t distribution. Of few seeds of
+    its own that is hardly known: then what seeds scatter at most, among all methods, bounds it too. The error rate is
+    divided among the numbers and both bounds (Bonferroni).
     """
-    groups = [others[name] for name in cell]
+    alike = (others[cell] == own[cell].iloc[0]).all(axis=1)
     line = others.groupby([*cell, "seed"] if "seed" in others else cell, dropna=False).cumcount().rename("line")
     ratios, error = pd.DataFrame(index=then.index), ERROR_RATE / (4 * then.size)
-    for column in numbers:
+    for column in then:
         values, a, b = others[column].astype(float), then[column], now[column]
         if min(values.min(), a.min(), b.min()) > 0:
-            values, a, b = (own.map(np.log) for own in (values, a, b))
-        scatter = values.groupby([*groups, line], dropna=False).agg(["std", "count"])
-        lines = scatter.groupby(level="line")
-        own = values[alike].groupby(line[alike]).agg(["std", "count"])
+            values, a, b = (numbers.map(np.log) for numbers in (values, a, b))
+        lines = values.groupby([*(others[name] for name in cell), line], dropna=False).agg(["std", "count"])
+        lines, same = lines.groupby(level="line"), values[alike].groupby(line[alike]).agg(["std", "count"])
         allowed = (
-            own["std"] * stats.t.ppf(1 - error, own["count"] - 1),
+            same["std"] * stats.t.ppf(1 - error, same["count"] - 1),
             lines["std"].max() * stats.t.ppf(1 - error, lines["count"].sum() - lines.size()),
         )
         least = np.sqrt(2) * pd.concat(allowed, axis=1).min(axis=1).reindex(then.index)
