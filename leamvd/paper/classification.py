@@ -28,7 +28,7 @@ from . import results
 from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
 from .methods import trainer_of
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import compared, components, paired, summarize
 
 # ---- settings
@@ -98,16 +98,13 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the tables of a profile: what is recorded of both sizes of images, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        found = [
-            pd.concat([read_recorded(name, t) for name in ARCHIVE.values()], ignore_index=True)
-            for t in Tables._fields[:3]
-        ]
+        parts = ([read_recorded(name, table) for name in ARCHIVE.values()] for table in Tables._fields[:3])
+        found = [pd.concat(rows, ignore_index=True) for rows in parts]
         small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
         same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
         return Tables(*found, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
-    planned = {**plan(study), "mistakes": listed(study)}
-    return Tables(**results.tables(planned, folder, n_jobs=n_jobs, label="classification"))
+    return Tables(**results.tables(plan(study), folder, n_jobs=n_jobs, label="classification"))
 
 
 # ---- what is computed
@@ -236,15 +233,9 @@ def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:
 RUN = ["study", "method", "seed"]
 
 
-def tuned(study: Settings, stack: Call, seed: int) -> Call:
-    """Return the call that fine-tunes the network of a stack."""
-    own = study.epochs, study.tuning_rate
-    return delayed(fine_tuned)(stack, study.images, study.training.dtype, seed, *own)
-
-
 def plan(study: Settings) -> Plan:
-    """Return the plan of the section's `Tables` but mistakes: of trained stacks, and of random weights."""
-    given, calls = (study.images, study.training.dtype), {name: {} for name in Tables._fields[:3]}
+    """Return the plan of the section's `Tables`: of trained stacks, and but for mistakes of random weights."""
+    given, calls = (study.images, study.training.dtype), {name: {} for name in Tables._fields}
     sizes = study.images.side**2, *study.layers
     for method, seed in product((*study.methods, *(f"{RANDOM}{scale}" for scale in study.scales)), study.seeds):
         run, scale = (study.size, method, seed), method.removeprefix(RANDOM)
@@ -252,33 +243,27 @@ def plan(study: Settings) -> Plan:
             whole, first = (delayed(random_stack)(units, scale, given[1], seed) for units in (sizes, sizes[:2]))
         else:
             whole, first = (stack(study, method, seed)[layer] for layer in (-1, 0))
-        calls["runs"][run] = tuned(study, whole, seed)
+        tuned = delayed(fine_tuned)(whole, *given, seed, study.epochs, study.tuning_rate)
+        calls["runs"][run] = tuned
         calls["probes"][run] = delayed(probes)(whole, *given)
         calls["likelihoods"][run] = delayed(likelihoods)(first, *given, seed, study.n_chains, study.n_temperatures)
+        if scale == method:
+            calls["mistakes"][run] = delayed(mistakes)(tuned, *given)
     return {name: (RUN, own) for name, own in calls.items()}
 
 
-def listed(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], Call]]:
-    """Return the plan of the table of mistakes, by the networks of trained stacks."""
-    given = study.images, study.training.dtype
-    return RUN, {
-        (study.size, method, seed): delayed(mistakes)(tuned(study, stack(study, method, seed)[-1], seed), *given)
-        for method, seed in product(study.methods, study.seeds)
-    }
-
-
-def _mistakes(profile: str, *methods: str) -> Recorded:
-    study = PROFILES[profile].changed(methods=methods)
-    return Recorded(study, {"runs": listed(study.on_disk())})
+def _recorded(profile: str, *methods: str) -> Recorded:
+    """Return what is recorded of a profile: all tables but mistakes, or these alone, of the methods given."""
+    study = PROFILES[profile].changed(methods=methods or None)
+    measured = plan(study.on_disk())
+    listed = measured.pop("mistakes")
+    return Recorded(study, {"runs": listed} if methods else measured)
 
 
 RECORDED = {
-    **{
-        name: lambda profile=profile: Recorded(PROFILES[profile], plan(PROFILES[profile].on_disk()))
-        for profile, name in ARCHIVE.items()
-    },
-    "mistakes": lambda: _mistakes("paper", ONE_EPOCH, "cd", "lea-mvd"),
-    "mistakes_28x28": lambda: _mistakes("paper-28x28", ONE_EPOCH, "cd"),
+    **{name: lambda own=profile: _recorded(own) for profile, name in ARCHIVE.items()},
+    "mistakes": lambda: _recorded("paper", ONE_EPOCH, "cd", "lea-mvd"),
+    "mistakes_28x28": lambda: _recorded("paper-28x28", ONE_EPOCH, "cd"),
 }
 
 # ---- tables

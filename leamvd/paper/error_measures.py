@@ -18,10 +18,8 @@ from scipy.special import logit
 from leamvd._support import checks
 from leamvd.data.images import Dataset
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
-from leamvd.optimizers.reading import Reading
 
 from . import layers, results
 from .layers import GROUP, PRINTED, Images, Study, last
@@ -37,12 +35,7 @@ UNTRAINED = {
     "cd:learning_rate=0+n_gen=1+initial_weights=uniform": "U(±0.1)",
 }  # methods that learn nothing, by the distribution of their weights
 
-QUICK = Study(
-    images=Images(n_images=100),
-    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded"),
-    training=Training(dtype="float64"),
-    reading=Reading(n_gen=12),
-)
+QUICK = Study(methods=("cd", "lea-mvd", "lea-mvd:x0-excluded")).changed(n_images=100, dtype="float64", n_gen=12)
 PAPER = Study(  # the runs of Section 3
     images=Images(dataset="mnist"),
     methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random"),

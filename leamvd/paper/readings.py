@@ -119,21 +119,13 @@ class Settings(Study):
 PAPER = Settings(
     images=Images(dataset="mnist", n_images=10_000), methods=methods(), seeds=tuple(range(30)), sizes=(100, 1000)
 )
+QUICK = Settings(layers=(30, 30), methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))), seeds=(0, 1))
 FEWER = PAPER.changed(
     methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:path=off", "lea-mvd:descent=off"),
     sizes=(),
 )
 PROFILES = {
-    "quick": Settings(
-        images=Images(n_images=100),
-        layers=(30, 30),
-        methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))),
-        seeds=(0, 1),
-        training=Training(dtype="float64"),
-        reading=Reading(n_gen=20),
-        sizes=(20,),
-        budget=600,
-    ),
+    "quick": QUICK.changed(n_images=100, dtype="float64", n_gen=20, sizes=(20,), budget=600),
     "paper": PAPER,
     "threshold": FEWER.changed(binarize="threshold"),
     "bernoulli": FEWER.changed(binarize="bernoulli"),
@@ -151,12 +143,8 @@ PROFILES = {
 """Every alternative; and a few of them on other data, items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own)
 and E11 (all); the controls are CMA-ES with other settings."""
 
-ARCHIVE = {"paper": "readings"} | {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits")}
-ARCHIVE |= {
-    "own": "readings_own",
-    "all": "mnist_7x7",
-    "controls": "readings_cma_es",
-}  # of all images Section 3's layers
+ARCHIVE = {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits", "own")}
+ARCHIVE = {"paper": "readings"} | ARCHIVE | {"all": "mnist_7x7", "controls": "readings_cma_es"}  # Section 3's layers
 
 
 class Tables(NamedTuple):
@@ -391,7 +379,9 @@ def plot_effects(effects: pd.DataFrame) -> Figure:
     """
     effects = effects[effects["problem"].str.startswith("RBM") | (effects["problem"] == TOGETHER)]
     rows = effects[["item", "method"]].drop_duplicates().reset_index(drop=True)
-    names = [_name(*row) for row in rows.itertuples(index=False)]
+    own = rows["method"].str.removeprefix("lea-mvd:").str.replace("$", r"\$")
+    own = own.str.replace("+", "\n+").where(own.str.len() > 24, own)  # a line for each setting where it is long
+    names = own.where(own == rows["item"], rows["item"] + "   " + own)
     heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
     edges = np.concatenate([[0.0], np.cumsum(heights)]) - 0.5
     place = dict(zip(rows["method"], edges[:-1] + heights / 2, strict=True))
@@ -415,11 +405,3 @@ def plot_effects(effects: pd.DataFrame) -> Figure:
     handles += [Line2D([], [], color="0.3", label=name, **dot | look) for name, look in looks.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
-
-
-def _name(item: str, method: str) -> str:
-    """Return what a row is called, with a line for each setting where it is long."""
-    own = method.removeprefix("lea-mvd:").replace("$", r"\$")
-    if len(own) > 24:
-        own = own.replace("+", "\n+")
-    return own if own == item else f"{item}   {own}"
