@@ -47,7 +47,6 @@ NETWORKS = {  # the activations of the hidden layers
     "signs": ("sign",),
     "tangents, steps": ("tanh", "step"),
 }
-GRADIENTS = ("relu", "tanh")  # the activations that gradients go through
 MLP = "mlp"  # the method that is scikit-learn's MLPClassifier
 N_TEST = 500  # images of the digits that are for testing; 1,297 are left
 
@@ -218,7 +217,7 @@ def plan(settings: Settings) -> Plan:
     """Return the plan of the section's `Tables`: trainings by all methods, and by gradients where there are any."""
     calls = {}
     for network, seed in product(settings.networks, settings.seeds):
-        gradients = [MLP] if set(NETWORKS[network]) <= set(GRADIENTS) else []
+        gradients = [MLP] if set(NETWORKS[network]) <= {"relu", "tanh"} else []
         for method in (*settings.methods, *gradients):
             calls[network, method, seed] = delayed(learn)(network, method, seed, settings.budget, settings.width)
     return {"runs": (["network", "method", "seed"], calls)}
@@ -318,8 +317,7 @@ def plot_preset(found: pd.DataFrame) -> Figure:
     for j in range(0, len(problems), 2):
         ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
     for method, own in found.groupby("method", sort=False):
-        places = np.array([problems.index(name) for name in own["problem"]])
-        places = places + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
+        places = own["problem"].map(problems.index) + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
         ax.errorbar(own["ratio"], places, xerr=error_bars(own, "ratio"), **_look(method))
     ax.axvline(1, color="k", linewidth=0.8)
     log_scale(ax, "x")

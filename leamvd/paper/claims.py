@@ -225,13 +225,11 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
 
     It is the test with the largest p: where that is met, all are.
     """
-    tests = []
-    for layer in (1, 2, 3):
-        default = readings.ends("shared", layer, "lea-mvd")["mean_field"]
-        for own in settings:
-            other = readings.ends("shared", layer, f"lea-mvd:{own}")["mean_field"]
-            tests.append(((layer, own), paired(default, other, upper=1 + percent / 100)))
-    (layer, own), found = max(tests, key=lambda test: test[1].p)
+    tests = {}
+    for layer, own in product((1, 2, 3), settings):
+        default, other = (readings.ends("shared", layer, name) for name in ("lea-mvd", f"lea-mvd:{own}"))
+        tests[layer, own] = paired(default["mean_field"], other["mean_field"], upper=1 + percent / 100)
+    (layer, own), found = max(tests.items(), key=lambda test: test[1].p)
     return Part(f"RBM {layer}, {name}", "LEA-MVD", own, f"LEA-MVD ends at {{}} times its error with {own}", found)
 
 

@@ -110,8 +110,8 @@ def collapse(
 ) -> pd.DataFrame:
     """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
 
-    A row for each scale has, per image, `error` and `sampled` of the collapsed RBM 2, their `bound`, and `cd error` of
-    another RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
+    A row for each scale has, per image, the `error` of the collapsed RBM 2, its `bound`, and the `cd error` of another
+    RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
     image's error, `ratio` and `cd ratio`; and the accuracy on test images of a linear classifier on standardized
     features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`.
     """
@@ -127,7 +127,6 @@ def collapse(
             {
                 "scale": scale,
                 "error": own.mean_field / len(H),
-                "sampled": own.sampled / len(H),
                 "bound": bound(first, scale, data.train),
                 "cd error": trained.mean_field / len(H),
                 "ratio": own.mean_field_ratio,

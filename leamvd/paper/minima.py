@@ -156,12 +156,9 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
 
 def curvatures(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> np.ndarray:
     """Return the eigenvalues of the error's Hessian in ascending order, by central differences of gradients."""
-    step = 1e-4
-    steps = step * np.eye(len(theta))
-    after, before = (
-        np.array([error_and_gradient(theta + sign * y, V, n_hidden)[1] for y in steps]) for sign in (1, -1)
-    )
-    H = (after - before) / (2 * step)
+    steps = 1e-4 * np.eye(len(theta))
+    after, before = ([error_and_gradient(theta + y, V, n_hidden)[1] for y in own] for own in (steps, -steps))
+    H = np.subtract(after, before) / 2e-4
     return np.linalg.eigvalsh((H + H.T) / 2)
 
 

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -157,12 +157,7 @@ class Tables(NamedTuple):
 
 
 def tables(
-    profile: str = "recorded",
-    folder: str | Path = ".",
-    *,
-    measure: Literal["mean_field", "sampled"] = "mean_field",
-    n_jobs: int = 1,
-    **changes: Any,
+    profile: str = "recorded", folder: str | Path = ".", *, measure: str = "mean_field", n_jobs: int = 1, **changes: Any
 ) -> Tables:
     """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
     checks.choice("measure", measure, tuple(MEASURES))
@@ -184,14 +179,8 @@ def tables(
     return Tables(**found, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True))
 
 
-def summary(
-    found: Tables,
-    profile: str = "recorded",
-    measure: str = "mean_field",  # noqa: ARG001  (both are there)
-    n_jobs: int = 1,  # noqa: ARG001
-    **changes: Any,
-) -> pd.DataFrame:
-    """Return the last errors of all methods, see `layers.summary`."""
+def summary(found: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001
+    """Return the last errors of all methods by both measures, see `layers.summary`."""
     if profile == "recorded":
         return layers.errors(found.runs[found.runs["data"] == "paper"])
     study = PROFILES[profile].changed(**changes)
@@ -330,12 +319,6 @@ def counts(effects: pd.DataFrame) -> pd.DataFrame:
     kind = np.select([effects["same"], ~effects["different"], effects["ratio"] < 1], words[:3], words[3])
     table = pd.crosstab(effects["problem"], kind).rename_axis(columns=None)
     return table.reindex(index=effects["problem"].unique(), columns=words, fill_value=0)
-
-
-def idle(effects: pd.DataFrame) -> pd.DataFrame:
-    """Return the alternatives that changed no bit on any problem, with the number of problems."""
-    table = effects.groupby(["item", "method"], sort=False)["same"].agg(["all", "size"])
-    return table[table["all"]]["size"].rename("problems").reset_index()
 
 
 def sensitivity(found: Tables, measure: str = "mean_field") -> pd.DataFrame:

@@ -10,7 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,15 +68,10 @@ def number(value: float) -> str:
     return f"{value:.4g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
 
 
-def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
-    """Return a mean with its interval for reading; the mean alone where there is no interval."""
-    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
-
-
-def texts(table: pd.DataFrame, show: Callable[[float], str] = number) -> pd.Series:
-    """Return the `text` of each row with mean, low and high."""
-    rows = zip(table["mean"], table["low"], table["high"], strict=True)
-    return pd.Series([text(*row, show) for row in rows], table.index, dtype=str)
+def texts(table: pd.DataFrame) -> pd.Series:
+    """Return each row's mean with its interval for reading; the mean alone where there is no interval."""
+    mean, low, high = (table[name].map(number) for name in ("mean", "low", "high"))
+    return mean.where(table["low"].isna(), mean + " [" + low + ", " + high + "]")
 
 
 def paired(
