@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
@@ -441,37 +440,36 @@ def plot_beside_cd(rows: pd.DataFrame) -> Figure:
 
 @styled
 def plot_effects(rows: pd.DataFrame) -> Figure:
-    """Plot the effect of every part, a panel for each claim and unit; shaded is where a part is met."""
+    """Plot the effect of every part, a panel for each claim and unit; shaded is where a part is met.
+
+    A panel has room for every finite number of its parts, and for effects as large as a factor of 2 or 1 %.
+    """
     groups = [*rows.groupby(["claim", "unit"], sort=False)]
     heights = [1.5 * len(own) + 2.3 for _, own in groups]
     figure, axes = panels(len(groups), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), own) in zip(axes[:, 0], groups, strict=True):
-        _panel(ax, own.sort_values("view", kind="stable"), unit)
+        own = own.sort_values("view", kind="stable")
+        values = own[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
+        values = np.append(values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, []))
+        log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
+        low, high = log([values.min(), values.max()])
+        left, right = exp([1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low])
+        for y, row in zip(range(len(own) - 1, -1, -1), own.to_dict("records"), strict=True):
+            color, marker, label = LOOKS[row["met"]]
+            shaded = np.clip([row["lower"], row["upper"]], left, right)
+            ax.plot(shaded, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
+            bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
+            ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black")
+            ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
+            look = {"fmt": marker, "color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
+            ax.errorbar(row["effect"], y, xerr=ends, label=label, **look)
+            view = "" if row["view"] == "both" else f"{row['view']}: "
+            compared = "" if row["baseline"] == NOTHING else f" / {row['baseline']}"
+            ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
+        if unit == "ratio":
+            log_scale(ax, "x")
+        ax.set(xlim=(left, right), ylim=(-0.5, len(own) - 0.3), yticks=[])
+        ax.grid(axis="y", visible=False)
         ax.set_title(f"{claim}, {unit}")
     legend(figure)
     return figure
-
-
-def _panel(ax: Axes, own: pd.DataFrame, unit: str) -> None:
-    """Draw a panel with room for every finite number of its parts, and for effects as large as a factor of 2 or 1 %."""
-    values = own[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
-    values = np.append(values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, []))
-    log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
-    low, high = log([values.min(), values.max()])
-    left, right = exp([1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low])
-    for y, row in zip(range(len(own) - 1, -1, -1), own.to_dict("records"), strict=True):
-        color, marker, label = LOOKS[row["met"]]
-        shaded = np.clip([row["lower"], row["upper"]], left, right)
-        ax.plot(shaded, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
-        bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
-        ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black")
-        ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
-        look = {"fmt": marker, "color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
-        ax.errorbar(row["effect"], y, xerr=ends, label=label, **look)
-        view = "" if row["view"] == "both" else f"{row['view']}: "
-        compared = "" if row["baseline"] == NOTHING else f" / {row['baseline']}"
-        ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
-    if unit == "ratio":
-        log_scale(ax, "x")
-    ax.set(xlim=(left, right), ylim=(-0.5, len(own) - 0.3), yticks=[])
-    ax.grid(axis="y", visible=False)

@@ -29,7 +29,7 @@ from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
 from .methods import trainer_of
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
-from .statistics import compared, components, paired, summarize
+from .statistics import compared, components, paired
 
 # ---- settings
 
@@ -267,13 +267,6 @@ RECORDED = {
 }
 
 # ---- tables
-
-GROUP = ["study", "method"]
-
-
-def means(table: pd.DataFrame, column: str, *by: str) -> pd.DataFrame:
-    """Return means over seeds and their 95 % intervals, by study, method and other columns: "epoch", "layer"."""
-    return summarize(table, column, [*GROUP, *by])
 
 
 def scores(found: Tables) -> pd.DataFrame:

@@ -123,19 +123,11 @@ def collapse(
         for _ in range(epochs):
             cd.epoch()
         own, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
-        rows.append(
-            {
-                "scale": scale,
-                "error": own.mean_field / len(H),
-                "bound": bound(first, scale, data.train),
-                "cd error": trained.mean_field / len(H),
-                "ratio": own.mean_field_ratio,
-                "cd ratio": trained.mean_field_ratio,
-                "accuracy": accuracy(H, T, data),
-                "accuracy above": accuracy(*map(upper.hidden_given_visible, (H, T)), data),
-            }
-        )
-    return pd.DataFrame(rows)
+        per_image = own.mean_field / len(H), bound(first, scale, data.train), trained.mean_field / len(H)
+        right = accuracy(H, T, data), accuracy(*map(upper.hidden_given_visible, (H, T)), data)
+        rows.append((scale, *per_image, own.mean_field_ratio, trained.mean_field_ratio, *right))
+    columns = ["scale", "error", "bound", "cd error", "ratio", "cd ratio", "accuracy", "accuracy above"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def accuracy(train: np.ndarray, test: np.ndarray, data: Dataset) -> float:

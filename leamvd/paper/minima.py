@@ -51,18 +51,9 @@ class Settings:
 
 
 PAPER = Settings()
-PROFILES = {
-    "quick": Settings(
-        functions=("rastrigin", "griewank"),
-        sizes=(2, 10),
-        methods=("lea-mvd", "sep-cma-es", "random"),
-        sigmas=(0.1, 0.3),
-        seeds=(0, 1),
-        images=dataclasses.replace(IMAGES, dataset="digits"),
-        rbm_seeds=(0,),
-    ),
-    "paper": PAPER,
-}
+FEW = {"functions": ("rastrigin", "griewank"), "sizes": (2, 10), "methods": ("lea-mvd", "sep-cma-es", "random")}
+FEW |= {"sigmas": (0.1, 0.3), "seeds": (0, 1), "rbm_seeds": (0,), "images": Images(n_images=200)}
+PROFILES = {"quick": Settings(**FEW), "paper": PAPER}
 EARLY, BUDGET = 1_000, 5_000  # evaluations of a search of the paper, about, and of the searches on functions
 N_HIDDEN, EPOCHS = 5, 50  # of the RBMs, and of contrastive divergence
 STARTS = {"cd": "contrastive divergence", "l-bfgs": "L-BFGS"}  # what a search of an RBM comes after

@@ -124,6 +124,8 @@ FEWER = PAPER.changed(
     methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:path=off", "lea-mvd:descent=off"),
     sizes=(),
 )
+POPULATIONS = "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"
+SIGMAS = tuple(f"cma-es:sigma0={value}" for value in (0.01, 0.03, 0.3))
 PROFILES = {
     "quick": QUICK.changed(n_images=100, dtype="float64", n_gen=20, sizes=(20,), budget=600),
     "paper": PAPER,
@@ -133,12 +135,7 @@ PROFILES = {
     "bits": FEWER.changed(features="bits"),
     "own": FEWER.changed(inputs=("own",)),
     "all": dataclasses.replace(FEWER, images=Images(dataset="mnist")),
-    "controls": FEWER.changed(
-        methods=(
-            *("cma-es", "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"),
-            *(f"cma-es:sigma0={value}" for value in (0.01, 0.03, 0.3)),
-        ),
-    ),
+    "controls": FEWER.changed(methods=("cma-es", *POPULATIONS, *SIGMAS)),
 }
 """Every alternative; and a few of them on other data, items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own)
 and E11 (all); the controls are CMA-ES with other settings."""
