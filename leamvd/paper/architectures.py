@@ -25,7 +25,7 @@ from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
 from . import results
-from .functions import Comparison, FirstRBM, Function
+from .functions import MARKS, Comparison, FirstRBM, Function
 from .layers import Images
 from .methods import Method, trainer_of
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
@@ -48,7 +48,6 @@ NETWORKS = {  # the activations of the hidden layers
     "tangents, steps": ("tanh", "step"),
 }
 MLP = "mlp"  # the method that is scikit-learn's MLPClassifier
-N_TEST = 500  # images of the digits that are for testing; 1,297 are left
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,7 +65,6 @@ PROFILES = {"quick": Settings(methods=("lea-mvd", "random"), seeds=(0, 1), budge
 
 # ---- settings of the preset
 
-MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)  # evaluations for each variable after which searches are looked at
 SEPARABLE = tuple(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48))
 CANDIDATES = tuple(
     f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
@@ -122,7 +120,7 @@ def images() -> Dataset:
     data = load("digits", side=8)
     V, labels = np.concatenate([data.train, data.test]), np.concatenate([data.train_labels, data.test_labels])
     order = np.random.default_rng(0).permutation(len(V))
-    test, train = np.split(order, [N_TEST])
+    test, train = np.split(order, [500])
     return data._replace(train=V[train], train_labels=labels[train], test=V[test], test_labels=labels[test])
 
 
@@ -293,11 +291,11 @@ def plot_networks(found: pd.DataFrame) -> Figure:
     methods = [method for method in found["method"].unique() if method != "start"]
     figure, ((ax,),) = panels(1, 1, height=4.2)
     for method, own in found.groupby("method", sort=False):
-        places = np.array([names.index(name) for name in own["network"]], dtype=float)
+        places = own["network"].map(names.index)
         if method == "start":
             ax.hlines(own["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start")
         else:
-            places += 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
+            places = places + 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
             ax.errorbar(places, own["mean"], error_bars(own), **_look(method))
     log_scale(ax, "y")
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])

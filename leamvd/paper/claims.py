@@ -114,13 +114,14 @@ def tables(profile: str = "recorded") -> Tables:
     in its first 42 generations; on its own, RBM 2 and 3 see other features then, and are among the controls.
     """
     checks.choice("profile", profile, ("recorded", "quick", "paper"))
-    small = _joined("mnist_7x7", "mnist_7x7_controls")
+    parts = ([read_recorded(f"{name}{end}") for end in ("", "_controls")] for name in ("mnist_7x7", "mnist_28x28"))
+    small, large = (pd.concat(rows, ignore_index=True) for rows in parts)
     first = small.query("method == 'cma-es' and inputs == 'shared' and iteration <= 42").assign(method=EQUAL)
     tuned, escapes = classification.tables(), minima.tables()
     return Tables(
         linear_cost=read_recorded("linear_cost", "optimizers"),
         mnist_7x7=pd.concat([small, first], ignore_index=True),
-        mnist_28x28=_joined("mnist_28x28", "mnist_28x28_controls"),
+        mnist_28x28=large,
         readings=read_recorded("readings"),
         classification=tuned.runs,
         mistakes=tuned.mistakes,
@@ -128,10 +129,6 @@ def tables(profile: str = "recorded") -> Tables:
         trained_minima=escapes.rbms,
         architectures=read_recorded("architectures"),
     )
-
-
-def _joined(*names: str) -> pd.DataFrame:
-    return pd.concat([read_recorded(name) for name in names], ignore_index=True)
 
 
 # ---- rules

@@ -137,23 +137,23 @@ def fine_tune(
         sizes, activation="logistic", solver="sgd", alpha=0, momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1,
         warm_start=True, random_state=0,
     )  # fmt: skip
-    _epoch(classifier, V[first], labels[first])  # tells it its sizes
+    _fitted(classifier, V[first], labels[first])  # tells it its sizes
     classifier.coefs_ = [*(rbm.W.copy() for rbm in stack), np.zeros((sizes[-1], len(first)), dtype)]
     classifier.intercepts_ = [*(rbm.c.copy() for rbm in stack), np.zeros(len(first), dtype)]
     classifier.set_params(batch_size=min(BATCH_SIZE, len(V)))
     for epoch in range(1, epochs + 1):
         rate = tuning_rate * (1 - (epoch - 1) / epochs)
         order = int(_rng(seed, _SHUFFLES, epoch).integers(2**32))
-        _epoch(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
+        _fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
         yield classifier, float(classifier.loss_)
 
 
-def _epoch(classifier: Any, V: np.ndarray, labels: np.ndarray) -> None:
+def _fitted(classifier: Any, V: np.ndarray, labels: np.ndarray) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is wanted
-        classifier.fit(V, labels)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # so many steps, or one epoch, are what is wanted
+        return classifier.fit(V, labels)
 
 
 def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float) -> Result:
@@ -181,15 +181,13 @@ def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndar
     Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
     and how fast the solver converges.
     """
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler().fit(V)
     V, T = scaler.transform(V), scaler.transform(T)
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the recipe is so many steps at most
-        found = LogisticRegression(C=PENALTY, max_iter=STEPS).fit(V, labels)
+    found = _fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
+    with one_blas_thread():
         errors = [float(np.mean(found.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
     return errors[0], errors[1], int(found.n_iter_[0])
 
@@ -335,8 +333,9 @@ def ratios(found: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.D
 def plot_errors(bands: pd.DataFrame) -> Figure:
     """Plot test errors, given as shares, in percent against the column epoch."""
     figure, axes = _panels(bands, "test error after fine-tuning, %")
-    for ax, (_, own) in zip(axes, bands.groupby("study", sort=False), strict=True):
-        for method, line in _percent(own).groupby("method", sort=False):
+    percent = bands.assign(**100 * bands[["mean", "low", "high"]])
+    for ax, (_, own) in zip(axes, percent.groupby("study", sort=False), strict=True):
+        for method, line in own.groupby("method", sort=False):
             band(ax, line, "epoch", label=method, **_look(str(method), bands))
         ax.set_xlabel("epoch")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -349,9 +348,9 @@ def plot_errors(bands: pd.DataFrame) -> Figure:
 def plot_probes(table: pd.DataFrame) -> Figure:
     """Plot test errors of linear probes, given as shares, in percent by the column layer, in which 0 is the images."""
     figure, axes = _panels(table, "test error of a linear probe, %")
-    n_methods = table["method"].nunique()
-    for ax, (_, own) in zip(axes, table.groupby("study", sort=False), strict=True):
-        for i, (method, points) in enumerate(_percent(own).groupby("method", sort=False)):
+    percent, n_methods = table.assign(**100 * table[["mean", "low", "high"]]), table["method"].nunique()
+    for ax, (_, own) in zip(axes, percent.groupby("study", sort=False), strict=True):
+        for i, (method, points) in enumerate(own.groupby("method", sort=False)):
             places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
             look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
             ax.errorbar(places, points["mean"], error_bars(points), label=method, **look)
@@ -384,10 +383,6 @@ def _panels(table: pd.DataFrame, ylabel: str) -> tuple[Figure, np.ndarray]:
         ax.set_title(f"{study.removeprefix('mnist-').replace('x', '×')} pixels")
     figure.supylabel(ylabel)
     return figure, axes[:, 0]
-
-
-def _percent(shares: pd.DataFrame) -> pd.DataFrame:
-    return shares.assign(**100 * shares[["mean", "low", "high"]])
 
 
 def _look(method: str, table: pd.DataFrame) -> dict[str, str]:

@@ -188,7 +188,6 @@ SUMMED = {
     "sampled": ("sampled", "sampled"),
     "each its own": ("sampled", "mean_field"),
 }  # errors of contrastive divergence and of LEA-MVD that are counted (item E2); in the last, what a method has anyway
-IMAGES = (10_000, 60_000)  # over which the sum may run
 NUMBERS = {f"{method}, RBM {layer}": number for (method, layer), number in PRINTED.items()}
 SETTINGS = ["weights", "start", "sigma0", "reading", "inputs"]
 COUNTED = ["measure", "images"]
@@ -202,7 +201,7 @@ def distances(runs: pd.DataFrame, combinations: pd.DataFrame) -> pd.DataFrame:
     log(ours / the paper's) over the three numbers.
     """
     there = combinations[["method", "baseline"]].isin(runs["method"].unique()).all(axis=1)
-    ways = pd.DataFrame(product(SUMMED, IMAGES), columns=COUNTED)
+    ways = pd.DataFrame(product(SUMMED, (10_000, 60_000)), columns=COUNTED)  # errors, and images that are summed over
     rows = combinations[there].merge(ways, how="cross")
     ends = last(runs)
     logs = np.log(ends[["mean_field", "sampled"]].div(ends["n_images"], axis=0))

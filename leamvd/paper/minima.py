@@ -30,7 +30,7 @@ from .layers import Images
 from .methods import Method
 from .plots import band, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
-from .statistics import Effect, share, shares
+from .statistics import Effect, share
 
 # ---- settings
 
@@ -218,12 +218,6 @@ def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
     return there.assign(escaped=there[end] < there[before] - there["tolerance"])
 
 
-def share_escaped(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the shares of searches on functions that escape, by sigma0, method and number of variables."""
-    ordered = escaped(runs).sort_values(["sigma0", "n_var"], kind="stable")
-    return shares(ordered, "escaped", ["sigma0", "method", "n_var"])
-
-
 def most_escape(found: Tables) -> dict[str, Effect]:
     """Test whether more than half of LEA-MVD's searches escape, with the paper's first standard deviation (C13).
 
@@ -240,7 +234,7 @@ def most_escape(found: Tables) -> dict[str, Effect]:
 
 @styled
 def plot_escapes(found: pd.DataFrame) -> Figure:
-    """Plot shares of `share_escaped` in percent against the number of variables: a panel for each sigma0."""
+    """Plot shares of searches that escape in percent against the number of variables, a panel for each sigma0."""
     sigmas = list(found["sigma0"].unique())
     figure, axes = panels(len(sigmas), 1, height=1.7 * len(sigmas) + 1.2, sharex=True)
     percent = found.assign(**100 * found[["mean", "low", "high"]])
