@@ -22,7 +22,7 @@ from leamvd._support import checks
 
 from . import architectures, classification, minima
 from .layers import PRINTED, last
-from .linear_cost import COSTS, costs, slopes
+from .linear_cost import COSTS, RECORDED_AS, costs, slopes
 from .methods import trainer_of
 from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale, panels, styled
 from .results import read_recorded
@@ -167,11 +167,10 @@ def grows(
 
     No runs are behind a slope that could scatter, so it has neither an interval nor a p.
     """
-    name = {"leamvd": "LEA-MVD", "pycma full": "CMA-ES"}[method]
-    lines = slopes(optimizers, at_least, last_decade=True).query("method == @method")
+    lines = slopes(optimizers.replace(RECORDED_AS), at_least, last_decade=True).query("method == @method")
     for cost, line in product(of, lines.to_dict("records")):
         found = Effect(line[cost], np.nan, np.nan, *bounds, "slope", line["sizes"], "least squares", np.nan)
-        yield Part(f"{cost}, {line['dtype']}", name, NOTHING, "grows like n to the power {}", found)
+        yield Part(f"{cost}, {line['dtype']}", NAMES[method], NOTHING, "grows like n to the power {}", found)
 
 
 def ends_lower(study: Errors, view: str, layer: int, method: str, baseline: str) -> Part:
@@ -254,9 +253,9 @@ def registered_claims(found: Tables, margins: Margins) -> Judged:
     readings = Errors.of("7×7 pixels", found.readings)
     within = {"lower": 1 / margins.factor, "upper": margins.factor}
     ours, layers = {view: method for view, (_, _, method) in VIEWS.items()}, (1, 2, 3)
-    for part in grows(found.linear_cost, "leamvd", COSTS, 10_000, margins.linear):
+    for part in grows(found.linear_cost, "lea-mvd", COSTS, 10_000, margins.linear):
         yield "C1", "both", part
-    for part in grows(found.linear_cost, "pycma full", ["memory"], 1_000, margins.quadratic):
+    for part in grows(found.linear_cost, "cma-es", ["memory"], 1_000, margins.quadratic):
         yield "C2", "both", part
     yield "C3", "both", stays(small, 1, EQUAL, 0, margins.unchanged)
     for view in VIEWS:
@@ -378,22 +377,21 @@ def beside_others(found: Tables) -> pd.DataFrame:
     too; of the methods that are not pycma's, the fastest. Errors are mean-field errors at 7x7 pixels on shared inputs,
     after as many evaluations as LEA-MVD has made: geometric means, and how far their 95 % intervals reach at most.
     """
-    measured = costs(found.linear_cost)[["label", "method", "dtype", "n", *COSTS.values()]]
-    own = measured["method"] == "leamvd"
+    measured = costs(found.linear_cost.replace(RECORDED_AS))[["label", "method", "dtype", "n", *COSTS.values()]]
+    own = measured["method"] == "lea-mvd"
     both = measured[~own].merge(measured[own], on=["dtype", "n"], suffixes=("", "_own"))
     both = both.loc[both.groupby("label")["n"].idxmax()]
     both = both.assign(**{cost: both[column] / both[f"{column}_own"] for cost, column in COSTS.items()})
     fastest = both.sort_values("time").drop_duplicates("method").set_index("method")[["n", *COSTS]]
     shared = found.mnist_7x7[found.mnist_7x7["inputs"] == "shared"]
     ends = last(shared[shared["evaluations"] <= shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()])
-    names = {"pycma separable": "sep-cma-es", "pycma full": "cma-es"}
-    errors = compared(ends, "mean_field", [(name, "lea-mvd") for name in (*names.values(), "cd")], by=["layer"])
+    errors = compared(ends, "mean_field", [(name, "lea-mvd") for name in ("sep-cma-es", "cma-es", "cd")], by=["layer"])
     errors = errors.assign(reach=100 * np.fmax(errors["ratio"] / errors["low"], errors["high"] / errors["ratio"]) - 100)
     final = errors.pivot(index="method", columns="layer", values="ratio").add_prefix("error, RBM ")
     final["intervals, ± %"] = errors.groupby("method")["reach"].max()
-    rows = fastest.rename(names).join(final, how="outer")
+    rows = fastest.join(final, how="outer")
     shown = {"sep-cma-es": "separable CMA-ES (pycma)", "cma-es": "CMA-ES with a full matrix (pycma)"}
-    return rows.loc[[*shown, fastest.index.drop([*names])[0], "cd"]].rename(NAMES | shown).rename_axis("method")
+    return rows.loc[[*shown, fastest.index.drop([*shown])[0], "cd"]].rename(NAMES | shown).rename_axis("method")
 
 
 # ---- figures

@@ -41,7 +41,7 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {
 }
 COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
 BESIDE = {f"{name} / LEA-MVD's": cost for name, cost in COSTS.items()}
-RECORDED_AS = {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}
+RECORDED_AS = {"method": {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}}
 
 
 class Tables(NamedTuple):
@@ -64,7 +64,7 @@ def tables(
     others = (read_recorded("linear_cost", name) for name in Tables._fields[1:])
     if profile == "recorded":
         results.refuse({"methods": methods, "sizes": sizes})
-        return Tables(read_recorded("linear_cost", "optimizers").replace({"method": RECORDED_AS}), *others)
+        return Tables(read_recorded("linear_cost", "optimizers").replace(RECORDED_AS), *others)
     found = results.tables(plan(profile, methods, sizes), folder, label="linear cost")
     return Tables(found["optimizers"], *others)
 
