@@ -200,7 +200,7 @@ def test_a_search_that_never_moves_decides_nothing() -> None:
 
 
 def test_p_is_corrected_over_a_family_in_which_shared_tests_count_once() -> None:
-    parts = claims.registered_claims(whole(), Margins())
+    parts = [*claims.registered_claims(whole(), Margins())]
     different = {
         (view, *part[:3], part.effect.test): part.effect.p for _, view, part in parts if part.effect.unit != "slope"
     }

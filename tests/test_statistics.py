@@ -16,7 +16,7 @@ from leamvd.paper.statistics import (
     share,
     shares,
     summarize,
-    text,
+    texts,
     unpaired,
 )
 
@@ -202,8 +202,8 @@ def test_a_share_is_tested_by_the_binomial_distribution() -> None:
 def test_numbers_are_shown_to_four_digits() -> None:
     shown = [number(value) for value in (33870.4, 4.74649, 0.94449, 8.06e-32, 0.0, np.nan, np.inf, -1234.5)]
     assert shown == ["33,870", "4.746", "0.9445", "8.1e-32", "0", "–", "inf", "-1,234"]
-    assert text(1.0, 0.5, 2.0) == "1 [0.5, 2]"
-    assert text(1.0, np.nan, np.nan) == "1"
+    table = pd.DataFrame([(1.0, 0.5, 2.0), (1.0, np.nan, np.nan)], columns=["mean", "low", "high"])
+    assert texts(table).tolist() == ["1 [0.5, 2]", "1"]
 
 
 # ---- tables

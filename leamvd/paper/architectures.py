@@ -25,7 +25,7 @@ from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
 from . import results
-from .functions import Comparison, FirstRBM, Function
+from .functions import MARKS, Comparison, FirstRBM, Function
 from .layers import Images
 from .methods import Method, trainer_of
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
@@ -47,9 +47,7 @@ NETWORKS = {  # the activations of the hidden layers
     "signs": ("sign",),
     "tangents, steps": ("tanh", "step"),
 }
-GRADIENTS = ("relu", "tanh")  # the activations that gradients go through
 MLP = "mlp"  # the method that is scikit-learn's MLPClassifier
-N_TEST = 500  # images of the digits that are for testing; 1,297 are left
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +65,6 @@ PROFILES = {"quick": Settings(methods=("lea-mvd", "random"), seeds=(0, 1), budge
 
 # ---- settings of the preset
 
-MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)  # evaluations for each variable after which searches are looked at
 SEPARABLE = tuple(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48))
 CANDIDATES = tuple(
     f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
@@ -123,7 +120,7 @@ def images() -> Dataset:
     data = load("digits", side=8)
     V, labels = np.concatenate([data.train, data.test]), np.concatenate([data.train_labels, data.test_labels])
     order = np.random.default_rng(0).permutation(len(V))
-    test, train = np.split(order, [N_TEST])
+    test, train = np.split(order, [500])
     return data._replace(train=V[train], train_labels=labels[train], test=V[test], test_labels=labels[test])
 
 
@@ -218,7 +215,7 @@ def plan(settings: Settings) -> Plan:
     """Return the plan of the section's `Tables`: trainings by all methods, and by gradients where there are any."""
     calls = {}
     for network, seed in product(settings.networks, settings.seeds):
-        gradients = [MLP] if set(NETWORKS[network]) <= set(GRADIENTS) else []
+        gradients = [MLP] if set(NETWORKS[network]) <= {"relu", "tanh"} else []
         for method in (*settings.methods, *gradients):
             calls[network, method, seed] = delayed(learn)(network, method, seed, settings.budget, settings.width)
     return {"runs": (["network", "method", "seed"], calls)}
@@ -294,11 +291,11 @@ def plot_networks(found: pd.DataFrame) -> Figure:
     methods = [method for method in found["method"].unique() if method != "start"]
     figure, ((ax,),) = panels(1, 1, height=4.2)
     for method, own in found.groupby("method", sort=False):
-        places = np.array([names.index(name) for name in own["network"]], dtype=float)
+        places = own["network"].map(names.index)
         if method == "start":
             ax.hlines(own["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start")
         else:
-            places += 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
+            places = places + 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
             ax.errorbar(places, own["mean"], error_bars(own), **_look(method))
     log_scale(ax, "y")
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
@@ -318,8 +315,7 @@ def plot_preset(found: pd.DataFrame) -> Figure:
     for j in range(0, len(problems), 2):
         ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
     for method, own in found.groupby("method", sort=False):
-        places = np.array([problems.index(name) for name in own["problem"]])
-        places = places + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
+        places = own["problem"].map(problems.index) + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
         ax.errorbar(own["ratio"], places, xerr=error_bars(own, "ratio"), **_look(method))
     ax.axvline(1, color="k", linewidth=0.8)
     log_scale(ax, "x")

@@ -11,17 +11,18 @@ changes, is history: it is recorded as "verdicts", and nothing computes it.
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
 
 from . import architectures, classification, minima
-from .layers import ONE_EPOCH, PRINTED, last
+from .layers import PRINTED, last
+from .linear_cost import COSTS, RECORDED_AS, costs, slopes
 from .methods import trainer_of
 from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale, panels, styled
 from .results import read_recorded
@@ -56,15 +57,8 @@ VIEWS = {
 """The inputs, the measure and the method that stands for LEA-MVD in each view."""
 
 EQUAL = "cma-es:n_gen=42"  # CMA-ES with 1,008 evaluations; LEA-MVD makes 1,004
-NAMES = {
-    "cd": "CD",
-    "lea-mvd": "LEA-MVD",
-    "lea-mvd:printed": "LEA-MVD as printed",
-    "cma-es": "CMA-ES",
-    EQUAL: "CMA-ES",
-}
+NAMES = {"cd": "CD", "lea-mvd": "LEA-MVD", "lea-mvd:printed": "LEA-MVD as printed", "cma-es": "CMA-ES", EQUAL: "CMA-ES"}
 
-COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
 ABLATED = {"without P": "path=off", "without C_ani": "descent=off", "not made orthogonal": "descent=free"}
 EXPONENTS = tuple(f"exponent={value}" for value in (0, 0.5, 1, 2, 3))
 TUNED = ("sigma0=0.01", "sigma0=0.03", "sigma0=0.3", "reset=0.1", "reset=initial", "reset=off")
@@ -120,25 +114,21 @@ def tables(profile: str = "recorded") -> Tables:
     in its first 42 generations; on its own, RBM 2 and 3 see other features then, and are among the controls.
     """
     checks.choice("profile", profile, ("recorded", "quick", "paper"))
-    small = _joined("mnist_7x7", "mnist_7x7_controls")
+    parts = ([read_recorded(f"{name}{end}") for end in ("", "_controls")] for name in ("mnist_7x7", "mnist_28x28"))
+    small, large = (pd.concat(rows, ignore_index=True) for rows in parts)
     first = small.query("method == 'cma-es' and inputs == 'shared' and iteration <= 42").assign(method=EQUAL)
-    # at 28x28 pixels no search left its start solution: the networks that start from either are the same
-    mistakes = [read_recorded("mistakes"), read_recorded("mistakes_28x28").replace({"method": {ONE_EPOCH: "lea-mvd"}})]
+    tuned, escapes = classification.tables(), minima.tables()
     return Tables(
         linear_cost=read_recorded("linear_cost", "optimizers"),
         mnist_7x7=pd.concat([small, first], ignore_index=True),
-        mnist_28x28=_joined("mnist_28x28", "mnist_28x28_controls"),
+        mnist_28x28=large,
         readings=read_recorded("readings"),
-        classification=_joined("classification", "classification_28x28"),
-        mistakes=pd.concat(mistakes, ignore_index=True),
-        local_minima=read_recorded("local_minima"),
-        trained_minima=read_recorded("local_minima", "rbms"),
+        classification=tuned.runs,
+        mistakes=tuned.mistakes,
+        local_minima=escapes.runs,
+        trained_minima=escapes.rbms,
         architectures=read_recorded("architectures"),
     )
-
-
-def _joined(*names: str) -> pd.DataFrame:
-    return pd.concat([read_recorded(name) for name in names], ignore_index=True)
 
 
 # ---- rules
@@ -171,20 +161,16 @@ class Errors(NamedTuple):
 
 
 def grows(
-    optimizers: pd.DataFrame, method: str, costs: Iterable[str], at_least: int, bounds: tuple[float, float]
+    optimizers: pd.DataFrame, method: str, of: Iterable[str], at_least: int, bounds: tuple[float, float]
 ) -> Iterator[Part]:
     """Yield by which power of n costs grow over the last decade of n, for each dtype.
 
     No runs are behind a slope that could scatter, so it has neither an interval nor a p.
     """
-    own = optimizers[(optimizers["method"] == method) & (optimizers["status"] == "ok") & (optimizers["threads"] == 1)]
-    name = {"leamvd": "LEA-MVD", "pycma full": "CMA-ES"}[method]
-    for cost in costs:
-        for dtype, line in own.groupby("dtype", sort=False):
-            line = line[(10 * line["n"] >= line["n"].max()) & (line["n"] >= at_least)]
-            slope = np.polyfit(np.log(line["n"]), np.log(line[COSTS[cost]]), 1)[0] if len(line) > 1 else np.nan
-            found = Effect(slope, np.nan, np.nan, *bounds, "slope", len(line), "least squares", np.nan)
-            yield Part(f"{cost}, {dtype}", name, NOTHING, "grows like n to the power {}", found)
+    lines = slopes(optimizers.replace(RECORDED_AS), at_least, last_decade=True).query("method == @method")
+    for cost, line in product(of, lines.to_dict("records")):
+        found = Effect(line[cost], np.nan, np.nan, *bounds, "slope", line["sizes"], "least squares", np.nan)
+        yield Part(f"{cost}, {line['dtype']}", NAMES[method], NOTHING, "grows like n to the power {}", found)
 
 
 def ends_lower(study: Errors, view: str, layer: int, method: str, baseline: str) -> Part:
@@ -234,13 +220,11 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
 
     It is the test with the largest p: where that is met, all are.
     """
-    tests = []
-    for layer in (1, 2, 3):
-        default = readings.ends("shared", layer, "lea-mvd")["mean_field"]
-        for own in settings:
-            other = readings.ends("shared", layer, f"lea-mvd:{own}")["mean_field"]
-            tests.append(((layer, own), paired(default, other, upper=1 + percent / 100)))
-    (layer, own), found = max(tests, key=lambda test: test[1].p)
+    tests = {}
+    for layer, own in product((1, 2, 3), settings):
+        default, other = (readings.ends("shared", layer, name) for name in ("lea-mvd", f"lea-mvd:{own}"))
+        tests[layer, own] = paired(default["mean_field"], other["mean_field"], upper=1 + percent / 100)
+    (layer, own), found = max(tests.items(), key=lambda test: test[1].p)
     return Part(f"RBM {layer}, {name}", "LEA-MVD", own, f"LEA-MVD ends at {{}} times its error with {own}", found)
 
 
@@ -260,71 +244,56 @@ def classifies_better(runs: pd.DataFrame, mistakes: pd.DataFrame, study: str) ->
 
 # ---- what decides
 
-Parts = list[tuple[str, str, Part]]  # claim, view and part
+Judged = Iterator[tuple[str, str, Part]]  # claim, view and part
 
 
-def registered_claims(found: Tables, margins: Margins) -> Parts:
-    """Return the parts of the claims that the rules before the runs judge too; their tests are a family."""
+def registered_claims(found: Tables, margins: Margins) -> Judged:
+    """Yield the parts of the claims that the rules before the runs judge too; their tests are a family."""
     small, large = Errors.of("7×7 pixels", found.mnist_7x7), Errors.of("28×28 pixels", found.mnist_28x28)
     readings = Errors.of("7×7 pixels", found.readings)
     within = {"lower": 1 / margins.factor, "upper": margins.factor}
     ours, layers = {view: method for view, (_, _, method) in VIEWS.items()}, (1, 2, 3)
-    return [
-        *(("C1", "both", part) for part in grows(found.linear_cost, "leamvd", COSTS, 10_000, margins.linear)),
-        *(
-            ("C2", "both", part)
-            for part in grows(found.linear_cost, "pycma full", ["memory"], 1_000, margins.quadratic)
-        ),
-        ("C3", "both", stays(small, 1, EQUAL, 0, margins.unchanged)),
-        *(("C3", view, stays(small, 1, ours[view], 0, margins.unchanged)) for view in VIEWS),
-        *(
-            ("C4", view, ends_lower(small, view, layer, method, "cd"))
-            for view in VIEWS
-            for layer in (2, 3)
-            for method in (EQUAL, ours[view])
-        ),
-        *(
-            ("C5", view, ends_lower(small, view, layer, ours[view], baseline))
-            for view in VIEWS
-            for layer in (2, 3)
-            for baseline in (EQUAL, "cd")
-        ),
-        ("C6", "both", stays(large, 1, "cd", 1, margins.little)),
-        *(("C6", view, stays(large, 1, ours[view], 1, margins.little)) for view in VIEWS),
-        *(("C7", "as printed", ends_as_printed(large, 2, m, **within)) for m in ("cd", "lea-mvd:printed")),
-        ("C7", "conclusion", ends_lower(large, "conclusion", 2, "lea-mvd", "cd")),
-        ("C8", "as printed", ends_as_printed(large, 3, "lea-mvd:printed", **within)),
-        ("C8", "as printed", stays(large, 3, "cd", 1, margins.little)),
-        ("C8", "conclusion", ends_lower(large, "conclusion", 3, "lea-mvd", "cd")),
-        *(
-            judged
-            for layer in layers
-            for printed, default in (("cd", "cd"), ("lea-mvd:printed", "lea-mvd"))
-            for judged in (
-                ("C9", "as printed", compares_sizes(small, large, layer, printed, "image", lower=1)),
-                ("C9", "conclusion", compares_sizes(small, large, layer, default, "unit", **within)),
-            )
-        ),
-        *(("C10", "both", has_converged(small, layer, margins.unchanged)) for layer in layers),
-        *(("C11", "both", no_setting_ends_lower(readings, name, [own])) for name, own in ABLATED.items()),
-        ("C12", "both", no_setting_ends_lower(readings, "exponent 1.5", EXPONENTS, margins.behind)),
-        ("C12", "both", no_setting_ends_lower(readings, "no tuning", TUNED, margins.behind)),
-        *(
-            ("C15", "both", classifies_better(found.classification, found.mistakes, study))
-            for study in ("mnist-7x7", "mnist-28x28")
-        ),
-    ]
+    for part in grows(found.linear_cost, "lea-mvd", COSTS, 10_000, margins.linear):
+        yield "C1", "both", part
+    for part in grows(found.linear_cost, "cma-es", ["memory"], 1_000, margins.quadratic):
+        yield "C2", "both", part
+    yield "C3", "both", stays(small, 1, EQUAL, 0, margins.unchanged)
+    for view in VIEWS:
+        yield "C3", view, stays(small, 1, ours[view], 0, margins.unchanged)
+    for view, layer in product(VIEWS, layers[1:]):
+        for method in (EQUAL, ours[view]):
+            yield "C4", view, ends_lower(small, view, layer, method, "cd")
+    for view, layer, baseline in product(VIEWS, layers[1:], (EQUAL, "cd")):
+        yield "C5", view, ends_lower(small, view, layer, ours[view], baseline)
+    yield "C6", "both", stays(large, 1, "cd", 1, margins.little)
+    for view in VIEWS:
+        yield "C6", view, stays(large, 1, ours[view], 1, margins.little)
+    for method in ("cd", "lea-mvd:printed"):
+        yield "C7", "as printed", ends_as_printed(large, 2, method, **within)
+    yield "C7", "conclusion", ends_lower(large, "conclusion", 2, "lea-mvd", "cd")
+    yield "C8", "as printed", ends_as_printed(large, 3, "lea-mvd:printed", **within)
+    yield "C8", "as printed", stays(large, 3, "cd", 1, margins.little)
+    yield "C8", "conclusion", ends_lower(large, "conclusion", 3, "lea-mvd", "cd")
+    for layer, (printed, default) in product(layers, (("cd", "cd"), ("lea-mvd:printed", "lea-mvd"))):
+        yield "C9", "as printed", compares_sizes(small, large, layer, printed, "image", lower=1)
+        yield "C9", "conclusion", compares_sizes(small, large, layer, default, "unit", **within)
+    for layer in layers:
+        yield "C10", "both", has_converged(small, layer, margins.unchanged)
+    for name, own in ABLATED.items():
+        yield "C11", "both", no_setting_ends_lower(readings, name, [own])
+    yield "C12", "both", no_setting_ends_lower(readings, "exponent 1.5", EXPONENTS, margins.behind)
+    yield "C12", "both", no_setting_ends_lower(readings, "no tuning", TUNED, margins.behind)
+    for study in ("mnist-7x7", "mnist-28x28"):
+        yield "C15", "both", classifies_better(found.classification, found.mistakes, study)
 
 
-def later_claims(found: Tables) -> Parts:
-    """Return the parts of the claims that had no test before the runs; their tests are another family."""
-    escape = minima.most_escape(minima.Tables(found.local_minima, found.trained_minima))
-    learn = architectures.learns(found.architectures)
-    escapes, wrong = "a share of {} of the searches escapes", "{} times as many images are wrong as at the start"
-    return [
-        *(("C13", "both", Part(where, "LEA-MVD", NOTHING, escapes, own)) for where, own in escape.items()),
-        *(("C14", "both", Part(where, "LEA-MVD", "its start", wrong, own)) for where, own in learn.items()),
-    ]
+def later_claims(found: Tables) -> Judged:
+    """Yield the parts of the claims that had no test before the runs; their tests are another family."""
+    for where, own in minima.most_escape(minima.Tables(found.local_minima, found.trained_minima)).items():
+        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, "a share of {} of the searches escapes", own)
+    for where, own in architectures.learns(found.architectures).items():
+        says = "{} times as many images are wrong as at the start"
+        yield "C14", "both", Part(where, "LEA-MVD", "its start", says, own)
 
 
 def evidence(found: Tables, margins: Margins = Margins()) -> pd.DataFrame:
@@ -333,11 +302,11 @@ def evidence(found: Tables, margins: Margins = Margins()) -> pd.DataFrame:
     `p` is corrected by Holm's method over the family of the claim's tests.
     """
     families = registered_claims(found, margins), later_claims(found)
-    rows = pd.concat([_judged(parts, margins.level) for parts in families], ignore_index=True)
+    rows = pd.concat([_judged([*parts], margins.level) for parts in families], ignore_index=True)
     return rows.sort_values("claim", key=lambda claims: claims.str[1:].astype(int), kind="stable", ignore_index=True)
 
 
-def _judged(parts: Parts, level: float) -> pd.DataFrame:
+def _judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
     """Return a family of parts as rows. A search that stays at its start in all runs is a test, but it decides nothing.
 
     The effect of a rank test is the estimate of Hodges and Lehmann, with the interval that belongs to the test.
@@ -408,22 +377,21 @@ def beside_others(found: Tables) -> pd.DataFrame:
     too; of the methods that are not pycma's, the fastest. Errors are mean-field errors at 7x7 pixels on shared inputs,
     after as many evaluations as LEA-MVD has made: geometric means, and how far their 95 % intervals reach at most.
     """
-    costs = found.linear_cost.query("status == 'ok' and threads == 1")[["method", "dtype", "n", *COSTS.values()]]
-    own = costs[costs["method"] == "leamvd"].drop(columns="method")
-    both = costs[costs["method"] != "leamvd"].merge(own, on=["dtype", "n"], suffixes=("", "_own"))
-    both = both.loc[both.groupby(["method", "dtype"])["n"].idxmax()]
+    measured = costs(found.linear_cost.replace(RECORDED_AS))[["label", "method", "dtype", "n", *COSTS.values()]]
+    own = measured["method"] == "lea-mvd"
+    both = measured[~own].merge(measured[own], on=["dtype", "n"], suffixes=("", "_own"))
+    both = both.loc[both.groupby("label")["n"].idxmax()]
     both = both.assign(**{cost: both[column] / both[f"{column}_own"] for cost, column in COSTS.items()})
     fastest = both.sort_values("time").drop_duplicates("method").set_index("method")[["n", *COSTS]]
     shared = found.mnist_7x7[found.mnist_7x7["inputs"] == "shared"]
     ends = last(shared[shared["evaluations"] <= shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()])
-    names = {"pycma separable": "sep-cma-es", "pycma full": "cma-es"}
-    errors = compared(ends, "mean_field", [(name, "lea-mvd") for name in (*names.values(), "cd")], by=["layer"])
+    errors = compared(ends, "mean_field", [(name, "lea-mvd") for name in ("sep-cma-es", "cma-es", "cd")], by=["layer"])
     errors = errors.assign(reach=100 * np.fmax(errors["ratio"] / errors["low"], errors["high"] / errors["ratio"]) - 100)
     final = errors.pivot(index="method", columns="layer", values="ratio").add_prefix("error, RBM ")
     final["intervals, ± %"] = errors.groupby("method")["reach"].max()
-    rows = fastest.rename(names).join(final, how="outer")
+    rows = fastest.join(final, how="outer")
     shown = {"sep-cma-es": "separable CMA-ES (pycma)", "cma-es": "CMA-ES with a full matrix (pycma)"}
-    return rows.loc[[*shown, fastest.index.drop([*names])[0], "cd"]].rename(NAMES | shown).rename_axis("method")
+    return rows.loc[[*shown, fastest.index.drop([*shown])[0], "cd"]].rename(NAMES | shown).rename_axis("method")
 
 
 # ---- figures
@@ -458,11 +426,7 @@ def plot_beside_cd(rows: pd.DataFrame) -> Figure:
         ax.text(np.sqrt(end), 0.6, f"{NAMES[method]} better", ha="center", va="bottom")
     ax.axvline(1, color="black", linewidth=1)
     log_scale(ax, "x")
-    ax.set(
-        xlim=(1 / reach, reach),
-        ylim=(0.45 - len(height), 1.2),
-        xlabel="error of LEA-MVD / error of CD",
-    )
+    ax.set(xlim=(1 / reach, reach), ylim=(0.45 - len(height), 1.2), xlabel="error of LEA-MVD / error of CD")
     ax.set_yticks([*height.values()], [*height])
     ax.grid(axis="y", visible=False)
     legend(figure, ncols=1)
@@ -471,53 +435,36 @@ def plot_beside_cd(rows: pd.DataFrame) -> Figure:
 
 @styled
 def plot_effects(rows: pd.DataFrame) -> Figure:
-    """Plot the effect of every part, a panel for each claim and unit; shaded is where a part is met."""
+    """Plot the effect of every part, a panel for each claim and unit; shaded is where a part is met.
+
+    A panel has room for every finite number of its parts, and for effects as large as a factor of 2 or 1 %.
+    """
     groups = [*rows.groupby(["claim", "unit"], sort=False)]
     heights = [1.5 * len(own) + 2.3 for _, own in groups]
     figure, axes = panels(len(groups), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), own) in zip(axes[:, 0], groups, strict=True):
-        _panel(ax, own.sort_values("view", kind="stable"), unit)
+        own = own.sort_values("view", kind="stable")
+        values = own[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
+        values = np.append(values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, []))
+        log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
+        low, high = log([values.min(), values.max()])
+        left, right = exp([1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low])
+        for y, row in zip(range(len(own) - 1, -1, -1), own.to_dict("records"), strict=True):
+            color, marker, label = LOOKS[row["met"]]
+            shaded = np.clip([row["lower"], row["upper"]], left, right)
+            ax.plot(shaded, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
+            bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
+            ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black")
+            ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
+            look = {"fmt": marker, "color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
+            ax.errorbar(row["effect"], y, xerr=ends, label=label, **look)
+            view = "" if row["view"] == "both" else f"{row['view']}: "
+            compared = "" if row["baseline"] == NOTHING else f" / {row['baseline']}"
+            ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
+        if unit == "ratio":
+            log_scale(ax, "x")
+        ax.set(xlim=(left, right), ylim=(-0.5, len(own) - 0.3), yticks=[])
+        ax.grid(axis="y", visible=False)
         ax.set_title(f"{claim}, {unit}")
     legend(figure)
     return figure
-
-
-def _panel(ax: Axes, own: pd.DataFrame, unit: str) -> None:
-    """Draw a panel with room for every finite number of its parts, and for effects as large as a factor of 2 or 1 %."""
-    values = own[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
-    values = np.append(values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, []))
-    log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
-    low, high = log([values.min(), values.max()])
-    left, right = exp([1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low])
-    for y, row in zip(range(len(own) - 1, -1, -1), own.to_dict("records"), strict=True):
-        color, marker, label = LOOKS[row["met"]]
-        ax.plot(
-            np.clip([row["lower"], row["upper"]], left, right),
-            [y, y],
-            color=GREEN,
-            alpha=0.15,
-            linewidth=7,
-            solid_capstyle="butt",
-        )
-        bounds = [bound for bound in (row["lower"], row["upper"]) if np.isfinite(bound)]
-        ax.plot(bounds, [y] * len(bounds), linestyle="", marker="|", markersize=7, color="black")
-        ends = np.nan_to_num([[row["effect"] - row["low"]], [row["high"] - row["effect"]]])
-        ax.errorbar(
-            row["effect"],
-            y,
-            xerr=ends,
-            color=color,
-            marker=marker,
-            markersize=5,
-            mew=1.5,
-            linestyle="",
-            elinewidth=1.5,
-            label=label,
-        )
-        view = "" if row["view"] == "both" else f"{row['view']}: "
-        compared = "" if row["baseline"] == NOTHING else f" / {row['baseline']}"
-        ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
-    if unit == "ratio":
-        log_scale(ax, "x")
-    ax.set(xlim=(left, right), ylim=(-0.5, len(own) - 0.3), yticks=[])
-    ax.grid(axis="y", visible=False)

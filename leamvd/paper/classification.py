@@ -28,8 +28,8 @@ from . import results
 from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
 from .methods import trainer_of
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Call, Plan, Recorded, Result, delayed, read_recorded
-from .statistics import compared, components, paired, summarize
+from .results import Plan, Recorded, Result, delayed, read_recorded
+from .statistics import compared, components, paired
 
 # ---- settings
 
@@ -98,16 +98,13 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the tables of a profile: what is recorded of both sizes of images, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        found = [
-            pd.concat([read_recorded(name, t) for name in ARCHIVE.values()], ignore_index=True)
-            for t in Tables._fields[:3]
-        ]
+        parts = ([read_recorded(name, table) for name in ARCHIVE.values()] for table in Tables._fields[:3])
+        found = [pd.concat(rows, ignore_index=True) for rows in parts]
         small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
         same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
         return Tables(*found, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
-    planned = {**plan(study), "mistakes": listed(study)}
-    return Tables(**results.tables(planned, folder, n_jobs=n_jobs, label="classification"))
+    return Tables(**results.tables(plan(study), folder, n_jobs=n_jobs, label="classification"))
 
 
 # ---- what is computed
@@ -140,23 +137,23 @@ def fine_tune(
         sizes, activation="logistic", solver="sgd", alpha=0, momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1,
         warm_start=True, random_state=0,
     )  # fmt: skip
-    _epoch(classifier, V[first], labels[first])  # tells it its sizes
+    _fitted(classifier, V[first], labels[first])  # tells it its sizes
     classifier.coefs_ = [*(rbm.W.copy() for rbm in stack), np.zeros((sizes[-1], len(first)), dtype)]
     classifier.intercepts_ = [*(rbm.c.copy() for rbm in stack), np.zeros(len(first), dtype)]
     classifier.set_params(batch_size=min(BATCH_SIZE, len(V)))
     for epoch in range(1, epochs + 1):
         rate = tuning_rate * (1 - (epoch - 1) / epochs)
         order = int(_rng(seed, _SHUFFLES, epoch).integers(2**32))
-        _epoch(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
+        _fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
         yield classifier, float(classifier.loss_)
 
 
-def _epoch(classifier: Any, V: np.ndarray, labels: np.ndarray) -> None:
+def _fitted(classifier: Any, V: np.ndarray, labels: np.ndarray) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # one epoch is what is wanted
-        classifier.fit(V, labels)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # so many steps, or one epoch, are what is wanted
+        return classifier.fit(V, labels)
 
 
 def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float) -> Result:
@@ -184,15 +181,13 @@ def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndar
     Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
     and how fast the solver converges.
     """
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler().fit(V)
     V, T = scaler.transform(V), scaler.transform(T)
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the recipe is so many steps at most
-        found = LogisticRegression(C=PENALTY, max_iter=STEPS).fit(V, labels)
+    found = _fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
+    with one_blas_thread():
         errors = [float(np.mean(found.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
     return errors[0], errors[1], int(found.n_iter_[0])
 
@@ -236,15 +231,9 @@ def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:
 RUN = ["study", "method", "seed"]
 
 
-def tuned(study: Settings, stack: Call, seed: int) -> Call:
-    """Return the call that fine-tunes the network of a stack."""
-    own = study.epochs, study.tuning_rate
-    return delayed(fine_tuned)(stack, study.images, study.training.dtype, seed, *own)
-
-
 def plan(study: Settings) -> Plan:
-    """Return the plan of the section's `Tables` but mistakes: of trained stacks, and of random weights."""
-    given, calls = (study.images, study.training.dtype), {name: {} for name in Tables._fields[:3]}
+    """Return the plan of the section's `Tables`: of trained stacks, and but for mistakes of random weights."""
+    given, calls = (study.images, study.training.dtype), {name: {} for name in Tables._fields}
     sizes = study.images.side**2, *study.layers
     for method, seed in product((*study.methods, *(f"{RANDOM}{scale}" for scale in study.scales)), study.seeds):
         run, scale = (study.size, method, seed), method.removeprefix(RANDOM)
@@ -252,43 +241,30 @@ def plan(study: Settings) -> Plan:
             whole, first = (delayed(random_stack)(units, scale, given[1], seed) for units in (sizes, sizes[:2]))
         else:
             whole, first = (stack(study, method, seed)[layer] for layer in (-1, 0))
-        calls["runs"][run] = tuned(study, whole, seed)
+        tuned = delayed(fine_tuned)(whole, *given, seed, study.epochs, study.tuning_rate)
+        calls["runs"][run] = tuned
         calls["probes"][run] = delayed(probes)(whole, *given)
         calls["likelihoods"][run] = delayed(likelihoods)(first, *given, seed, study.n_chains, study.n_temperatures)
+        if scale == method:
+            calls["mistakes"][run] = delayed(mistakes)(tuned, *given)
     return {name: (RUN, own) for name, own in calls.items()}
 
 
-def listed(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], Call]]:
-    """Return the plan of the table of mistakes, by the networks of trained stacks."""
-    given = study.images, study.training.dtype
-    return RUN, {
-        (study.size, method, seed): delayed(mistakes)(tuned(study, stack(study, method, seed)[-1], seed), *given)
-        for method, seed in product(study.methods, study.seeds)
-    }
-
-
-def _mistakes(profile: str, *methods: str) -> Recorded:
-    study = PROFILES[profile].changed(methods=methods)
-    return Recorded(study, {"runs": listed(study.on_disk())})
+def _recorded(profile: str, *methods: str) -> Recorded:
+    """Return what is recorded of a profile: all tables but mistakes, or these alone, of the methods given."""
+    study = PROFILES[profile].changed(methods=methods or None)
+    measured = plan(study.on_disk())
+    listed = measured.pop("mistakes")
+    return Recorded(study, {"runs": listed} if methods else measured)
 
 
 RECORDED = {
-    **{
-        name: lambda profile=profile: Recorded(PROFILES[profile], plan(PROFILES[profile].on_disk()))
-        for profile, name in ARCHIVE.items()
-    },
-    "mistakes": lambda: _mistakes("paper", ONE_EPOCH, "cd", "lea-mvd"),
-    "mistakes_28x28": lambda: _mistakes("paper-28x28", ONE_EPOCH, "cd"),
+    **{name: lambda own=profile: _recorded(own) for profile, name in ARCHIVE.items()},
+    "mistakes": lambda: _recorded("paper", ONE_EPOCH, "cd", "lea-mvd"),
+    "mistakes_28x28": lambda: _recorded("paper-28x28", ONE_EPOCH, "cd"),
 }
 
 # ---- tables
-
-GROUP = ["study", "method"]
-
-
-def means(table: pd.DataFrame, column: str, *by: str) -> pd.DataFrame:
-    """Return means over seeds and their 95 % intervals, by study, method and other columns: "epoch", "layer"."""
-    return summarize(table, column, [*GROUP, *by])
 
 
 def scores(found: Tables) -> pd.DataFrame:
@@ -357,8 +333,9 @@ def ratios(found: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.D
 def plot_errors(bands: pd.DataFrame) -> Figure:
     """Plot test errors, given as shares, in percent against the column epoch."""
     figure, axes = _panels(bands, "test error after fine-tuning, %")
-    for ax, (_, own) in zip(axes, bands.groupby("study", sort=False), strict=True):
-        for method, line in _percent(own).groupby("method", sort=False):
+    percent = bands.assign(**100 * bands[["mean", "low", "high"]])
+    for ax, (_, own) in zip(axes, percent.groupby("study", sort=False), strict=True):
+        for method, line in own.groupby("method", sort=False):
             band(ax, line, "epoch", label=method, **_look(str(method), bands))
         ax.set_xlabel("epoch")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -371,9 +348,9 @@ def plot_errors(bands: pd.DataFrame) -> Figure:
 def plot_probes(table: pd.DataFrame) -> Figure:
     """Plot test errors of linear probes, given as shares, in percent by the column layer, in which 0 is the images."""
     figure, axes = _panels(table, "test error of a linear probe, %")
-    n_methods = table["method"].nunique()
-    for ax, (_, own) in zip(axes, table.groupby("study", sort=False), strict=True):
-        for i, (method, points) in enumerate(_percent(own).groupby("method", sort=False)):
+    percent, n_methods = table.assign(**100 * table[["mean", "low", "high"]]), table["method"].nunique()
+    for ax, (_, own) in zip(axes, percent.groupby("study", sort=False), strict=True):
+        for i, (method, points) in enumerate(own.groupby("method", sort=False)):
             places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
             look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
             ax.errorbar(places, points["mean"], error_bars(points), label=method, **look)
@@ -406,10 +383,6 @@ def _panels(table: pd.DataFrame, ylabel: str) -> tuple[Figure, np.ndarray]:
         ax.set_title(f"{study.removeprefix('mnist-').replace('x', '×')} pixels")
     figure.supylabel(ylabel)
     return figure, axes[:, 0]
-
-
-def _percent(shares: pd.DataFrame) -> pd.DataFrame:
-    return shares.assign(**100 * shares[["mean", "low", "high"]])
 
 
 def _look(method: str, table: pd.DataFrame) -> dict[str, str]:

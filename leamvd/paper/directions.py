@@ -244,10 +244,9 @@ def signs(shifts: pd.DataFrame) -> pd.DataFrame:
     groups = moved.groupby(by, sort=False)
     counts = groups[["falls", "rises"]].sum()
     p = [stats.binomtest(falls, falls + rises).pvalue if falls + rises else 1.0 for falls, rises in counts.to_numpy()]
-    verdict = np.where(counts["falls"] > counts["rises"], "descends", "climbs")
-    verdict = np.where(np.array(p) < FALSE_ALARMS / max(len(p), 1), verdict, "undecided")
+    cases = [np.array(p) >= FALSE_ALARMS / max(len(p), 1), counts["falls"] > counts["rises"]]
     found["median change"] = 100 * groups["change"].median()
-    return found.assign(p=p, verdict=verdict).reset_index()
+    return found.assign(p=p, verdict=np.select(cases, ["undecided", "descends"], "climbs")).reset_index()
 
 
 # ---- figures

@@ -18,10 +18,8 @@ from scipy.special import logit
 from leamvd._support import checks
 from leamvd.data.images import Dataset
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import Training
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
-from leamvd.optimizers.reading import Reading
 
 from . import layers, results
 from .layers import GROUP, PRINTED, Images, Study, last
@@ -37,12 +35,7 @@ UNTRAINED = {
     "cd:learning_rate=0+n_gen=1+initial_weights=uniform": "U(±0.1)",
 }  # methods that learn nothing, by the distribution of their weights
 
-QUICK = Study(
-    images=Images(n_images=100),
-    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded"),
-    training=Training(dtype="float64"),
-    reading=Reading(n_gen=12),
-)
+QUICK = Study(methods=("cd", "lea-mvd", "lea-mvd:x0-excluded")).changed(n_images=100, dtype="float64", n_gen=12)
 PAPER = Study(  # the runs of Section 3
     images=Images(dataset="mnist"),
     methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random"),
@@ -117,8 +110,8 @@ def collapse(
 ) -> pd.DataFrame:
     """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
 
-    A row for each scale has, per image, `error` and `sampled` of the collapsed RBM 2, their `bound`, and `cd error` of
-    another RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
+    A row for each scale has, per image, the `error` of the collapsed RBM 2, its `bound`, and the `cd error` of another
+    RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
     image's error, `ratio` and `cd ratio`; and the accuracy on test images of a linear classifier on standardized
     features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`.
     """
@@ -130,20 +123,11 @@ def collapse(
         for _ in range(epochs):
             cd.epoch()
         own, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
-        rows.append(
-            {
-                "scale": scale,
-                "error": own.mean_field / len(H),
-                "sampled": own.sampled / len(H),
-                "bound": bound(first, scale, data.train),
-                "cd error": trained.mean_field / len(H),
-                "ratio": own.mean_field_ratio,
-                "cd ratio": trained.mean_field_ratio,
-                "accuracy": accuracy(H, T, data),
-                "accuracy above": accuracy(*map(upper.hidden_given_visible, (H, T)), data),
-            }
-        )
-    return pd.DataFrame(rows)
+        per_image = own.mean_field / len(H), bound(first, scale, data.train), trained.mean_field / len(H)
+        right = accuracy(H, T, data), accuracy(*map(upper.hidden_given_visible, (H, T)), data)
+        rows.append((scale, *per_image, own.mean_field_ratio, trained.mean_field_ratio, *right))
+    columns = ["scale", "error", "bound", "cd error", "ratio", "cd ratio", "accuracy", "accuracy above"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def accuracy(train: np.ndarray, test: np.ndarray, data: Dataset) -> float:
@@ -204,7 +188,6 @@ SUMMED = {
     "sampled": ("sampled", "sampled"),
     "each its own": ("sampled", "mean_field"),
 }  # errors of contrastive divergence and of LEA-MVD that are counted (item E2); in the last, what a method has anyway
-IMAGES = (10_000, 60_000)  # over which the sum may run
 NUMBERS = {f"{method}, RBM {layer}": number for (method, layer), number in PRINTED.items()}
 SETTINGS = ["weights", "start", "sigma0", "reading", "inputs"]
 COUNTED = ["measure", "images"]
@@ -218,7 +201,7 @@ def distances(runs: pd.DataFrame, combinations: pd.DataFrame) -> pd.DataFrame:
     log(ours / the paper's) over the three numbers.
     """
     there = combinations[["method", "baseline"]].isin(runs["method"].unique()).all(axis=1)
-    ways = pd.DataFrame(product(SUMMED, IMAGES), columns=COUNTED)
+    ways = pd.DataFrame(product(SUMMED, (10_000, 60_000)), columns=COUNTED)  # errors, and images that are summed over
     rows = combinations[there].merge(ways, how="cross")
     ends = last(runs)
     logs = np.log(ends[["mean_field", "sampled"]].div(ends["n_images"], axis=0))

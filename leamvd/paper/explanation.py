@@ -28,7 +28,7 @@ from .layers import ONE_EPOCH, PRINTED, Images, Study, layer_call, layer_inputs,
 from .methods import Method
 from .plots import BLUE, GREEN, PURPLE, VERMILION, band, legend, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
-from .statistics import Effect, paired, summarize
+from .statistics import paired, summarize
 
 # ---- settings
 
@@ -173,7 +173,7 @@ def plan(*studies: Settings) -> Plan:
     Predictions are about start solutions that stand on start solutions, so they need no search; retrodictions about
     start solutions that stand on what the search itself has made of the layers below.
     """
-    around, predicted, retrodicted, runs, steps = {}, {}, {}, {}, {}
+    found = {name: {} for name in (*Tables._fields, "gradient_steps")}
     for study in studies:
         numbered = enumerate(study.layers, start=1)
         for inputs, (number, n_hidden), method, seed in product(study.inputs, numbered, study.methods, study.seeds):
@@ -184,14 +184,13 @@ def plan(*studies: Settings) -> Plan:
                 start = layer_call(study, ONE_EPOCH, n_hidden, seed, below=own[number - 2])
                 after = delayed(pairs)(start, *data, (REFERENCE,), study.n_pairs)
             search = Method.parse(method).training(study.training), Method.parse(method).reading(study.reading)
-            around[*layer, seed] = before
-            steps[*layer, seed] = delayed(gradient_step)(starts[number - 1], *data)
-            predicted[*layer, method, seed] = delayed(surrogate)(before, number, seed, *search)
-            retrodicted[*layer, method, seed] = delayed(surrogate)(after, number, seed, *search)
-            runs[*layer, method, seed] = own[number - 1]
-    columns, searches = [*LAYER, "n_hidden"], {"surrogates": predicted, "retrodictions": retrodicted, "runs": runs}
-    found = {name: ([*columns, "method", "seed"], calls) for name, calls in searches.items()}
-    return found | {"pairs": ([*columns, "seed"], around), "gradient_steps": ([*columns, "seed"], steps)}
+            found["pairs"][*layer, seed] = before
+            found["gradient_steps"][*layer, seed] = delayed(gradient_step)(starts[number - 1], *data)
+            found["surrogates"][*layer, method, seed] = delayed(surrogate)(before, number, seed, *search)
+            found["retrodictions"][*layer, method, seed] = delayed(surrogate)(after, number, seed, *search)
+            found["runs"][*layer, method, seed] = own[number - 1]
+    run = {"pairs": ["seed"], "gradient_steps": ["seed"]}  # a search has a method too
+    return {name: ([*LAYER, "n_hidden", *run.get(name, ["method", "seed"])], calls) for name, calls in found.items()}
 
 
 def _recorded(names: Iterable[str], *studies: Settings, columns: Any = ("layer", "method", "seed")) -> Recorded:
@@ -286,9 +285,11 @@ def needed(study: str, runs: pd.DataFrame) -> pd.DataFrame:
         start, end, below = search["mean_field"].first(), search["mean_field"].last(), {"cd": cd["mean_field"].last()}
         if (study, inputs) == ("mnist-28x28", "own") and (printed := PRINTED.get(("lea-mvd", layer))):
             below[f"{printed:,.0f}"] = 2 * printed * search["n_images"].last() / 1e4
-        fell = _fallen(paired(end, start))[0]
-        rows += [(study, layer, inputs, name, fell, *_fallen(paired(goal, start))) for name, goal in below.items()]
-    return pd.DataFrame(rows, columns=[*LAYER, "below", "fell", "needed", "low", "high"])
+        for name, goal in below.items():
+            fell, ratio = paired(end, start), paired(goal, start)
+            rows.append((study, layer, inputs, name, fell.effect, ratio.effect, ratio.high, ratio.low))
+    found = pd.DataFrame(rows, columns=[*LAYER, "below", "fell", "needed", "low", "high"]).set_index([*LAYER, "below"])
+    return (100 * (1 - found)).reset_index()
 
 
 def times_faster(bound: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
@@ -339,11 +340,6 @@ def scaling(pairs: pd.DataFrame, surrogates: pd.DataFrame, runs: pd.DataFrame, s
         means = summarize(rows, "fall", ["n_var", "method"])
         found[kind] = means.loc[means.groupby("n_var")["mean"].idxmax()]
     return pd.concat(found, names=["kind"]).reset_index("kind")
-
-
-def _fallen(ratio: Effect) -> list[float]:
-    """Return a ratio and the ends of its interval, the lower one first, as a fall in percent."""
-    return [100 * (1 - end) for end in (ratio.effect, ratio.high, ratio.low)]
 
 
 def _compound(fall: Any, times: float) -> Any:

@@ -71,6 +71,7 @@ class FirstRBM:
 
 
 Problem = Function | FirstRBM
+MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)  # evaluations for each variable after which searches are looked at
 
 
 def start(

@@ -41,7 +41,7 @@ SIZES: dict[str, dict[str, tuple[int, ...]]] = {
 }
 COSTS = {"time": "generation_seconds", "memory": "peak_bytes"}
 BESIDE = {f"{name} / LEA-MVD's": cost for name, cost in COSTS.items()}
-RECORDED_AS = {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}
+RECORDED_AS = {"method": {"leamvd": "lea-mvd", "pycma separable": "sep-cma-es", "pycma full": "cma-es"}}
 
 
 class Tables(NamedTuple):
@@ -64,7 +64,7 @@ def tables(
     others = (read_recorded("linear_cost", name) for name in Tables._fields[1:])
     if profile == "recorded":
         results.refuse({"methods": methods, "sizes": sizes})
-        return Tables(read_recorded("linear_cost", "optimizers").replace({"method": RECORDED_AS}), *others)
+        return Tables(read_recorded("linear_cost", "optimizers").replace(RECORDED_AS), *others)
     found = results.tables(plan(profile, methods, sizes), folder, label="linear cost")
     return Tables(found["optimizers"], *others)
 
@@ -204,9 +204,7 @@ def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: boo
         rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
     for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):
         if line["n"].nunique() > 1:
-            logs = np.log(line[["n", *COSTS.values()]].astype(float))
-            x, y = (own - own.mean() for own in (logs["n"], logs[[*COSTS.values()]]))
-            fits = y.mul(x, axis=0).sum(skipna=False) / (x**2).sum()
+            fits = [np.polyfit(np.log(line["n"]), np.log(line[cost]), 1)[0] for cost in COSTS.values()]
             found.append((method, dtype, len(line), line["n"].min(), line["n"].max(), *fits))
     return pd.DataFrame(found, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
 

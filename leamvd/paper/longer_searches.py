@@ -14,7 +14,7 @@ from leamvd.data.functions import USUAL
 from leamvd.optimizers import methods
 
 from . import results
-from .functions import Comparison, FirstRBM, Function, Problem
+from .functions import MARKS, Comparison, FirstRBM, Function, Problem
 from .layers import Images
 from .plots import band, legend, log_scale, method_look, panels, styled
 from .results import Recorded, read_recorded
@@ -22,7 +22,6 @@ from .statistics import summarize
 
 # ---- settings
 
-MARKS = (0.5, 1, 2, 5, 10, 20, 50, 100)  # evaluations for each variable after which searches are looked at
 METHODS = (*methods.METHODS, "lea-mvd:reset=off")  # the last one was added after searches had been seen to stand still
 LARGE: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in USUAL]
 RBM_1 = FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), n_hidden=30)

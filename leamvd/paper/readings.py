@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -119,21 +119,15 @@ class Settings(Study):
 PAPER = Settings(
     images=Images(dataset="mnist", n_images=10_000), methods=methods(), seeds=tuple(range(30)), sizes=(100, 1000)
 )
+QUICK = Settings(layers=(30, 30), methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))), seeds=(0, 1))
 FEWER = PAPER.changed(
     methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "lea-mvd:path=off", "lea-mvd:descent=off"),
     sizes=(),
 )
+POPULATIONS = "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"
+SIGMAS = tuple(f"cma-es:sigma0={value}" for value in (0.01, 0.03, 0.3))
 PROFILES = {
-    "quick": Settings(
-        images=Images(n_images=100),
-        layers=(30, 30),
-        methods=("cd", *methods(("R1", "R5", "R13", "R16", "C11"))),
-        seeds=(0, 1),
-        training=Training(dtype="float64"),
-        reading=Reading(n_gen=20),
-        sizes=(20,),
-        budget=600,
-    ),
+    "quick": QUICK.changed(n_images=100, dtype="float64", n_gen=20, sizes=(20,), budget=600),
     "paper": PAPER,
     "threshold": FEWER.changed(binarize="threshold"),
     "bernoulli": FEWER.changed(binarize="bernoulli"),
@@ -141,22 +135,13 @@ PROFILES = {
     "bits": FEWER.changed(features="bits"),
     "own": FEWER.changed(inputs=("own",)),
     "all": dataclasses.replace(FEWER, images=Images(dataset="mnist")),
-    "controls": FEWER.changed(
-        methods=(
-            *("cma-es", "cma-es:population_size=12+n_gen=100", "cma-es:population_size=48+n_gen=25"),
-            *(f"cma-es:sigma0={value}" for value in (0.01, 0.03, 0.3)),
-        ),
-    ),
+    "controls": FEWER.changed(methods=("cma-es", *POPULATIONS, *SIGMAS)),
 }
 """Every alternative; and a few of them on other data, items E3 (threshold, bernoulli), E4 (center), E6 (bits), E7 (own)
 and E11 (all); the controls are CMA-ES with other settings."""
 
-ARCHIVE = {"paper": "readings"} | {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits")}
-ARCHIVE |= {
-    "own": "readings_own",
-    "all": "mnist_7x7",
-    "controls": "readings_cma_es",
-}  # of all images Section 3's layers
+ARCHIVE = {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits", "own")}
+ARCHIVE = {"paper": "readings"} | ARCHIVE | {"all": "mnist_7x7", "controls": "readings_cma_es"}  # Section 3's layers
 
 
 class Tables(NamedTuple):
@@ -169,12 +154,7 @@ class Tables(NamedTuple):
 
 
 def tables(
-    profile: str = "recorded",
-    folder: str | Path = ".",
-    *,
-    measure: Literal["mean_field", "sampled"] = "mean_field",
-    n_jobs: int = 1,
-    **changes: Any,
+    profile: str = "recorded", folder: str | Path = ".", *, measure: str = "mean_field", n_jobs: int = 1, **changes: Any
 ) -> Tables:
     """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
     checks.choice("measure", measure, tuple(MEASURES))
@@ -196,14 +176,8 @@ def tables(
     return Tables(**found, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True))
 
 
-def summary(
-    found: Tables,
-    profile: str = "recorded",
-    measure: str = "mean_field",  # noqa: ARG001  (both are there)
-    n_jobs: int = 1,  # noqa: ARG001
-    **changes: Any,
-) -> pd.DataFrame:
-    """Return the last errors of all methods, see `layers.summary`."""
+def summary(found: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001
+    """Return the last errors of all methods by both measures, see `layers.summary`."""
     if profile == "recorded":
         return layers.errors(found.runs[found.runs["data"] == "paper"])
     study = PROFILES[profile].changed(**changes)
@@ -344,12 +318,6 @@ def counts(effects: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(index=effects["problem"].unique(), columns=words, fill_value=0)
 
 
-def idle(effects: pd.DataFrame) -> pd.DataFrame:
-    """Return the alternatives that changed no bit on any problem, with the number of problems."""
-    table = effects.groupby(["item", "method"], sort=False)["same"].agg(["all", "size"])
-    return table[table["all"]]["size"].rename("problems").reset_index()
-
-
 def sensitivity(found: Tables, measure: str = "mean_field") -> pd.DataFrame:
     """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations, on layers.
 
@@ -391,7 +359,9 @@ def plot_effects(effects: pd.DataFrame) -> Figure:
     """
     effects = effects[effects["problem"].str.startswith("RBM") | (effects["problem"] == TOGETHER)]
     rows = effects[["item", "method"]].drop_duplicates().reset_index(drop=True)
-    names = [_name(*row) for row in rows.itertuples(index=False)]
+    own = rows["method"].str.removeprefix("lea-mvd:").str.replace("$", r"\$")
+    own = own.str.replace("+", "\n+").where(own.str.len() > 24, own)  # a line for each setting where it is long
+    names = own.where(own == rows["item"], rows["item"] + "   " + own)
     heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
     edges = np.concatenate([[0.0], np.cumsum(heights)]) - 0.5
     place = dict(zip(rows["method"], edges[:-1] + heights / 2, strict=True))
@@ -415,11 +385,3 @@ def plot_effects(effects: pd.DataFrame) -> Figure:
     handles += [Line2D([], [], color="0.3", label=name, **dot | look) for name, look in looks.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=2)
     return figure
-
-
-def _name(item: str, method: str) -> str:
-    """Return what a row is called, with a line for each setting where it is long."""
-    own = method.removeprefix("lea-mvd:").replace("$", r"\$")
-    if len(own) > 24:
-        own = own.replace("+", "\n+")
-    return own if own == item else f"{item}   {own}"

@@ -10,7 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,15 +68,10 @@ def number(value: float) -> str:
     return f"{value:.4g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
 
 
-def text(mean: float, low: float, high: float, show: Callable[[float], str] = number) -> str:
-    """Return a mean with its interval for reading; the mean alone where there is no interval."""
-    return show(mean) if np.isnan(low) else f"{show(mean)} [{show(low)}, {show(high)}]"
-
-
-def texts(table: pd.DataFrame, show: Callable[[float], str] = number) -> pd.Series:
-    """Return the `text` of each row with mean, low and high."""
-    rows = zip(table["mean"], table["low"], table["high"], strict=True)
-    return pd.Series([text(*row, show) for row in rows], table.index, dtype=str)
+def texts(table: pd.DataFrame) -> pd.Series:
+    """Return each row's mean with its interval for reading; the mean alone where there is no interval."""
+    mean, low, high = (table[name].map(number) for name in ("mean", "low", "high"))
+    return mean.where(table["low"].isna(), mean + " [" + low + ", " + high + "]")
 
 
 def paired(
@@ -111,13 +106,12 @@ def unpaired(a: pd.Series, b: pd.Series, *, lower: float = -np.inf, upper: float
     welch = stats.ttest_ind(x, y, equal_var=False) if runs > 1 else None
     ends = welch.confidence_interval(0.95) if welch else (np.nan, np.nan)
     error, freedom = (float(np.hypot(x.sem(), y.sem())), float(welch.df)) if welch else (np.nan, np.nan)
-    sides = (stats.mannwhitneyu(x - bound, y, alternative=side).pvalue for side, bound in asked if runs)
+    sides = (float(stats.mannwhitneyu(x - bound, y, alternative=side).pvalue) for side, bound in asked if runs)
     test = "Mann-Whitney, TOST" if len(asked) > 1 else "Mann-Whitney"
     differences = np.subtract.outer(x.to_numpy(dtype=float), y.to_numpy(dtype=float))
     ranks = _rank_interval(differences, _rank_sums(len(x), len(y)))
     effect, low, high, *ranks = (float(np.exp(end)) for end in (x.mean() - y.mean(), *ends, *ranks))
-    p = float(max(sides, default=1.0))
-    return Effect(effect, low, high, lower, upper, "ratio", runs, test, p, error, freedom, *ranks)
+    return Effect(effect, low, high, lower, upper, "ratio", runs, test, max(sides, default=1.0), error, freedom, *ranks)
 
 
 def share(successes: pd.Series, *, lower: float) -> Effect:
@@ -190,9 +184,8 @@ def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.S
     freedom = variance**2 / float(((weights * squares) ** 2 / [a - 1, b - 1, (a - 1) * (b - 1)]).sum())
     half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
     stds = np.sqrt(np.maximum([between_rows, between_columns, squares[2]], 0))
-    return pd.Series(
-        [*stds, mean, mean - half, mean + half], index=[rows, columns, "neither", "mean", "low", "high"], dtype=float
-    )
+    names = [rows, columns, "neither", "mean", "low", "high"]
+    return pd.Series([*stds, mean, mean - half, mean + half], names, dtype=float)
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
