@@ -84,7 +84,8 @@ def test_paths_are_means_over_runs_and_contrastive_divergence_begins_with_its_fi
 
 def test_random_weights_are_looked_at_before_the_first_epoch() -> None:
     method = next(iter(UNTRAINED))
-    found = error_measures.untrained(runs((method, 2, 0, 0, 70.0, 70.0), (method, 2, 0, 1, 1.0, 1.0)))
+    table = runs((method, 2, 0, 0, 70.0, 70.0), (method, 2, 0, 1, 1.0, 1.0))
+    found = error_measures.untrained(table.assign(input_std=[0.5, 0.1]))
     assert found.loc[(2, "N(0, 0.1)")].tolist() == [0.5, pytest.approx(40_000)]
 
 
@@ -128,6 +129,14 @@ def test_the_distance_is_the_factor_by_which_all_numbers_are_missed(factor: floa
     assert best["measure"].tolist() == ["each its own"] * 2
     assert best.loc[0, [*NUMBERS]].tolist() == pytest.approx([factor * number for number in NUMBERS.values()])
     assert best.loc[0, "factor"] == pytest.approx(max(factor, 1 / factor))
+
+
+def test_too_large_and_too_small_do_not_cancel() -> None:
+    table = made(1.0)
+    for layer, times in ((2, 0.25), (3, 4.0)):
+        table.loc[(table["method"] == "lea-mvd") & (table["layer"] == layer), "mean_field"] *= times
+    best = error_measures.nearest(error_measures.distances(table, COMBINATIONS)).iloc[0]
+    assert best["factor"] == pytest.approx(4 ** np.sqrt(2 / 3))  # of the three numbers two are missed by 4
 
 
 def test_sums_over_more_images_are_larger() -> None:
