@@ -58,7 +58,7 @@ book: $(INSTALLED)  ## Run the experiments at a small scale, and render the book
 NBVAL = _build/nbval
 test: $(INSTALLED)  ## Run all tests, and every notebook against its stored outputs and figures
 	rm -rf $(NBVAL) && mkdir -p $(NBVAL) && cp notebooks/*.ipynb $(NBVAL)
-	$(BIN)/python -m pytest -n 3 --dist loadgroup --nbval --nbval-current-env \
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-current-env \
 		--ignore tests/test_figures.py tests $(NBVAL); status=$$?; \
 	LEAMVD_DRAWN="$(CURDIR)/$(NBVAL)" $(BIN)/python -m pytest tests/test_figures.py && test $$status = 0
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
 
@@ -47,14 +48,21 @@ SLOW = ("test_notebooks.py", "test_browser.py", "test_render.py", "test_cli.py",
 """Files of tests that begin first where several processes share the work."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give whole files to processes, but quick runs of notebooks one by one; begin with what takes longest.
+class Files(LoadFileScheduling):
+    """Give whole files to processes, but quick runs of notebooks one by one."""
 
-    What needs a compiler is skipped where there is none.
-    """
+    def _split_scope(self, nodeid: str) -> str:
+        return nodeid if "test_notebooks.py" in nodeid else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Files | None:
+    return Files(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest; skip what needs a compiler where there is none."""
     items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
-    for item in items:
-        if item.path.name != "test_notebooks.py":
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
-        if os.environ.get("NUMBA_DISABLE_JIT") == "1" and item.get_closest_marker("compiled"):
-            item.add_marker(pytest.mark.skip(reason="needs compiled kernels"))
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        for item in items:
+            if item.get_closest_marker("compiled"):
+                item.add_marker(pytest.mark.skip(reason="needs compiled kernels"))

@@ -14,11 +14,7 @@ MEASURES_TIME = "linear-cost"  # whose numbers are other ones each time: that it
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
-def test_a_quick_run_plots_what_is_accepted(
-    section: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_regression: Any
-) -> None:
-    for threads in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        monkeypatch.setenv(threads, "1")  # several sections run at the same time, and threads would wait for each other
+def test_a_quick_run_plots_what_is_accepted(section: Any, tmp_path: Path, file_regression: Any) -> None:
     values = {"profile": "quick"} if "profile" in section.parameters else {}
     if section.name == MEASURES_TIME:
         values |= {"methods": ["lea-mvd"], "sizes": [1_000, 10_000]}
