@@ -10,7 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,9 +68,9 @@ def number(value: float) -> str:
     return f"{value:.4g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
 
 
-def texts(table: pd.DataFrame) -> pd.Series:
+def texts(table: pd.DataFrame, written: Callable[[float], str] = number) -> pd.Series:
     """Return each row's mean with its interval for reading; the mean alone where there is no interval."""
-    mean, low, high = (table[name].map(number) for name in ("mean", "low", "high"))
+    mean, low, high = (table[name].map(written) for name in ("mean", "low", "high"))
     return mean.where(table["low"].isna(), mean + " [" + low + ", " + high + "]")
 
 
