@@ -4,6 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def main() -> None:
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 def list_(names: tuple[str, ...]) -> None:
     """Show the sections, or the parameters of those that are named, by profile, and what their recorded runs took."""
-    for section in sections.choose(sections.load(), names):
+    for section in sections.load(names):
         click.echo(f"{section.name:20} {section.title}")
         if names:
             known = section.profiles()
@@ -60,18 +61,11 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
     """Yield the hours behind each recorded table whose rows have the seconds that a run has taken so far."""
     from leamvd.paper.results import read_recorded
 
-    for name in (name for module in section.imported() for name in getattr(module, "RECORDED", {})):
+    for name in (name for module in map(import_module, section.modules) for name in getattr(module, "RECORDED", {})):
         with contextlib.suppress(StopIteration):  # of what has no table of runs
             if "seconds" in (rows := read_recorded(name)):
                 runs = rows.groupby([*{"inputs", "layer", "method", "seed", "study"} & {*rows}])
                 yield name, runs["seconds"].max().sum() / 3600
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise click.BadParameter(f"must be NAME=VALUE, got {text!r}")
-    return name.strip(), value
 
 
 OUTPUT = click.option(
@@ -86,7 +80,7 @@ SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask sche
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", multiple=True, type=_setting,
+    "-p", "settings", metavar="NAME=VALUE", multiple=True,
     help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single value, "
     "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
@@ -97,7 +91,7 @@ SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask sche
 def reproduce(
     names: tuple[str, ...],
     profile: str | None,
-    settings: tuple[tuple[str, str], ...],
+    settings: tuple[str, ...],
     dataset: str | None,
     output: Path,
     jobs: int | None,
@@ -109,8 +103,8 @@ def reproduce(
     for the executed notebook, figures and tables. A run that was stopped goes on when it is started again; what other
     runs have computed is used, and a finished run is shown at once. Results are folders, which can be deleted.
     """
-    given = [(name, text) for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
-    planned = sections.requested(sections.choose(sections.load(), names), [*given, *settings])
+    given = [f"{name}={text}" for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
+    planned = sections.requested(sections.load(names), [*given, *settings])
     if dataset or settings:  # a bad value is refused before the first of several runs begins
         for section, values in ((section, values) for section, sets in planned for values in sets):
             sections.check(section, values, output)
@@ -120,7 +114,7 @@ def reproduce(
                 summaries = [_run(section, values, output, n_jobs) for values in sets]
                 found = [(v, table) for v, table in zip(sets, summaries, strict=True) if table is not None]
                 if len(found) > 1:
-                    click.echo(f"\n{section.stem}, all of these runs:\n{_together(found)}")
+                    click.echo(f"\n{section.path.stem}, all of these runs:\n{_together(found)}")
     except KeyboardInterrupt:
         click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
         sys.exit(130)
@@ -151,13 +145,13 @@ def _computing(jobs: int | None, scheduler: str | None) -> Iterator[int]:
 def _run(section: Section, values: Values, output: Path, n_jobs: int) -> pd.DataFrame | None:
     """Run a section, print what it ends with, and return its summary; None where it has none."""
     start = time.monotonic()
-    click.echo(", ".join([f"{section.stem}: {section.title}", *(f"{n}={written(v)}" for n, v in values.items())]))
+    click.echo(", ".join([f"{section.path.stem}: {section.title}", *(f"{n}={written(v)}" for n, v in values.items())]))
     place, finished = sections.run(section, values, output, n_jobs=n_jobs)
     summary = pd.read_csv(place / sections.SUMMARY) if (place / sections.SUMMARY).is_file() else None
     if summary is not None:
         click.echo(_printed(summary))
     done = "finished before" if finished else f"done in {time.monotonic() - start:.0f} s"
-    click.echo(f"{section.stem}: {done}, in\n{place}")
+    click.echo(f"{section.path.stem}: {done}, in\n{place}")
     for file in sorted([*place.glob("*.ipynb"), *place.rglob("*.csv"), *place.rglob("*.png")]):
         click.echo(f"  {file.relative_to(place)}")
     return summary

@@ -13,7 +13,7 @@ SECTIONS = sections.load()
 MEASURES_TIME = "linear-cost"  # whose numbers are other ones each time: that it runs is all that can be said
 
 
-@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.stem)
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.path.stem)
 def test_a_quick_run_plots_what_is_accepted(section: Any, tmp_path: Path, file_regression: Any) -> None:
     values = {"profile": "quick"} if "profile" in section.parameters else {}
     if section.name == MEASURES_TIME:

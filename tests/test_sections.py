@@ -4,7 +4,7 @@ import json
 import sys
 import types
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nbformat
 import pandas as pd
@@ -74,25 +74,26 @@ def test_a_folder_of_images_is_named_from_everywhere(tmp_path: Path, monkeypatch
 
 
 def test_several_values_are_several_runs(section: Section) -> None:
-    ((_, sets),) = sections.requested([section], [("share", "0.1,0.2"), ("profile", "quick,recorded"), ("n", "3")])
-    assert sets == [{"profile": p, "share": s, "n": 3} for s in (0.1, 0.2) for p in ("quick", "recorded")]
-    ((_, sets),) = sections.requested([section], [("sizes", "1,2")])
+    ((_, sets),) = sections.requested([section], ["share=0.1,0.2", "profile=quick,recorded", "n=3"])
+    assert sets == [{"profile": p, "share": s, "n": 3} for p in ("quick", "recorded") for s in (0.1, 0.2)]
+    ((_, sets),) = sections.requested([section], ["sizes=1,2"])
     assert sets == [{"profile": "quick", "sizes": [1, 2]}]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ([("sheds", "1")], "no parameter 'sheds'; did you mean 'seeds'"),
-        ([("n", "1"), ("n", "2")], "n is given twice"),
-        ([("output", "x")], "output is set by --output"),
+        (["sheds=1"], "no parameter 'sheds'; did you mean 'seeds'"),
+        (["n=1", "n=2"], "n is given twice"),
+        (["output=x"], "output is set by --output"),
+        (["n"], "must be NAME=VALUE, got 'n'"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(section: Section, settings: Any, message: str) -> None:
+def test_what_cannot_be_meant_is_refused(section: Section, settings: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sections.requested([section], settings)
     with pytest.raises(ValueError, match="no section 'smell'; did you mean 'small'"):
-        sections.choose([section], ["smell"])
+        sections.load(["smell"], section.path.parent)
 
 
 def test_a_run_has_its_values_in_its_parameters_cell_and_nothing_else_of_papermill(

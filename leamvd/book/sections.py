@@ -11,7 +11,6 @@ import difflib
 import hashlib
 import importlib
 import inspect
-import itertools
 import json
 import os
 import re
@@ -20,7 +19,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -73,10 +71,6 @@ class Parameter(NamedTuple):
             several = ", or several with commas" * listed
             raise ValueError(f"{self.name} must be {words}{several}, got {text!r}") from None
 
-    def values(self, text: str) -> list[Any]:
-        """Return what a text stands for: where a parameter takes one value, several may be named, with commas."""
-        return [self.parse(one) for one in ([text] if self.type.startswith("list[") else text.split(","))]
-
 
 _RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")  # of seeds, both ends included
 
@@ -116,28 +110,14 @@ class Section(NamedTuple):
     parameters: Mapping[str, Parameter]
     program: str  # a digest of its code
 
-    @property
-    def stem(self) -> str:
-        """The file's name without its ending, under which the section's runs lie."""
-        return self.path.stem
-
     def complete(self, values: Values) -> Values:
         """Return all parameters of a run except where it happens: `values`, or what the notebook has."""
         return {name: values.get(name, one.default) for name, one in self.parameters.items() if name not in _WHERE}
 
-    def changed(self, values: Values) -> dict[str, str]:
-        """Return the parameters that differ from the notebook's, as the command line takes them, and the profile."""
-        own = self.complete(values).items()
-        return {n: written(v) for n, v in own if v != self.parameters[n].default or n == "profile"}
-
-    def imported(self) -> list[ModuleType]:
-        """Return the modules whose `tables` compute what the section shows."""
-        return [importlib.import_module(name) for name in self.modules]
-
     def profiles(self) -> dict[str, Values]:
         """Return what each profile has for the parameters that are None in the notebook."""
         found: dict[str, Values] = {}
-        for module in self.imported():
+        for module in map(importlib.import_module, self.modules):
             known = getattr(module, "PROFILES", {})
             if "size" in self.parameters:  # profiles by the size of images
                 known = known[self.parameters["size"].default]
@@ -152,9 +132,13 @@ def _fields(settings: Any) -> Values:
     return own | {name: value for part in own.values() for name, value in _fields(part).items()}
 
 
-def load(folder: Path = results.NOTEBOOKS) -> list[Section]:
-    """Return the sections whose notebooks lie in a folder, ordered by file name."""
-    return [read_section(path) for path in sorted(folder.glob("*.ipynb"))]
+def load(names: Iterable[str] = (), folder: Path = results.NOTEBOOKS) -> list[Section]:
+    """Return the sections of these names (or file stems), in the book's order; all of them when none is named."""
+    found = [read_section(path) for path in sorted(folder.glob("*.ipynb"))]
+    wanted, known = set(names), {name for section in found for name in (section.name, section.path.stem)}
+    for name in sorted(wanted - known):
+        raise ValueError(f"no section {name!r}{_suggest(name, known)}")
+    return [section for section in found if not wanted or wanted & {section.name, section.path.stem}]
 
 
 def read_section(path: Path) -> Section:
@@ -177,33 +161,32 @@ def _program(source: str) -> str:
         return source
 
 
-def choose(sections: Sequence[Section], names: Iterable[str]) -> list[Section]:
-    """Return the sections of these names (or file stems), in the book's order; all of them when none is named."""
-    wanted, known = set(names), {name for section in sections for name in (section.name, section.stem)}
-    for name in sorted(wanted - known):
-        raise ValueError(f"no section {name!r}{_suggest(name, known)}")
-    return [section for section in sections if not wanted or wanted & {section.name, section.stem}]
-
-
-def requested(sections: Sequence[Section], settings: Sequence[tuple[str, str]]) -> list[tuple[Section, list[Values]]]:
+def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tuple[Section, list[Values]]]:
     """Return each section with the sets of values it is to be run with, of those that it has parameters for.
 
-    Settings are names and texts. Where a parameter takes one value a text may name several: the section is run with
-    each, or with the product of them. Where a section has a profile and none is given, it is "quick".
+    Settings are texts, "name=value". Where a parameter takes one value a text may name several, with commas: the
+    section is run with each, or with the product of them. Where a section has a profile and none is given, it is
+    "quick".
     """
-    names, known = [name for name, _ in settings], {name for section in sections for name in section.parameters}
-    for name in names:
-        if name in _WHERE:
+    texts, known = {}, {name for section in sections for name in section.parameters}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise ValueError(f"a setting must be NAME=VALUE, got {setting!r}")
+        if (name := name.strip()) in _WHERE:
             raise ValueError(f"{name} is set by --{'jobs' if name == 'n_jobs' else name}")
         if name not in known:
             raise ValueError(f"no parameter {name!r}{_suggest(name, known)}")
-        if names.count(name) > 1:
+        if name in texts:
             raise ValueError(f"{name} is given twice")
+        texts[name] = text
     planned = []
     for section in sections:
-        usual = {"profile": "quick"} if "profile" in section.parameters else {}
-        given = {n: section.parameters[n].values(text) for n, text in settings if n in section.parameters}
-        sets = [usual | dict(zip(given, values, strict=True)) for values in itertools.product(*given.values())]
+        sets = [{"profile": "quick"} if "profile" in section.parameters else {}]
+        for name, parameter in section.parameters.items():
+            if name in texts:
+                several = [texts[name]] if parameter.type.startswith("list[") else texts[name].split(",")
+                sets = [values | {name: parameter.parse(one)} for values in sets for one in several]
         planned.append((section, sets))
     return planned
 
@@ -222,7 +205,7 @@ def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> t
     What the folder `calls` has is not computed.
     """
     given, found, summary = section.complete(values) | {"folder": calls, "n_jobs": n_jobs}, {}, None
-    for module in section.imported():
+    for module in map(importlib.import_module, section.modules):
         found[module.__name__] = own = module.tables(**_accepted(module.tables, given))
         if make := getattr(module, "summary", None):
             summary = make(own, **_accepted(make, given))
@@ -232,9 +215,9 @@ def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> t
 def check(section: Section, values: Values, output: Path) -> None:
     """Refuse values that the section's modules refuse, before anything is computed."""
     try:
-        with results.planning(), contextlib.suppress(results.Planned):
-            if not place(section, values, output.resolve()).is_dir():
-                compute(section, values, output)
+        if not (output.resolve() / section.path.stem / about(section, values)["run"]).is_dir():
+            with contextlib.suppress(results.Planned):
+                compute(section, values, results.NOWHERE)
     except (MemoryError, TypeError, ValueError) as error:
         raise ValueError(f"{section.name}: {error}") from None
 
@@ -250,12 +233,17 @@ def _accepted(function: Callable[..., Any], values: Values) -> Values:
 
 
 def about(section: Section, values: Values) -> dict[str, Any]:
-    """Return what decides on a run's results, and the command that makes it: the content of ``run.json``."""
+    """Return the content of ``run.json``: what decides on a run's results, the command that makes it, and its name.
+
+    A run is named after its profile, what was changed, and a digest of all that decides. Its folder has that name.
+    """
     own, read = section.complete(values), sorted(results.ARCHIVE.glob("*/provenance.json"))
     if own.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
         read += sorted(path for path in Path(own["dataset"]).glob("*") if path.is_file())
-    words = (word for name, text in section.changed(values).items() for word in ("-p", f"{name}={text}"))
-    return {
+    usual = {name: one.default for name, one in section.parameters.items()} | {"profile": None}
+    changed = {name: written(value) for name, value in own.items() if value != usual[name]}
+    words = [word for name, text in changed.items() for word in ("-p", f"{name}={text}")]
+    found = {
         "section": section.name,
         "command": shlex.join(["leamvd", "reproduce", section.name, *words]),
         "parameters": own,
@@ -265,14 +253,9 @@ def about(section: Section, values: Values) -> dict[str, Any]:
         "versions": results.versions(),
         "processor": get_host_cpu_name(),
     }
-
-
-def place(section: Section, values: Values, output: Path) -> Path:
-    """Return the folder of a run: named after its profile and what was changed, and a digest of all that decides."""
-    changed = section.changed(values)
-    words = [changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())]
-    digest = hashlib.sha256(json.dumps(about(section, values), sort_keys=True).encode()).hexdigest()[:8]
-    return output / section.stem / f"{re.sub(r'[^A-Za-z0-9_.,=+-]+', '-', '-'.join(words))[:70]}-{digest}"
+    digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:8]
+    title = "-".join([changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())])
+    return {"run": f"{re.sub(r'[^A-Za-z0-9_.,=+-]+', '-', title)[:70]}-{digest}", **found}
 
 
 def latest(output: Path, stem: str) -> Path | None:
@@ -289,8 +272,8 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
     kernel dies, a `RuntimeError` says so, and the partial notebook stays where it is.
     """
     checks.needs("running a notebook", "book", "ipykernel", "nbformat", "papermill")
-    output = output.resolve()
-    folder = place(section, values, output)
+    output, made = output.resolve(), about(section, values)
+    folder = output / section.path.stem / made["run"]
     if not (finished := folder.is_dir()):
         calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
         found, summary = compute(section, values, calls, n_jobs)
@@ -306,7 +289,7 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
         if summary is not None:
             summary.to_csv(work / SUMMARY, index=False)
         _execute(section, values, work, calls)
-        (work / ABOUT).write_text(json.dumps(about(section, values), indent=2) + "\n", encoding="utf-8")
+        (work / ABOUT).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
         work.rename(folder)
     (folder.parent / LATEST).write_text(f"{folder.name}\n", encoding="utf-8")
     return folder, finished
@@ -335,7 +318,7 @@ def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
         text = (
             f"cell In [{what.exec_count}]: {what.ename}: {what.evalue}" if hasattr(what, "ename") else "the kernel died"
         )
-        raise RuntimeError(f"{section.stem}, {text}\npartial notebook: {notebook}") from None
+        raise RuntimeError(f"{section.path.stem}, {text}\npartial notebook: {notebook}") from None
     content = nbformat.read(notebook, 4)
     for part in (content, *content.cells):
         part.metadata.pop("papermill", None)  # times

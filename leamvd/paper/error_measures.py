@@ -22,7 +22,7 @@ from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
 
 from . import layers, results
-from .layers import GROUP, PRINTED, Images, Study, last
+from .layers import GROUP, LABELS, PRINTED, Images, Study, last, searches
 from .plots import BLUE, COLORS, GREEN, VERMILION, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, read_recorded
 from .statistics import summarize
@@ -78,7 +78,7 @@ def plan(profile: str, **changes: Any) -> Plan:
     controls, untrained = PROFILES[checks.choice("profile", profile, [*PROFILES])]
     shared = {name: changes.get(name) for name in ("dataset", "n_images", "seeds")}
     studies = {"runs": controls.changed(**changes), "untrained": untrained.changed(**shared)}
-    return {name: layers.plan(study.on_disk())["runs"] for name, study in studies.items()}
+    return {name: (LABELS, searches(study.on_disk())) for name, study in studies.items()}
 
 
 def summary(found: Tables, profile: str = "recorded", n_jobs: int = 1, **changes: Any) -> pd.DataFrame:  # noqa: ARG001

@@ -21,7 +21,7 @@ from leamvd.networks.torch_backend import Computation
 from leamvd.optimizers.reading import Reading
 
 from .methods import Method
-from .results import Call, Plan, Result, delayed
+from .results import Call, Result, delayed
 from .statistics import Effect, paired, summarize, unpaired
 
 # ---- settings
@@ -197,11 +197,6 @@ def searches(study: Study) -> dict[tuple[Any, ...], Call]:
     }
 
 
-def plan(study: Study) -> Plan:
-    """Return the plan of a study's one table, "runs": a row for each iteration of each layer."""
-    return {"runs": (LABELS, searches(study))}
-
-
 # ---- tables of errors
 
 MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}  # the errors of item E2, and what they are called
@@ -273,21 +268,16 @@ def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, p
     """
     found, alike = errors(table), {}
     for known, rows in recorded:
-        both = [{*getattr(known, name)} & {*getattr(study, name)} for name in ("methods", "inputs")]
-        if all(both) and _free(study, known) == known:
+        free = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
+        computed = {name: getattr(known.training, name) for name in Computation._fields}
+        training = dataclasses.replace(study.training, **computed)
+        both = [{*free[name]} & {*getattr(study, name)} for name in ("methods", "inputs")]
+        if all(both) and study.changed(checksum="", training=training, **free) == known:
             alike[len(both[0]) * len(both[1])] = rows
     if not alike:
         return found
     ends = ratios(alike[max(alike)], table).rename(columns={"low": "ratio_low", "high": "ratio_high"})
     return found.merge(ends, how="left", on=["measure", *GROUP])
-
-
-def _free(study: Study, known: Study) -> Study:
-    """Return a study with methods, inputs, seeds and what computes the errors of another one."""
-    computed = {name: getattr(known.training, name) for name in Computation._fields}
-    own = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
-    training = dataclasses.replace(study.training, **computed)
-    return dataclasses.replace(study.changed(checksum=""), training=training, **own)
 
 
 def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:

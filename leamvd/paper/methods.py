@@ -1,5 +1,6 @@
 """Methods of a study: a trainer, and what it has of its own among the study's settings."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -52,19 +53,23 @@ class Method:
             checks.choice(f"a setting in methods, {text!r},", name, _SETTINGS[trainer])
             if name in settings:
                 raise ValueError(f"methods must give a setting once, got {name} twice in {text!r}")
-            settings[name] = value if name == PRESET else _value(name, value)
+            if name != PRESET:  # a number, a truth value or a word
+                usual = getattr(Training if name in Training.__dataclass_fields__ else Reading, name)
+                with contextlib.suppress(ValueError, RecursionError):  # of a word, too many digits, or brackets
+                    value = json.loads(value)
+                value = float(value) if isinstance(usual, float) and type(value) is int else value
+            settings[name] = value
         method = cls(trainer, tuple(settings.items()))
         method.training(Training()), method.reading(Reading())  # checks each value
         return method
 
     def __str__(self) -> str:
         """Return the text that `parse` takes."""
-        return ":".join(filter(None, (self.trainer, self.own)))
-
-    @property
-    def own(self) -> str:
-        """The settings as `parse` takes them."""
-        return "+".join(str(value) if name == PRESET else f"{name}={_text(value)}" for name, value in self.settings)
+        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.settings}
+        # A plus sign joins settings, and whole numbers stand without a point.
+        plain = {name: text.removesuffix(".0").replace("e+", "e") for name, text in texts.items()}
+        own = "+".join(text if name == PRESET else f"{name}={text}" for name, text in plain.items())
+        return f"{self.trainer}:{own}" if own else self.trainer
 
     def training(self, base: Training) -> Training:
         """Return a study's settings with the method's own; what the trainer does not see has its default."""
@@ -87,19 +92,3 @@ class Method:
     def without(self, *names: str) -> "Method":
         """Return the method without some of its settings."""
         return Method(self.trainer, tuple(pair for pair in self.settings if pair[0] not in names))
-
-
-def _value(name: str, text: str) -> Any:
-    """Return what a text gives for a setting: a number, a truth value or a word."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):  # of too many digits, or brackets
-        return text
-    usual = getattr(Training if name in Training.__dataclass_fields__ else Reading, name)
-    return float(value) if isinstance(usual, float) and type(value) is int else value
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value).removesuffix(".0").replace("e+", "e")  # a plus sign joins settings

@@ -132,7 +132,7 @@ def plan(study: Study) -> Plan:
         (method, seed): delayed(pictures)(stack(study, method, seed)[top], study.images, study.training.dtype)
         for method, seed in product(study.methods, study.seeds[:SHOWN])
     }
-    return {**layers.plan(study), "pictures": (["method", "seed"], shown)}
+    return {"runs": (LABELS, searches(study)), "pictures": (["method", "seed"], shown)}
 
 
 def _recorded(study: Study) -> Recorded:

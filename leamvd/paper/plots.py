@@ -137,6 +137,7 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
 def plotted(figure: Figure) -> list[dict[str, Any]]:
     """Return title, labels and arrays of each of a figure's axes, to eight digits."""
     found = []
+    eight_digits = np.vectorize(lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object])
     for ax in figure.axes:
         areas = [c for c in ax.collections if not isinstance(c, PathCollection)]  # bands and error bars
         arrays = [
@@ -147,11 +148,6 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
             *(np.array(bar.get_bbox()) for bar in ax.patches),
         ]
         words = {"title": ax.get_title(), "x": ax.get_xlabel(), "y": ax.get_ylabel()}
-        found.append(words | {"arrays": [_eight_digits(values) for values in arrays]})
+        plain = [eight_digits(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)).tolist() for values in arrays]
+        found.append(words | {"arrays": plain})
     return found
-
-
-def _eight_digits(array: Any) -> Any:
-    values = np.ma.filled(np.ma.asarray(array, dtype=float), np.nan)
-    plain = [None if np.isnan(value) else float(f"{value:.8g}") for value in values.ravel()]
-    return np.array(plain, dtype=object).reshape(values.shape).tolist()

@@ -24,7 +24,7 @@ from leamvd.optimizers.reading import Reading
 
 from . import layers, results
 from .functions import Function, directions, generations, search, start
-from .layers import LABELS, MEASURES, Images, Study, last
+from .layers import LABELS, MEASURES, Images, Study, last, searches
 from .methods import Method
 from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, log_scale, panels, styled
 from .results import Recorded, Result, delayed, read_recorded
@@ -166,7 +166,7 @@ def tables(
         found["directions"] = read_recorded("readings_functions", "directions")
     else:
         study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
-        planned = {**layers.plan(study), "functions": on_functions(study), "directions": follows(study)}
+        planned = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
         planned = {name: own for name, own in planned.items() if own[1]}
         found = {"functions": pd.DataFrame(columns=FUNCTION)}
         found |= results.tables(planned, folder, n_jobs=n_jobs, label="readings")
@@ -262,7 +262,9 @@ def every_tenth(rows: pd.DataFrame) -> pd.DataFrame:
 
 RECORDED = {
     **{
-        name: lambda study=PROFILES[profile]: Recorded(study, layers.plan(study.on_disk()), every_tenth)
+        name: lambda study=PROFILES[profile]: Recorded(
+            study, {"runs": (LABELS, searches(study.on_disk()))}, every_tenth
+        )
         for profile, name in ARCHIVE.items()
         if name.startswith("readings")
     },
@@ -327,8 +329,8 @@ def sensitivity(found: Tables, measure: str = "mean_field") -> pd.DataFrame:
     controls = found.runs[found.runs["data"] == "controls"]
     tables = [found.outcomes, *([outcomes(controls, measure)] if len(controls) else [])]
     every = pd.concat([effects(table[table["problem"].str.startswith("RBM")]) for table in tables])
-    own = [Method.parse(method).without("n_gen") for method in every["method"]]
-    rows = every.assign(trainer=[method.trainer for method in own], setting=[method.own for method in own])
+    texts = every["method"].map(lambda method: str(Method.parse(method).without("n_gen")))
+    rows = every.assign(**texts.str.extract("(?P<trainer>[^:]*):?(?P<setting>.*)"))
     rows = rows[rows["trainer"].isin(["lea-mvd", "cma-es"])]
     return rows.pivot_table("ratio", ["setting", "problem"], "trainer", aggfunc="first").dropna()
 

@@ -14,8 +14,7 @@ import inspect
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +31,7 @@ from leamvd._support.threads import limited_to, thread_count
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
 
-_planning = ContextVar("planning", default=False)
+NOWHERE = Path(os.devnull)  # a folder for whom only wants to know whether settings are accepted
 
 STORE = "LEAMVD_STORE"  # the environment variable that names the folder of results, whatever a notebook's folder is
 
@@ -49,12 +48,8 @@ class Call(NamedTuple):
 
     function: Callable[..., Result]
     arguments: dict[str, Any]
+    needs: "list[Call]"  # the calls among the arguments
     key: str
-
-    @property
-    def needs(self) -> "list[Call]":
-        """The calls among the arguments."""
-        return [value for value in self.arguments.values() if isinstance(value, Call)]
 
 
 def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
@@ -65,7 +60,9 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
         bound.apply_defaults()
         content = [function.__module__, function.__qualname__, canonical(dict(bound.arguments))]
         text = json.dumps(content, sort_keys=True, allow_nan=False)
-        return Call(function, bound.arguments, f"{function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}")
+        key = f"{function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
+        needs = [value for value in bound.arguments.values() if isinstance(value, Call)]
+        return Call(function, bound.arguments, needs, key)
 
     return call
 
@@ -85,17 +82,7 @@ def canonical(value: Any) -> Any:
 
 
 class Planned(Exception):  # noqa: N818
-    """Raised by `run_all` in the place of its work, within `planning`: what was asked for has been accepted."""
-
-
-@contextlib.contextmanager
-def planning() -> Iterator[None]:
-    """Have `run_all` raise `Planned`, so that settings can be checked before anything is computed."""
-    token = _planning.set(True)
-    try:
-        yield
-    finally:
-        _planning.reset(token)
+    """Raised by `run_all` in the place of its work, where the folder is `NOWHERE`: what was asked for is accepted."""
 
 
 def run_all(
@@ -106,7 +93,7 @@ def run_all(
     This process alone reads and writes the folder, each result as it arrives: whatever ends it loses what was being
     computed and nothing else.
     """
-    if _planning.get():
+    if folder == NOWHERE:
         raise Planned
     store = Path(os.environ.get(STORE, folder)) / f"{code()}-{get_host_cpu_name()}"
     store.mkdir(parents=True, exist_ok=True)
