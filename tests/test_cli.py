@@ -18,7 +18,7 @@ from leamvd.book import sections
 
 SMALL = (
     *("reproduce", "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd", "-p", "n_images=40", "-p", "n_gen=2"),
-    *("-p", "n_elite=2"),
+    *("-p", "n_elite=2", "-p", "seeds=0-2"),
 )
 ROOT = Path(__file__).parents[1]
 
@@ -80,27 +80,43 @@ def test_bad_input_is_one_sentence_before_anything_is_computed(
     assert not (tmp_path / "results").exists()
 
 
-def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(tmp_path: Path) -> None:
-    said = run(*SMALL, "-p", "seeds=0-2", "--output", str(tmp_path), "--jobs", "2").output
-    folder = place(tmp_path)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Run the command in one process; return the folder of its results and what it has printed."""
+    output = tmp_path_factory.mktemp("whole")
+    command = [sys.executable, "-m", "leamvd", *SMALL, "--output", str(output), "--jobs", "1"]
+    return output, subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def runs(output: Path) -> pd.DataFrame:
+    return pd.read_csv(place(output) / "tables" / "runs.csv").drop(columns="seconds")
+
+
+def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(whole: tuple[Path, str]) -> None:
+    output, said = whole
+    folder = place(output)
     summary = pd.read_csv(folder / "summary.csv")
     assert f"runs of each method: {summary['runs'].max()}" in said
-    shown = summary.query("measure == 'mean_field' and layer == 2 and method == 'cd' and inputs == 'own'")[
-        "mean"
-    ].item()
-    assert f"{float(f'{shown:.3g}'):,.12g} [" in said
-    runs = pd.read_csv(folder / "tables" / "runs.csv")
-    assert {*runs["seed"]} == {0, 1, 2}
-    assert runs["iteration"].max() == 2
-    names = {path.suffix for path in (folder / "figures").iterdir()}
-    assert names == {".png", ".json"}
-    about = json.loads((folder / "run.json").read_text())
-    assert "-p n_gen=2" in about["command"]
-    assert run(*SMALL, "-p", "seeds=0-2", "--output", str(tmp_path)).output.count("finished before") == 1
+    own = summary.query("measure == 'mean_field' and layer == 2 and method == 'cd' and inputs == 'own'")
+    shown = float(f"{own['mean'].item():.3g}")
+    assert f"{shown:,.12g} [" in said
+    table = runs(output)
+    assert {*table["seed"]} == {0, 1, 2}
+    assert table["iteration"].max() == 2
+    assert {path.suffix for path in (folder / "figures").iterdir()} == {".png", ".json"}
+    assert "-p n_gen=2" in json.loads((folder / "run.json").read_text())["command"]
+    assert run(*SMALL, "--output", str(output)).output.count("finished before") == 1
+
+
+def without_notebook(*arguments: str) -> Result:
+    """Run a command that leaves tables alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sections, "_execute", lambda *_: None)
+        return run(*arguments)
 
 
 def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_path: Path) -> None:
-    said = run(*SMALL, "-p", "seeds=0-2", "-p", "exponent=0,3", "--output", str(tmp_path), "--jobs", "1").stdout
+    said = without_notebook(*SMALL, "-p", "exponent=0,3", "--output", str(tmp_path), "--jobs", "1").stdout
     assert len(list((tmp_path / "03_mnist_7x7").glob("quick*"))) == 2
     heading, *table = said.rpartition("\n03_mnist_7x7, all of these runs:\n")[2].splitlines()
     assert heading.split() == ["inputs", "method", "RBM", "1", "RBM", "2", "exponent"]
@@ -111,33 +127,24 @@ def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_p
 
 
 @pytest.mark.parametrize("where", [("--jobs", "2"), ("--scheduler", "local", "--jobs", "2")])
-def test_tables_are_the_same_wherever_they_are_computed(where: tuple[str, ...], tmp_path: Path) -> None:
-    command = (*SMALL, "-p", "inputs=own", "-p", "seeds=0,1")
-    found = []
-    for name, options in (("here", ("--jobs", "1")), ("there", where)):
-        done = subprocess.run(
-            [sys.executable, "-m", "leamvd", *command, *options, "--output", str(tmp_path / name)],
-            capture_output=True, text=True, check=False, cwd=ROOT,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        found.append(pd.read_csv(place(tmp_path / name) / "tables" / "runs.csv").drop(columns="seconds"))
-    pd.testing.assert_frame_equal(*found, check_exact=True)
+def test_tables_are_the_same_wherever_they_are_computed(
+    where: tuple[str, ...], whole: tuple[Path, str], tmp_path: Path
+) -> None:
+    without_notebook(*SMALL, *where, "--output", str(tmp_path))
+    pd.testing.assert_frame_equal(runs(tmp_path), runs(whole[0]), check_exact=True)
 
 
-def test_the_same_command_goes_on_after_a_kill(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "leamvd", *SMALL, "-p", "seeds=0-5", "--jobs", "1", "--output", str(tmp_path)]
+def test_the_same_command_goes_on_after_a_kill(whole: tuple[Path, str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "leamvd", *SMALL, "--output", str(tmp_path), "--jobs", "1"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
         while len(kept := {path: path.stat().st_mtime_ns for path in tmp_path.glob("calls/*/[!.]*.npz")}) < 5:
             assert killed.poll() is None
             time.sleep(0.01)
         killed.send_signal(signal.SIGKILL)
     assert not (tmp_path / "03_mnist_7x7").exists()
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    without_notebook(*command[3:])
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, "what was finished is not computed again"
-    whole = tmp_path / "whole"
-    subprocess.run([*command[:-1], str(whole)], cwd=ROOT, capture_output=True, check=True)
-    one, other = (pd.read_csv(place(out) / "tables" / "runs.csv").drop(columns="seconds") for out in (tmp_path, whole))
-    pd.testing.assert_frame_equal(one, other, check_exact=True)
+    pd.testing.assert_frame_equal(runs(tmp_path), runs(whole[0]), check_exact=True)
 
 
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,10 +152,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sections, "run", interrupted)
-    assert (
-        "The same command goes on from there."
-        in run(*SMALL, "-p", "seeds=0-2", "--output", str(tmp_path), code=130).output
-    )
+    assert "The same command goes on from there." in run(*SMALL, "--output", str(tmp_path), code=130).output
 
 
 def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def numbers(text: str) -> list[str]:
 
 
 def parts(notebook: dict[str, Any]) -> list[tuple[str, list[float]]]:
-    """Return the text under each second-level heading, and the numbers that cells show or set there."""
+    """Return the text under each second-level heading, and the numbers that cells show there."""
     found: list[tuple[str, list[float]]] = [("", [])]
     for cell in notebook["cells"]:
         source = "".join(cell["source"])

@@ -135,7 +135,7 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
-    """Return title, labels and arrays of each of a figure's axes, to eight digits."""
+    """Return title, labels, scales and arrays of each of a figure's axes, to eight digits."""
     found = []
     eight_digits = np.vectorize(lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object])
     for ax in figure.axes:
@@ -148,6 +148,7 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
             *(np.array(bar.get_bbox()) for bar in ax.patches),
         ]
         words = {"title": ax.get_title(), "x": ax.get_xlabel(), "y": ax.get_ylabel()}
+        words |= {"scales": [ax.get_xscale(), ax.get_yscale()]}
         plain = [eight_digits(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)).tolist() for values in arrays]
         found.append(words | {"arrays": plain})
     return found
