@@ -21,6 +21,7 @@ export JUPYTER_DATA_DIR := $(CONFIG)/jupyter/data
 export JUPYTER_RUNTIME_DIR := $(CONFIG)/jupyter/runtime
 export JUPYTER_PREFER_ENV_PATH := 1
 export MPLCONFIGDIR := $(CONFIG)/matplotlib
+export NUMBA_CACHE_DIR ?= $(CONFIG)/numba
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 # pip asks rustc for its version, at which rustup would make itself a folder at home.
 export RUSTUP_HOME := $(CONFIG)/rustup

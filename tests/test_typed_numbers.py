@@ -1,7 +1,7 @@
 """Every number that a text types is shown by a cell under the same heading, to the digits typed.
 
 The text above the first heading speaks of the whole page; the book's first page speaks of the notebooks that it links
-to. What is known and not measured stands in `KNOWN`.
+to. What is known and not measured stands in `KNOWN` or in the notebook's parameters.
 """
 
 import json
@@ -69,9 +69,12 @@ def missing(text: str, shown: list[float]) -> list[str]:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_cell_shows_each_number_under_its_heading(path: Path) -> None:
-    found = parts(json.loads(path.read_text(encoding="utf-8")))
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    found = parts(notebook)
+    settings = [cell["source"] for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    known = [float(number) for line in "".join(settings[0]).splitlines() for number in numbers(line.partition("#")[0])]
     everything = [value for _, values in found for value in values]
-    wrong = {text[:40]: missing(text, values if i else everything) for i, (text, values) in enumerate(found)}
+    wrong = {text[:40]: missing(text, known + (values if i else everything)) for i, (text, values) in enumerate(found)}
     assert not any(wrong.values()), wrong
 
 
