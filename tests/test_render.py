@@ -22,35 +22,36 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return render.render(output=tmp_path_factory.mktemp("book") / "html").parent
 
 
+@pytest.fixture(scope="module")
 def pages(book: Path) -> dict[Path, BeautifulSoup]:
     found = sorted([*(book / "book").glob("*.html"), *(book / "notebooks").glob("*.html")])
     return {path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in found}
 
 
-def test_every_link_lands_on_a_page_and_an_id_that_are_there(book: Path) -> None:
-    read, lost = pages(book), []
-    ids = {path: {tag["id"] for tag in page(id=True)} for path, page in read.items()}
-    for path, page in read.items():
+def test_every_link_lands_on_a_page_and_an_id_that_are_there(pages: dict[Path, BeautifulSoup]) -> None:
+    lost = []
+    ids = {path: {tag["id"] for tag in page(id=True)} for path, page in pages.items()}
+    for path, page in pages.items():
         for link in page.select("article a[href]"):
             parts = urlsplit(str(link["href"]))
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             there = parts.scheme or (target.is_file() and (not parts.fragment or parts.fragment in ids.get(target, ())))
             if not there:
                 lost.append(f"{path.stem}: {link['href']}")
-    assert len(read) > 20
+    assert len(pages) > 20
     assert lost == []
 
 
-def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(book: Path) -> None:
-    for path, page in pages(book).items():
+def test_pages_ask_nothing_of_a_network_and_describe_their_pictures(pages: dict[Path, BeautifulSoup]) -> None:
+    for path, page in pages.items():
         fetched = [tag.get("src") or tag.get("href") for tag in page(["script", "img", "link"])]
         fetched = [url for url in fetched if url and urlsplit(url).scheme.startswith("http")]
         assert fetched == [], path
         assert all(image.get("alt") for image in page.select("article img")), path
 
 
-def test_each_figure_of_a_notebook_has_its_data_below(book: Path) -> None:
-    for path, page in pages(book).items():
+def test_each_figure_of_a_notebook_has_its_data_below(pages: dict[Path, BeautifulSoup]) -> None:
+    for path, page in pages.items():
         figures = [cell for cell in page.select(".cell_output") if cell.select("img")]
         data = page.select('article a[href$=".json"]')
         if path.parent.name == "notebooks" and "05_linear_cost" not in path.name:
