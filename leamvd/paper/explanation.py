@@ -94,7 +94,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     return Tables(**results.tables(planned, folder, n_jobs=n_jobs, label="explanation"))
 
 
-def summary(found: Tables, profile: str = "recorded", n_jobs: int = 1, **changes: Any) -> pd.DataFrame:  # noqa: ARG001
+def summary(found: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
     """Return the last errors of the searches (of those that are recorded, at 7x7 pixels), see `layers.summary`."""
     if profile == "recorded":
         return layers.errors(found.runs[found.runs["study"] == PAPER.size])
