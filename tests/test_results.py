@@ -1,6 +1,7 @@
 """Calls kept on disk and run in parallel; what is recorded."""
 
 import dataclasses
+import hashlib
 import os
 import signal
 import subprocess
@@ -172,16 +173,29 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
 ) -> None:
     monkeypatch.setattr(results, "ARCHIVE", tmp_path)
     table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=9), "name": list("abcdefghi")})
-    results.write_recorded("one", {"runs": table}, Settings(), tmp_path)
+    results.write_recorded("one", {"runs": table}, {"sizes": [2, 3]}, "0123456789ab", tmp_path)
     pd.testing.assert_frame_equal(results.read_recorded("one"), table, check_exact=True)
-    assert results.provenance("one")["settings"] == {"class": "Settings", "sizes": [2, 3], "sigma": 0.5}
+    known = results.provenance("one")
+    assert (known["settings"], known["commit"], known["code"]) == ({"sizes": [2, 3]}, "0123456789ab", results.code())
+    with pytest.raises(ValueError, match="what is recorded must be one of 'one', got 'two'"):
+        results.read_recorded("two")
     path = tmp_path / "one" / "runs.csv.xz"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ValueError, match="is not what was recorded"):
         results.read_recorded("one")
 
 
-def test_every_recorded_file_is_what_was_recorded() -> None:
-    for folder in results.ARCHIVE.iterdir():
-        for file in folder.glob("*.csv*"):
-            results.read_recorded(folder.name, file.name.partition(".")[0])
+NEVER_NULL = {"n_gen", "layers", "seeds", "n_images", "learning_rate", "methods"}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in results.ARCHIVE.iterdir() if path.is_dir()))
+def test_provenance_has_one_format_and_every_recorded_file_is_what_was_recorded(name: str) -> None:
+    known, folder = results.provenance(name), results.ARCHIVE / name
+    assert {*known} - {"history"} == {"settings", "code", "commit", "versions", "processor", "sha256"}
+    assert {*known["sha256"]} == {path.name for path in folder.iterdir()} - {"provenance.json"}
+    for file, digest in known["sha256"].items():
+        assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest
+    parts = [known["settings"]]
+    for part in parts:  # which grows
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+        assert not isinstance(part, dict) or not any(part[key] is None for key in NEVER_NULL & part.keys())

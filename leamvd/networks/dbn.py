@@ -175,14 +175,14 @@ def train(
             seconds += time.perf_counter() - start
             yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds)
         return
+    objective = ReconstructionObjective(  # before the start solution: where torch is missing it says so at once
+        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision,
+        unit_interval=unit_interval,
+    )  # fmt: skip
     rbm, passes = _start_solution(cd, training, len(V))
     seconds = time.perf_counter() - start
     yield Step(0, rbm, 0, passes, passes * training.epoch_products, seconds)
     start = time.perf_counter()
-    objective = ReconstructionObjective(
-        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision,
-        unit_interval=unit_interval,
-    )  # fmt: skip
     opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
     for iteration in range(1, reading.n_gen + 1):  # the whole budget is spent, whatever `stop` says
         X = opt.ask()

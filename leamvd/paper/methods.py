@@ -89,6 +89,12 @@ class Method:
         seen = {"lea-mvd": _READ, "cd": ("n_gen",)}.get(self.trainer, ("population_size", "n_gen", "x0_in_population"))
         return Reading(**{name: getattr(changed, name) for name in seen})
 
+    def spelled(self, training: Training, reading: Reading) -> dict[str, dict[str, Any]]:
+        """Return each setting that the method has in a study and that its trainer sees, whatever the defaults are."""
+        seen = {*_SETTINGS[self.trainer], "dtype", *(_COMPUTATION if self.trainer != "cd" else ())}
+        whole = {"training": self.training(training), "reading": self.reading(reading)}
+        return {part: {name: value for name, value in vars(own).items() if name in seen} for part, own in whole.items()}
+
     def without(self, *names: str) -> "Method":
         """Return the method without some of its settings."""
         return Method(self.trainer, tuple(pair for pair in self.settings if pair[0] not in names))
