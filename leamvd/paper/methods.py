@@ -53,7 +53,7 @@ class Method:
             checks.choice(f"a setting in methods, {text!r},", name, _SETTINGS[trainer])
             if name in settings:
                 raise ValueError(f"methods must give a setting once, got {name} twice in {text!r}")
-            if name != PRESET:  # a number, a truth value or a word
+            if name != PRESET and value != "null":  # a number, a truth value or a word
                 usual = getattr(Training if name in Training.__dataclass_fields__ else Reading, name)
                 with contextlib.suppress(ValueError, RecursionError):  # of a word, too many digits, or brackets
                     value = json.loads(value)

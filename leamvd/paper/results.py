@@ -27,6 +27,7 @@ from tqdm import tqdm
 import leamvd
 from leamvd._support import children, sources
 from leamvd._support.threads import limited_to, thread_count
+from leamvd.optimizers.reading import Reading
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
 
@@ -67,9 +68,13 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
 
 
 def canonical(value: Any) -> Any:
-    """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields, calls by key."""
+    """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields, calls by key.
+
+    A reading is complete: what acts is the same whether it is written or left open.
+    """
     if isinstance(value, Call):
         return {"call": value.key}
+    value = value.complete() if isinstance(value, Reading) else value
     if dataclasses.is_dataclass(value):
         return {"class": type(value).__qualname__, **canonical(vars(value))}
     if isinstance(value, dict):
