@@ -2,14 +2,16 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
-from leamvd import Reading
+from leamvd import LEAMVD, Reading
 
 PRINTED = {
     "shift": "printed",
     "projections": "repeated",
     "elites": "reevaluate",
+    "limits": "first",
     "x0_in_population": False,
     "perturbation": "column",
 }
@@ -18,11 +20,11 @@ RECOMMENDED = {"population_size": 8, "reset": "initial"}
 
 def test_the_defaults_are_the_bold_ones() -> None:
     assert dataclasses.asdict(Reading()) == {
-        "population_size": 24, "n_gen": 30, "convergence": "scaled", "sigma_norm": "euclidean", "shift": "toward_best",
-        "orientation": "oriented", "n_descent_rows": 4, "first_direction": "zero", "descent_scale": "literal",
-        "step": "mean", "projections": "distinct", "beta1_at_one": "printed", "reset": 1.0, "elites": "keep",
-        "limits": "first", "x0_in_population": True, "perturbation": "entry", "ties": "keep", "exponent": 1.5,
-        "path": "on", "descent": "orthogonal",
+        "population_size": 24, "n_gen": None, "convergence": "scaled", "sigma_norm": "euclidean",
+        "shift": "toward_best", "orientation": "oriented", "n_descent_rows": 4, "first_direction": "zero",
+        "descent_scale": "literal", "step": "mean", "projections": "distinct", "beta1_at_one": "printed", "reset": 1.0,
+        "elites": "keep", "limits": None, "x0_in_population": True, "perturbation": "entry", "ties": "keep",
+        "exponent": 1.5, "path": "on", "descent": "orthogonal",
     }  # fmt: skip
 
 
@@ -37,10 +39,20 @@ def test_the_defaults_are_the_bold_ones() -> None:
 )
 def test_a_preset_changes_the_default_or_another_reading(name: str, changes: dict[str, object]) -> None:
     assert Reading.named(name) == dataclasses.replace(Reading(), **changes)
-    base = Reading(n_gen=7, ties="newest", shift="printed")
+    base = Reading(n_gen=7, limits="reflect", ties="newest", shift="printed")
     assert Reading.named(name, base) == dataclasses.replace(base, **changes)
     assert Reading.printed() == Reading.named("printed")
     assert Reading.recommended() == Reading.named("recommended")
+
+
+def test_a_complete_reading_has_what_acts_where_nothing_is_written() -> None:
+    assert Reading().complete() == Reading(n_gen=30, limits="first") == Reading(n_gen=30, limits="first").complete()
+    written = Reading(n_gen=50, limits="reflect", reset="off")
+    assert written.complete() == written
+    assert LEAMVD(np.zeros(2), reading=Reading()).reading == Reading(n_gen=30, limits="first")
+    lines = str(Reading(n_gen=30)).splitlines()
+    assert [("30" in line, "*" in line) for line in lines if "n_gen" in line] == [(True, True)]
+    assert [("first" in line, "*" in line) for line in lines if "limits" in line] == [(True, False)]
 
 
 def test_readings_are_values() -> None:

@@ -136,7 +136,7 @@ def surrogate(pairs: Result, layer: int, seed: int, training: Training, reading:
 
     opt = training.optimizer("lea-mvd", x0, reading=reading, seed=layer_seed(seed, layer))
     best = [model.value]
-    for _ in range(reading.n_gen):  # the whole budget is spent, whatever `stop` says
+    for _ in range(opt.n_gen):  # the whole budget is spent, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))
         best.append(opt.best_fun)

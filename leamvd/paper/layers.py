@@ -80,6 +80,7 @@ class Study:
     reading: Reading = EXPERIMENT
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "reading", self.reading.complete())
         for name in ("layers", "methods", "inputs", "seeds"):
             values = tuple(getattr(self, name))
             values = tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
