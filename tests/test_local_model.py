@@ -26,9 +26,18 @@ def quadratic(X: np.ndarray) -> np.ndarray:
 def test_a_quadratic_is_measured_as_it_is(sigma: float) -> None:
     model = local_model.measure(quadratic, np.zeros(N), sigma=sigma, n_pairs=3000, seed=1)
     assert model.value == 7
-    assert abs(model.slope - np.linalg.norm(G)) < 4 * model.slope_error
-    assert abs(model.curvature - H.sum()) < 4 * model.curvature_error
-    assert model.scatter == pytest.approx(np.sqrt(2 * (H**2).sum()), rel=0.1), "of z'Hz: its variance is 2 tr(H^2)"
+    of_slope = stats.chi(3000, scale=np.linalg.norm(G) / np.sqrt(3000))
+    scatter = np.sqrt(2 * (H**2).sum())  # of z'Hz: its variance is 2 tr(H^2)
+    assert min(of_slope.cdf(model.slope), of_slope.sf(model.slope)) > 1e-4
+    assert abs(model.curvature - H.sum()) < 4 * scatter / np.sqrt(3000)
+    assert model.scatter == pytest.approx(scatter, rel=0.1)
+    assert model.slope_error == pytest.approx(of_slope.std(), rel=0.1)
+    assert model.curvature_error == pytest.approx(scatter / np.sqrt(3000), rel=0.1)
+
+
+def test_a_value_that_is_equal_is_not_lower() -> None:
+    half = local_model.measure(lambda X: np.minimum(X[:, 0], 0), np.zeros(3), sigma=0.5, n_pairs=7)
+    assert half.lower == 0.5, "of each pair one is as high as the start"
 
 
 def test_one_seed_has_the_same_directions_at_every_step_size() -> None:
@@ -57,9 +66,10 @@ def test_an_rbm_is_measured_as_its_derivatives_say() -> None:
     steps = 1e-3 * np.eye(len(x0))
     above, below, here = objective(x0 + steps), objective(x0 - steps), objective(x0[None])[0]
     slope, curvature = np.linalg.norm((above - below) / 2e-3), ((above + below - 2 * here) / 1e-6).sum()
+    H = np.array([objective(x0 + step + steps) - one - above for step, one in zip(steps, above, strict=True)]) + here
     model = local_model.measure(objective, x0, sigma=1e-3, n_pairs=2000)
-    assert abs(model.slope - slope) < 4 * model.slope_error
-    assert abs(model.curvature - curvature) < 4 * model.curvature_error
+    assert abs(model.slope - slope) < 4 * slope / np.sqrt(2 * 2000)
+    assert abs(model.curvature - curvature) < 4 * np.sqrt(2 * ((H / 1e-6) ** 2).sum() / 2000), "2 tr(H^2) of a pair"
     assert RBMParameters.from_flat(x0, V.shape[1], 4).W.shape == (49, 4)
 
 

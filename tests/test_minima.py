@@ -43,6 +43,10 @@ def test_a_search_ends_no_higher_than_its_best_point(monkeypatch) -> None:
         row = minima.escape("rastrigin", 2, method, (0.1,), seed=0).rows.iloc[0]
         assert row["end"] <= row["best"] + row["tolerance"]
         assert 0 < row["evaluations"] <= 300
+    for name in ("EARLY", "BUDGET"):
+        monkeypatch.setattr(minima, name, 24)
+    row = minima.escape("rastrigin", 10, "random", (0.3,), seed=0).rows.iloc[0]
+    assert row["early"] == row["end"] != row["start"], "the one generation is early, with its last evaluation"
 
 
 def test_curvatures_are_those_of_the_error() -> None:
@@ -76,7 +80,7 @@ def searches(ends: list[float], **columns) -> pd.DataFrame:
 
 
 def test_what_has_escaped() -> None:
-    found = minima.escaped(searches([9.0, 9.6, 11.0, np.nan], start=[10.0, 10.0, 10.0, np.nan]))
+    found = minima.escaped(searches([9.0, 9.5, 11.0, np.nan], start=[10.0, 10.0, 10.0, np.nan]))
     assert found["escaped"].tolist() == [True, False, False], "by more than the tolerance; nothing without a start"
     assert not minima.escaped(searches([9.0]), "early")["escaped"].any()
     rbms = pd.DataFrame({"start": ["cd"], "without": [8.0], "end": [9.0], "tolerance": [0.1]})

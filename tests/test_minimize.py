@@ -103,7 +103,6 @@ def test_a_point_may_be_kept_and_written_to_but_a_generation_is_a_view() -> None
         ({"reset": "off"}, False),
         ({"reading": Reading.recommended()}, False),
         ({"reading": Reading(limits="reflect")}, False),
-        ({"reading": Reading(limits="first"), "limits": None}, False),
         ({"reading": Reading(limits="first")}, True),
         ({"reading": Reading.printed()}, True),
         ({"limits": "first"}, True),
@@ -129,6 +128,19 @@ def test_fields_of_a_reading_may_be_given_one_by_one_and_replace_those_of_the_re
     assert run(max_nfev=5000, n_gen=None, reading=Reading(n_gen=40)).nit == 40
     written = run(max_nfev=2000, n_gen=None, reading=Reading(n_gen=30))
     assert (written.nit, written.reason, "default" in written.message) == (30, "n_gen", False)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"x0": np.full(20, 1e-6), "sigma0": 3e-7}, {"x0": np.ones(20), "sigma0": 1e-4}),
+        *({"x0": np.full(20, 0.5 + 1e-9), "sigma0": "auto"}, {"bounds": [(0, 1e-5)] * 20}),
+    ],
+)
+def test_a_search_that_begins_below_sigma_min_is_no_success(given: dict[str, Any]) -> None:
+    result = minimize(sphere, vectorized=True, seed=1, **given)
+    assert (result.success, result.status, result.nit, "lower sigma_min" in result.message) == (False, 2, 1, True)
+    assert minimize(sphere, vectorized=True, seed=1, sigma_min=1e-12, **given).nit > 1
 
 
 # ---- as SciPy's
@@ -188,6 +200,7 @@ def test_an_automatic_step_size_is_half_of_the_one_at_which_half_of_all_generati
     result = minimize(lambda X: told.extend(X.copy()) or sphere(X), start, sigma0="auto", **given)
     # norm(g) = 2 norm(x0 - 0.5) = 40, tr(H) = 2 n; of 12 normal draws the largest is 1.629 in the mean
     assert result.sigma0 == pytest.approx(1.629 * 40 / 800, rel=0.3)
+    assert minimize(sphere, start, sigma0="auto", **given | {"seed": 4}).sigma0 != result.sigma0
     by_hand = minimize(sphere, start, sigma0=result.sigma0, **given)
     assert result.nfev == len(told) == by_hand.nfev + 61
     np.testing.assert_array_equal(result.x, by_hand.x)

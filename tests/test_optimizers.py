@@ -259,8 +259,10 @@ def test_the_default_budget_says_that_it_is_one(method: str) -> None:
 
 
 def test_stop_reasons_add_up_and_success_speaks_for_the_run() -> None:
-    opt = made({}, n_gen=1, sigma_min=1e9)
-    opt.tell(opt.ask(), np.zeros(8))
+    opt = made({}, n_gen=2)
+    asked(opt, 1)
+    opt.sigma_min = opt.step_sizes[0] / np.sqrt(5)  # type: ignore[attr-defined]
+    opt.tell(np.tile(X0, (len(opt.ask()), 1)), np.zeros(4))
     opt.halt("interrupted")
     assert (list(opt.stop()), opt.result.reason) == (["n_gen", "sigma_min", "interrupted"], "sigma_min")
     opt.halt("target", 0.0)
@@ -268,7 +270,7 @@ def test_stop_reasons_add_up_and_success_speaks_for_the_run() -> None:
     opt.resume()
     assert (list(opt.stop()), opt.result.reason) == (["n_gen", "sigma_min"], "sigma_min")
     opt.tell(opt.ask(), np.zeros(4))  # still works
-    assert opt.stop()["n_gen"] == 2
+    assert opt.stop()["n_gen"] == 3
 
 
 # ---- minimize: callbacks, errors, checkpoints

@@ -26,6 +26,7 @@ REASONS = {
     "max_seconds": (1, "The time is used up."),
     "cma_maxiter": (1, "CMA-ES has reached its own number of generations."),
     "max_stagnation": (2, "The best value has not become better for the number of generations given."),
+    "sigma_min_at_start": (2, "The standard deviations have been below their limit from the start: lower sigma_min."),
     "cma_stuck": (2, "CMA-ES sees no use in going on, by a criterion of its own."),
     "nan": (3, "Every value of a generation was NaN."),
     "callback": (4, "The callback asked to stop."),

@@ -42,7 +42,8 @@ class LEAMVD(Optimizer):
     n_elite : int
         Individuals that are kept, 4 in the paper; from 1 to population_size - 1.
     sigma_min : float
-        Convergence limit, 1e-4 in the paper.
+        Convergence limit, 1e-4 in the paper. A search that has been below it from the first population on, whether that
+        was drawn around `x0` or in `bounds`, stops without success.
     seed : int or numpy.random.Generator, optional
         In [0, 2**64), or a generator that one is drawn from. One seed, one result, on any number of threads; None
         draws fresh entropy.
@@ -113,6 +114,7 @@ class LEAMVD(Optimizer):
         self._F = np.full(size, np.inf)  # best first
         self._vectors = Vectors(*(np.zeros(n, self.dtype) for _ in range(5)))
         self._std_norm = math.inf
+        self._widest = 0.0  # the largest norm so far
         self._initial_std: Floats | None = None
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
@@ -191,6 +193,7 @@ class LEAMVD(Optimizer):
         self._estimate()
         if self._stagnation == STAGNATION:
             self._reset()
+        self._widest = max(self._widest, self._std_norm)
 
     def _adapt(self, success: bool) -> None:
         """Update beta_1, beta_2 and the stagnation counter (lines 17-30); R12 decides at beta_1 = 1."""
@@ -243,7 +246,9 @@ class LEAMVD(Optimizer):
 
     def _converged(self) -> dict[str, Any]:
         limit = self.sigma_min * (math.sqrt(self.n_var) if self.reading.convergence == "scaled" else 1.0)
-        return {"sigma_min": self._std_norm} if self._std_norm < limit else {}
+        if self._std_norm >= limit:
+            return {}
+        return {"sigma_min" if self._widest >= limit else "sigma_min_at_start": self._std_norm}
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:

@@ -164,8 +164,9 @@ def minimize(
         continues. ``success`` says that ``status`` is 0. ``reason`` and ``status`` say why the search has ended: it
         reached its target or converged ("target", "sigma_min", "cma": 0); used up a budget ("n_gen", "max_nfev",
         "max_seconds", "cma_maxiter": 1); stood still, which it can do far from any minimum ("max_stagnation",
-        "cma_stuck": 2); had a generation without a value ("nan": 3); was ended by the callback ("callback": 4) or by
-        Ctrl-C ("interrupted": 5); or goes on, which a callback sees ("running": -1).
+        "cma_stuck": 2), or began below `sigma_min`, be it for a small `sigma0` or for small bounds that the first
+        generation is drawn in ("sigma_min_at_start": 2); had a generation without a value ("nan": 3); was ended by the
+        callback ("callback": 4) or by Ctrl-C ("interrupted": 5); or goes on, which a callback sees ("running": -1).
 
     Raises
     ------
