@@ -115,16 +115,28 @@ def test_another_code_computes_anew_and_a_worker_that_has_it_refuses(
         run_all([delayed(pid)(n) for n in (1, 2)], tmp_path, n_jobs=2)
 
 
-def test_the_digest_of_the_code_sees_formulas_and_no_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "__init__.py"
-    monkeypatch.setattr(results.leamvd, "__file__", str(file))
-    digests = []
-    for text in ('"""A."""\nx = 1\n', '"""B."""\n\nx = 1  # one\n', "x = 2\n"):
-        file.write_text(text)
-        results.code.cache_clear()
-        digests.append(results.code())
-    results.code.cache_clear()
-    assert digests[0] == digests[1] != digests[2]
+@pytest.mark.parametrize(
+    ("file", "text", "same"),
+    [
+        ("layers.py", '"""B."""\n\nx = 1  # one\n', True),
+        ("layers.py", "x = 2\n", False),
+        ("paper/layers.py", "x = 1\n", False),
+        ("cli.py", "x = 2\n", True),
+        ("__main__.py", "x = 2\n", True),
+        ("book/render.py", "x = 2\n", True),
+        ("paper/plots.py", "x = 2\n", True),
+    ],
+)
+def test_the_digest_of_the_code_sees_what_can_change_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, same: bool
+) -> None:
+    package = tmp_path / "leamvd"
+    (package / file).parent.mkdir(parents=True)
+    monkeypatch.setattr(results.leamvd, "__file__", str(package / "__init__.py"))
+    (package / "layers.py").write_text('"""A."""\nx = 1\n')
+    before = results.code.__wrapped__()
+    (package / file).write_text(text)
+    assert (results.code.__wrapped__() == before) == same
 
 
 def test_a_kill_in_the_middle_loses_what_was_being_computed_alone(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ of it, and may be an argument of another one, which is then given its result. `r
 this process, in several, or on the Dask cluster of ``joblib.parallel_config("dask")``.
 """
 
-import ast
 import contextlib
 import dataclasses
 import functools
@@ -26,7 +25,7 @@ from llvmlite.binding import get_host_cpu_name
 from tqdm import tqdm
 
 import leamvd
-from leamvd._support import children
+from leamvd._support import children, sources
 from leamvd._support.threads import limited_to, thread_count
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
@@ -155,16 +154,11 @@ def tables(plan: Plan, folder: str | Path = ".", *, n_jobs: int = 1, label: str 
 
 @functools.cache  # an edit while a study runs does not change what runs
 def code() -> str:
-    """Return a digest of the package's sources, without comments and docstrings, and of the versions it rests on."""
-    digest = hashlib.sha256(json.dumps(versions()).encode())
-    folder = Path(leamvd.__file__).parent
-    for path in sorted(folder.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(body := getattr(node, "body", None), list):
-                node.body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-        digest.update(f"{path.relative_to(folder).as_posix()}\n{ast.dump(tree)}\n".encode())
-    return digest.hexdigest()[:12]
+    """Return a digest of the sources and versions that decide on results, without comments and docstrings."""
+    quiet = ("leamvd/__main__.py", "leamvd/cli.py", "leamvd/book/", "leamvd/paper/plots.py")
+    texts = sources.read(Path(leamvd.__file__).parent)
+    found = sources.digest({name: text for name, text in texts.items() if not name.startswith(quiet)})
+    return hashlib.sha256((json.dumps(versions()) + found).encode()).hexdigest()[:12]
 
 
 def versions() -> dict[str, str]:
