@@ -1,6 +1,7 @@
 """A search in a file: the values that it was told. Told again, they bring an optimizer where it was, to the bit."""
 
 import dataclasses
+import functools
 import json
 import os
 import pickle
@@ -14,14 +15,13 @@ from typing import Any
 import numpy as np
 from llvmlite.binding import get_host_cpu_name
 
-from leamvd._support import checks
+from leamvd._support import checks, sources
 from leamvd._support.compile import Array, Floats
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.reading import Reading
 
 _OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf", "best_fun")  # limits, and what follows from the values
-_COLUMNS = 4096  # of a generation, at most, that its checksum is of
 
 
 class Checkpoint:
@@ -34,7 +34,7 @@ class Checkpoint:
         self.arguments: dict[str, Any] = {}  # of the search in the file, "seed" and "sigma0" among them
         self._made_by: dict[str, str] = {}
         self._measured = 0  # evaluations before the first generation
-        self._told: list[tuple[int, Array]] = []  # of each generation, a checksum of its candidates, and their values
+        self.told: list[tuple[int, Array]] = []  # of each generation, a checksum of its candidates, and their values
         if not (self._path.parent.is_dir() and os.access(self._path.parent, os.W_OK)):
             raise OSError(f"checkpoint={str(path)!r} must lie in a folder that is there and can be written")
         if not self._path.exists():
@@ -42,7 +42,7 @@ class Checkpoint:
         try:
             with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 header, values = json.loads(file["header"].item()), np.split(file["F"], np.cumsum(file["counts"]))
-                self._told = list(zip(file["candidates"].tolist(), values[:-1], strict=True))
+                self.told = list(zip(file["candidates"].tolist(), values[:-1], strict=True))
             self.arguments, self._made_by, self._measured = (header[k] for k in ("arguments", "made_by", "measured"))
         except Exception as error:
             told = f"checkpoint={str(path)!r} cannot be read as one of this version ({error}): name another file, or "
@@ -54,10 +54,10 @@ class Checkpoint:
         if changed := [name for name in arguments if arguments[name] != self.arguments.get(name, arguments[name])]:
             what = ", ".join(f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed)
             raise ValueError(f"checkpoint={str(self._path)!r} is of a search with {what}: name another file")
-        opt.nfev = self._measured = self._measured if self._told else opt.nfev
+        opt.nfev = self._measured = self._measured if self.told else opt.nfev
         before, self.arguments, self._made_by = self._made_by, arguments, made_by
-        for candidates, F in self._told:
-            if _checksum(opt.ask()) != candidates:
+        for candidates, F in self.told:
+            if checksum(opt.ask()) != candidates:
                 changes = [f"{name} {before.get(name)} became {now}" for name, now in made_by.items() - before.items()]
                 raise ValueError(
                     f"checkpoint={str(self._path)!r} cannot go on, for generation {opt.generation + 1} has other "
@@ -66,14 +66,10 @@ class Checkpoint:
                 )
             yield F
 
-    def add(self, X: Floats, F: Array) -> None:
-        """Take a generation's candidates and their values, for the next `write`."""
-        self._told.append((_checksum(X), F))
-
     def write(self, opt: Optimizer) -> None:
-        """Store what was added, with the best point and its value, or leave the earlier file there."""
+        """Store what was told, with the best point and its value, or leave the earlier file there."""
         header = json.dumps({"arguments": self.arguments, "measured": self._measured, "made_by": self._made_by})
-        candidates, values = zip(*self._told, strict=True)
+        candidates, values = zip(*self.told, strict=True)
         known: dict[str, Any] = {"candidates": candidates, "F": np.concatenate(values), "counts": [*map(len, values)]}
         temporary = self._path.with_name(f".{self._path.name}.partial")
         try:
@@ -106,20 +102,25 @@ def _text(value: Any) -> str:
     try:
         return f"{type(value).__qualname__} {zlib.crc32(pickle.dumps(value, protocol=4)):x}"
     except Exception:  # whatever its own methods raise
-        told = f"{checks.shown(value)} in args cannot be pickled: a checkpoint tells it from others by its type alone"
-        warnings.warn(told, RuntimeWarning, stacklevel=5)  # the caller of `minimize`
+        warnings.warn(f"{checks.shown(value)} in args has no pickle: its type counts", RuntimeWarning, stacklevel=5)
         return type(value).__qualname__
 
 
-def _checksum(X: Floats) -> int:
-    """Return a checksum of a generation, of some of its columns where all would take as long as LEA-MVD does."""
+def checksum(X: Floats) -> int:
+    """Return a checksum of at most 4,096 columns of a generation: of 10^6 it would take a quarter of LEA-MVD's time."""
     # another constant moves nearly all entries; so does another rounding, by the sums that make the next generation
-    return zlib.crc32(X[:, :: -(-X.shape[1] // _COLUMNS)].tobytes())
+    return zlib.crc32(X[:, :: -(-X.shape[1] // 4096)].tobytes())
 
 
 def _made_by(opt: Optimizer) -> dict[str, str]:
     """Return the versions, the code and the processor that draw an optimizer's candidates."""
     packages = ["leamvd", "numpy", "scipy", "numba"] + ["cma"] * isinstance(opt, CMAES)
-    code = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))  # stand-in
     versions = {name: import_module(name).__version__ for name in packages}
-    return versions | {"code": f"{code:x}", "processor": get_host_cpu_name()}
+    return versions | {"code": _code(), "processor": get_host_cpu_name()}
+
+
+@functools.cache
+def _code() -> str:
+    """Return a digest of the sources that draw candidates."""
+    texts = sources.read(Path(__file__).parents[1])
+    return sources.digest(sources.with_imports(["leamvd/optimizers/methods.py"], texts))[:8]

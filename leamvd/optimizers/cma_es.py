@@ -14,9 +14,7 @@ from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.random_streams import SeedLike
 
-# Arrays of n x n doubles at the peak: C, its eigenvectors, copies of both, and the decomposition's work space.
-SQUARE_MATRICES = 6
-_KEPT = 32  # generations between copies, each of which takes up to a quarter of a generation's time
+_KEPT = 32  # generations between copies of pycma's state, each of which takes up to a quarter of one's time
 
 # pycma's criteria that mean convergence: steps or differences of values so small that nothing changes any more.
 _TOLERANCES = frozenset({"tolx", "tolfun", "tolfunhist", "tolfunrel", "noeffectaxis", "noeffectcoord"})
@@ -80,7 +78,7 @@ class CMAES(Optimizer):
         )
         self.diagonal = checks.choice("diagonal", diagonal, (True, False))
         if not diagonal and hasattr(os, "sysconf"):
-            needed = SQUARE_MATRICES * 8 * self.n_var**2
+            needed = 6 * 8 * self.n_var**2  # of C, its eigenvectors, copies of both, and the decomposition's work space
             there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
             if needed > there:
                 raise MemoryError(

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.optimizers.base import DEFAULT_N_GEN, BoundsLike, Optimizer
-from leamvd.optimizers.checkpoints import Checkpoint
+from leamvd.optimizers.checkpoints import Checkpoint, checksum
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.local_model import measure
 from leamvd.optimizers.methods import optimizer
@@ -135,13 +135,12 @@ def minimize(
         Stop after so many generations without a better best value.
     checkpoint : path_like, optional
         File in which the values of the search are stored after generations, whole or not at all. If it is there, the
-        search is told them again and goes on, to the bit as if it had not ended. It is refused if it has other
-        arguments, except for limits (`n_gen`, `sigma_min`, `target`, `max_...`) and a `seed` that is left out; or if
-        other versions, other code or another processor draw other candidates. Of `fun`, module and name are compared
-        (its type, where it has none), of `args` bytes or pickles (the type, with a warning, of what cannot be pickled).
-        `callback` is called once more for the last generation of the file. A search that values of NaN have ended goes
-        on too. One process at a time may use the file, which holds numbers and text, no pickle; ``np.load(file)["x"]``
-        is the best point.
+        search is told them again and goes on, to the bit as if it had not ended. It is refused where arguments differ,
+        other than limits (`n_gen`, `sigma_min`, `target`, `max_...`) and a `seed` that is left out; or candidates, by
+        other versions, code or processors. `fun` counts by module and name, or by its type if it has none; `args` by
+        bytes or pickle, or by type, with a warning. `callback` is called once more for the last generation of the file.
+        A search that values of NaN have ended goes on too. One process at a time may use the file, which holds numbers
+        and text, no pickle; the best point is ``np.load(file)["x"]``.
     checkpoint_every : int
         Store each of so many generations, and the last one of a search that ends by itself: a kill, Ctrl-C or an
         exception of `fun` loses those since.
@@ -236,7 +235,7 @@ def minimize(
             while not opt.stop():
                 F = evaluation(opt.ask())
                 if saved is not None:
-                    saved.add(opt.ask(), F)
+                    saved.told.append((checksum(opt.ask()), F))
                 tell(F)
                 bar.update()
                 bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
