@@ -240,7 +240,7 @@ def saved(path: Path, fun: Any = rastrigin, **options: Any) -> Any:  # partials 
     [
         {"seed": 2}, {"dtype": "float32"}, {"method": "random"}, {"population_size": 30}, {"n_elite": 3},
         {"sigma0": 0.2}, {"reset": "off"}, {"bounds": (-2, 3)}, {"limits": "reflect"}, {"x0": X0 + 1e-9},
-        {"x0_in_population": False}, {"args": (1, X0 + 1e-9)}, {"args": (1.5, X0)}, {"args": (1, X0, [])},
+        {"x0_in_population": False}, {"args": (1, np.append(X0[:5], 2))}, {"args": (1.5, X0)}, {"args": (1, X0, [])},
     ],
     ids=str,
 )  # fmt: skip

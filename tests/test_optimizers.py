@@ -355,7 +355,7 @@ def test_a_search_that_was_killed_again_and_again_is_the_same(
             search(functools.partial(killed), **options, n_gen=20, checkpoint=path, checkpoint_every=every)
         assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
     assert_same(search(fun, **options, n_gen=20, checkpoint=path, checkpoint_every=every), plain)
-    finished = search(functools.partial(pytest.fail, "was called"), **options, n_gen=20, checkpoint=path)
+    finished = search(functools.partial(lambda _: pytest.fail("was called")), **options, n_gen=20, checkpoint=path)
     assert_same(finished, plain)
 
 

@@ -58,7 +58,8 @@ class Checkpoint:
         before, self.arguments, self._made_by = self._made_by, arguments, made_by
         for candidates, F in self.told:
             if checksum(opt.ask()) != candidates:
-                changes = [f"{name} {before.get(name)} became {now}" for name, now in made_by.items() - before.items()]
+                others = sorted(made_by.items() - before.items())
+                changes = [f"{name} {before.get(name)} became {now}" for name, now in others]
                 raise ValueError(
                     f"checkpoint={str(self._path)!r} cannot go on, for generation {opt.generation + 1} has other "
                     f"candidates here ({', '.join(changes) or 'with the same versions, code and processor'}): name "

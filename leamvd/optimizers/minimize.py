@@ -249,7 +249,8 @@ def minimize(
     except Exception as error:
         with suppress(Exception):  # some exceptions take no attributes
             error.result = _result(opt, history)  # type: ignore[attr-defined]
-            error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
+            if opt.generation:
+                error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
         raise
     return _result(opt, history)
 
