@@ -80,6 +80,8 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "max_seconds must be", lambda: search(max_seconds=0)),
     (ValueError, "max_stagnation must be", lambda: search(max_stagnation=0)),
     (ValueError, "checkpoint_every must be", lambda: search(checkpoint_every=0)),
+    (OSError, "checkpoint='typo/r.npz' must lie in a folder", lambda: search(checkpoint="typo/r.npz")),
+    (OSError, "must lie in a folder", lambda: search(checkpoint=f"{__file__}/r.npz")),
     (ValueError, "workers must be", lambda: search(workers=0)),
     (TypeError, "workers, if not a callable as map, must be an integer", lambda: search(workers=2.0)),
 ]

@@ -3,10 +3,12 @@
 import copy
 import doctest
 import errno
+import functools
 import sys
 from pathlib import Path
 from typing import Any
 
+import cma
 import numpy as np
 import pytest
 import scipy.optimize
@@ -15,7 +17,7 @@ from test_optimizers import assert_same
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd.optimizers import checkpoints
-from leamvd.optimizers.methods import METHODS
+from leamvd.optimizers.methods import METHODS, optimizer
 from leamvd.optimizers.minimize import Generation
 
 X0 = np.linspace(-1, 1, 6)
@@ -29,7 +31,7 @@ def run(fun: Any = point, **options: Any) -> Any:
     return minimize(fun, **{"x0": X0, "seed": 1, "n_gen": 5} | options)
 
 
-def never(x: Any) -> float:
+def never(*_: Any) -> float:
     pytest.fail("was called")
 
 
@@ -247,8 +249,8 @@ def test_where_nothing_can_be_measured_the_papers_step_size_is_taken(fun: Any, n
 # ---- a file to go on from
 
 
-def saved(path: Path, fun: Any = rastrigin, **options: Any) -> Any:
-    return run(fun, **{"vectorized": True, "n_gen": 12, "checkpoint": path} | options)
+def saved(path: Path, fun: Any = rastrigin, **options: Any) -> Any:  # partials have no names: any may go on
+    return run(functools.partial(fun), **{"vectorized": True, "n_gen": 12, "checkpoint": path} | options)
 
 
 @pytest.mark.parametrize(
@@ -256,16 +258,55 @@ def saved(path: Path, fun: Any = rastrigin, **options: Any) -> Any:
     [
         {"seed": 2}, {"dtype": "float32"}, {"method": "random"}, {"population_size": 30}, {"n_elite": 3},
         {"sigma0": 0.2}, {"reset": "off"}, {"bounds": (-2, 3)}, {"limits": "reflect"}, {"x0": X0 + 1e-9},
+        {"x0_in_population": False}, {"args": (1, np.append(X0[:5], 2))}, {"args": (1.5, X0)}, {"args": (1, X0, [])},
     ],
     ids=str,
 )  # fmt: skip
 def test_a_checkpoint_of_other_arguments_is_refused_and_left_as_it_is(changes: dict[str, Any], tmp_path: Path) -> None:
-    given: dict[str, Any] = {"bounds": (-2, 2), "n_gen": 2}
-    saved(tmp_path / "run.npz", **given)
+    given: dict[str, Any] = {"bounds": (-2, 2), "n_gen": 2, "args": (1, X0)}
+    saved(tmp_path / "run.npz", lambda X, *_: rastrigin(X), **given)
     before = (tmp_path / "run.npz").read_bytes()
-    with pytest.raises(ValueError, match=r"is of a search with .*, got .*: name another file"):
+    with pytest.raises(ValueError, match=rf"is of a search with .*{next(iter(changes))}=.*, got .*: name another file"):
         saved(tmp_path / "run.npz", never, **given | changes)
     assert (tmp_path / "run.npz").read_bytes() == before
+
+
+def test_a_checkpoint_of_another_function_is_refused(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"vectorized": True, "checkpoint": tmp_path / "run.npz"}
+    run(rastrigin, **given)
+    for other in (sphere, lambda X: rastrigin(X), functools.partial(rastrigin)):
+        with pytest.raises(ValueError, match=r"is of a search with fun=problems.rastrigin, got [\w.<>]+: name another"):
+            run(other, **given)
+
+
+def test_args_are_compared_by_bytes_or_pickle_and_what_has_none_by_its_type(tmp_path: Path) -> None:
+    args = (np.arange(6.0).reshape(2, 3), {"a": [1, "b"]}, np.float32(0.5), "text", None)
+    saved(tmp_path / "run.npz", lambda X, *_: rastrigin(X), args=args)
+    saved(tmp_path / "run.npz", never, args=(np.asfortranarray(args[0]), *copy.deepcopy(args[1:])))
+    for fun in (lambda X, *_: rastrigin(X), never):
+        with pytest.warns(RuntimeWarning, match="in args has no pickle") as caught:
+            saved(tmp_path / "lambda.npz", fun, args=(lambda: None,))
+        assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_search_that_draws_other_candidates_here_is_refused_and_says_why(
+    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path, plain = tmp_path / "run.npz", saved(None, method=method)  # type: ignore[arg-type]
+    first, kind = saved(path, method=method, n_gen=7), type(optimizer(method, X0))
+    sample = kind._sample
+    monkeypatch.setattr(checkpoints, "get_host_cpu_name", lambda: "abacus")
+    monkeypatch.setattr(cma, "__version__", "0.1")
+    with monkeypatch.context() as patch:  # another rounding
+        patch.setattr(kind, "_sample", lambda self: sample(self) * (1 + 2.0**-52 * (self.generation == 6)))
+        with pytest.raises(ValueError, match=r"cannot go on, .*processor .* became abacus") as caught:
+            saved(path, never, method=method)
+    assert ("cma" in str(caught.value)) == method.endswith("cma-es")
+    assert f"np.load({str(path)!r})['x'] of value {first.fun}" in str(caught.value)
+    np.testing.assert_array_equal(np.load(path)["x"], first.x)
+    assert first.fun == pytest.approx(rastrigin(first.x[None])[0], rel=1e-12)
+    assert_same(saved(path, method=method), plain)
 
 
 def test_limits_may_change_and_the_seed_may_be_left_out(tmp_path: Path) -> None:
@@ -344,13 +385,16 @@ def test_a_full_disk_leaves_the_earlier_checkpoint_whole(monkeypatch: pytest.Mon
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize("damage", [b"", b"a text", "half", "flipped", "other arrays"], ids=str)
+@pytest.mark.parametrize("damage", [b"", b"a text", "half", "flipped", "other arrays", "older"], ids=str)
 def test_a_file_that_is_no_checkpoint_is_refused_and_left_as_it_is(damage: Any, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     saved(path, n_gen=3)
     whole = bytearray(path.read_bytes())
     if damage == "other arrays":
         np.savez(path, header=np.array("{}"), F=np.zeros(3))
+    elif damage == "older":
+        with np.load(path) as file:
+            np.savez(path, **{name: file[name] for name in ("header", "F", "counts")})
     else:
         whole[len(whole) // 2] ^= 255
         path.write_bytes({"half": whole[: len(whole) // 2], "flipped": whole}.get(damage, damage))

@@ -1,16 +1,24 @@
 """A search in a file: the values that it was told. Told again, they bring an optimizer where it was, to the bit."""
 
 import dataclasses
-import hashlib
+import functools
 import json
 import os
+import pickle
+import warnings
+import zlib
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from llvmlite.binding import get_host_cpu_name
 
-from leamvd._support.compile import Array
+from leamvd._support import checks, sources
+from leamvd._support.compile import Array, Floats
 from leamvd.optimizers.base import Optimizer
+from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.reading import Reading
 
 _OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf", "best_fun")  # limits, and what follows from the values
@@ -19,42 +27,55 @@ _OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf", "best_fun")  # limits
 class Checkpoint:
     """The file of one search in NumPy's format .npz, without pickles. It is replaced whole, or not at all."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
         self._path = Path(os.path.realpath(path))  # a link stays one
+        named: Any = fun if hasattr(fun, "__qualname__") else type(fun)
+        self._called = {"fun": f"{named.__module__}.{named.__qualname__}", "args": f"({', '.join(map(_text, args))})"}
         self.arguments: dict[str, Any] = {}  # of the search in the file, "seed" and "sigma0" among them
-        self.measured = 0  # evaluations before the first generation
-        self.told: list[Array] = []  # the values of each generation
+        self._made_by: dict[str, str] = {}
+        self._measured = 0  # evaluations before the first generation
+        self.told: list[tuple[int, Array]] = []  # of each generation, a checksum of its candidates, and their values
+        if not (self._path.parent.is_dir() and os.access(self._path.parent, os.W_OK)):
+            raise OSError(f"checkpoint={str(path)!r} must lie in a folder that is there and can be written")
         if not self._path.exists():
             return
         try:
             with self._path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                header, counts = json.loads(file["header"].item()), file["counts"]
-                self.arguments, self.measured = header["arguments"], header["measured"]
-                self.told = np.split(file["F"], np.cumsum(counts))[:-1]
-            self.arguments["seed"], self.arguments["sigma0"]
+                header, values = json.loads(file["header"].item()), np.split(file["F"], np.cumsum(file["counts"]))
+                self.told = list(zip(file["candidates"].tolist(), values[:-1], strict=True))
+            self.arguments, self._made_by, self._measured = (header[k] for k in ("arguments", "made_by", "measured"))
         except Exception as error:
-            raise ValueError(
-                f"checkpoint={str(path)!r} cannot be read as one ({error}): name another file, or delete this one"
-            ) from error
+            told = f"checkpoint={str(path)!r} cannot be read as one of this version ({error}): name another file, or "
+            raise ValueError(f"{told}delete this one") from error
 
-    def begin(self, opt: Optimizer) -> list[Array]:
-        """Return the values that the optimizer, which has begun, is to be told; a ValueError where it is another's."""
-        arguments = _arguments(opt)
+    def begin(self, opt: Optimizer) -> Iterator[Array]:
+        """Yield the values that the optimizer, which has begun, is to be told; a ValueError where it is another's."""
+        arguments, made_by = _arguments(opt) | self._called, _made_by(opt)
         if changed := [name for name in arguments if arguments[name] != self.arguments.get(name, arguments[name])]:
             what = ", ".join(f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed)
             raise ValueError(f"checkpoint={str(self._path)!r} is of a search with {what}: name another file")
-        opt.nfev = self.measured = self.measured if self.told else opt.nfev
-        self.arguments = arguments
-        return self.told
+        opt.nfev = self._measured = self._measured if self.told else opt.nfev
+        before, self.arguments, self._made_by = self._made_by, arguments, made_by
+        for candidates, F in self.told:
+            if checksum(opt.ask()) != candidates:
+                others = sorted(made_by.items() - before.items())
+                changes = [f"{name} {before.get(name)} became {now}" for name, now in others]
+                raise ValueError(
+                    f"checkpoint={str(self._path)!r} cannot go on, for generation {opt.generation + 1} has other "
+                    f"candidates here ({', '.join(changes) or 'with the same versions, code and processor'}): name "
+                    f"another file, or take np.load({str(self._path)!r})['x'] of value {np.load(self._path)['fun']}"
+                )
+            yield F
 
-    def write(self) -> None:
-        """Store the values that have been told, or leave the earlier file there."""
-        header = json.dumps({"arguments": self.arguments, "measured": self.measured})
-        F, counts = np.concatenate(self.told), np.array([len(F) for F in self.told])
+    def write(self, opt: Optimizer) -> None:
+        """Store what was told, with the best point and its value, or leave the earlier file there."""
+        header = json.dumps({"arguments": self.arguments, "measured": self._measured, "made_by": self._made_by})
+        candidates, values = zip(*self.told, strict=True)
+        known: dict[str, Any] = {"candidates": candidates, "F": np.concatenate(values), "counts": [*map(len, values)]}
         temporary = self._path.with_name(f".{self._path.name}.partial")
         try:
             with temporary.open("wb") as file:
-                np.savez(file, header=np.array(header), F=F, counts=counts)
+                np.savez(file, header=np.array(header), x=opt.result.x, fun=opt.best_fun, **known)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._path)
@@ -63,10 +84,44 @@ class Checkpoint:
 
 
 def _arguments(opt: Optimizer) -> dict[str, Any]:
-    """Return what a search depends on, except its limits; of arrays a digest."""
+    """Return what a search depends on, except its limits, as text that other values do not have."""
     found = {name: value for name, value in vars(opt).items() if name[0] != "_" and name not in _OTHERS}
     if isinstance(reading := found.pop("reading", None), Reading):
         found |= {name: value for name, value in dataclasses.asdict(reading).items() if name not in ("n_gen", *found)}
-    start = hashlib.sha256(b"".join(part.tobytes() for part in (opt.ask(), opt._low, opt._high)))
+    bounds = f"{_text(opt._low)} to {_text(opt._high)}" if opt._low.size else "None"
+    found |= {"x0": _text(opt._x0), "bounds": bounds, "x0_in_population": opt._x0_in_population}
     known = {"method": type(opt).__name__} | {name: str(value) for name, value in found.items()}
-    return known | {"seed": opt.seed, "sigma0": opt.sigma0, "first candidates and bounds": start.hexdigest()[:16]}
+    return known | {"seed": opt.seed, "sigma0": opt.sigma0}
+
+
+def _text(value: Any) -> str:
+    """Return text that another value does not have, of arrays and of what is not plain with a checksum."""
+    if type(value) is np.ndarray and not value.dtype.hasobject:
+        return f"{value.dtype} {value.shape} {checks.shown(value.flat[:3].tolist())} {zlib.crc32(value.tobytes()):x}"
+    if isinstance(value, bool | int | float | complex | None) or (isinstance(value, str) and len(value) < 100):
+        return repr(value)
+    try:
+        return f"{type(value).__qualname__} {zlib.crc32(pickle.dumps(value, protocol=4)):x}"
+    except Exception:  # whatever its own methods raise
+        warnings.warn(f"{checks.shown(value)} in args has no pickle: its type counts", RuntimeWarning, stacklevel=5)
+        return type(value).__qualname__
+
+
+def checksum(X: Floats) -> int:
+    """Return a checksum of at most 4,096 columns of a generation: of 10^6 it would take a quarter of LEA-MVD's time."""
+    # another constant moves nearly all entries; so does another rounding, by the sums that make the next generation
+    return zlib.crc32(X[:, :: -(-X.shape[1] // 4096)].tobytes())
+
+
+def _made_by(opt: Optimizer) -> dict[str, str]:
+    """Return the versions, the code and the processor that draw an optimizer's candidates."""
+    packages = ["leamvd", "numpy", "scipy", "numba"] + ["cma"] * isinstance(opt, CMAES)
+    versions = {name: import_module(name).__version__ for name in packages}
+    return versions | {"code": _code(), "processor": get_host_cpu_name()}
+
+
+@functools.cache
+def _code() -> str:
+    """Return a digest of the sources that draw candidates."""
+    texts = sources.read(Path(__file__).parents[1])
+    return sources.digest(sources.with_imports(["leamvd/optimizers/methods.py"], texts))[:8]

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.optimizers.base import BoundsLike, Optimizer
-from leamvd.optimizers.checkpoints import Checkpoint
+from leamvd.optimizers.checkpoints import Checkpoint, checksum
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.local_model import measure
 from leamvd.optimizers.methods import optimizer
@@ -135,10 +135,12 @@ def minimize(
         Stop after so many generations without a better best value.
     checkpoint : path_like, optional
         File in which the values of the search are stored after generations, whole or not at all. If it is there, the
-        search is told them again and goes on, to the bit as if it had not ended, with the same arguments; limits
-        (`n_gen`, `sigma_min`, `target`, `max_...`) may be others, and `seed` may be left out. That `fun` is the same
-        cannot be checked. `callback` is called once more for the last generation of the file. A search that values of
-        NaN have ended goes on too. One process at a time may use the file, which holds numbers and text, no pickle.
+        search is told them again and goes on, to the bit as if it had not ended. It is refused where arguments differ,
+        other than limits (`n_gen`, `sigma_min`, `target`, `max_...`) and a `seed` that is left out; or candidates, by
+        other versions, code or processors. `fun` counts by module and name, or by its type if it has none; `args` by
+        bytes or pickle, or by type, with a warning. `callback` is called once more for the last generation of the file.
+        A search that values of NaN have ended goes on too. One process at a time may use the file, which holds numbers
+        and text, no pickle; the best point is ``np.load(file)["x"]``.
     checkpoint_every : int
         Store each of so many generations, and the last one of a search that ends by itself: a kill, Ctrl-C or an
         exception of `fun` loses those since.
@@ -171,9 +173,9 @@ def minimize(
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of range or clashes with another one, before `fun` is first called.
+        If an argument is out of range, or clashes with another one or the checkpoint, before `fun` is first called.
     OSError
-        If the checkpoint cannot be written; the earlier one is still there.
+        If the checkpoint cannot be written, before `fun` is first called or later; the earlier one is still there.
     concurrent.futures.BrokenExecutor
         If a worker's process dies.
     Exception
@@ -192,7 +194,7 @@ def minimize(
     evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
     every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
-    saved = None if checkpoint is None else Checkpoint(checkpoint)
+    saved = None if checkpoint is None else Checkpoint(checkpoint, fun, args)
     if isinstance(method, Optimizer):
         if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
             raise ValueError(f"{', '.join(given)} must be left out where method is an optimizer, got {method!r}")
@@ -229,27 +231,27 @@ def minimize(
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
             for F in [] if saved is None else saved.begin(opt):
                 tell(F)
-                opt.stop()  # pycma's criteria look at each generation
             opt.resume()
             review()
             while not opt.stop():
                 F = evaluation(opt.ask())
+                if saved is not None:
+                    saved.told.append((checksum(opt.ask()), F))
                 tell(F)
                 bar.update()
                 bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
                 review()
                 if time.monotonic() - began >= seconds:
                     opt.halt("max_seconds", seconds)
-                if saved is not None:
-                    saved.told.append(F)
-                    if opt.stop() or len(history) % every == 0:
-                        saved.write()
+                if saved is not None and (opt.stop() or len(history) % every == 0):
+                    saved.write(opt)
     except KeyboardInterrupt:
         opt.halt("interrupted")
     except Exception as error:
         with suppress(Exception):  # some exceptions take no attributes
             error.result = _result(opt, history)  # type: ignore[attr-defined]
-            error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
+            if opt.generation:
+                error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
         raise
     return _result(opt, history)
 
