@@ -1,11 +1,12 @@
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from leamvd._support.threads import limited_to
-from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.objective import Errors, ReconstructionObjective, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 
@@ -14,42 +15,47 @@ def images(m=23, n=6, seed=2, dtype=np.float64):
     return np.random.default_rng(seed).random((m, n)).astype(dtype)
 
 
-def reference(
-    V, n_hidden, n_epochs, *, seed, cd_steps=1, batch_size=100, learning_rate=0.1, momentum=0.5, final_momentum=0.9,
-    momentum_epochs=5, weight_decay=2e-4, weight_scale=0.1, persistent=False,
-):  # fmt: skip
-    """CD-k image by image, with the random numbers in the trainer's order; its defaults are item E8."""
+E8 = {
+    "cd_steps": 1, "batch_size": 100, "learning_rate": 0.1, "momentum": 0.5, "final_momentum": 0.9,
+    "momentum_epochs": 5, "weight_decay": 2e-4, "persistent": False,
+}  # fmt: skip
+
+
+def reference(V, n_hidden, epochs, *, seed, weight_scale=0.1):
+    """CD-k image by image, with the random numbers in the trainer's order, by the settings of each epoch; see E8."""
     rng = np.random.default_rng(seed)
     n_visible = V.shape[1]
     W, b, c = rng.normal(0, weight_scale, (n_visible, n_hidden)), np.zeros(n_visible), np.zeros(n_hidden)
     steps = [np.zeros_like(p) for p in (W, b, c)]
-    chain = np.zeros((batch_size, n_hidden))
-    for epoch in range(n_epochs):
+    for epoch, changed in enumerate(epochs):
+        own = SimpleNamespace(**E8 | changed)
+        if epoch == 0 or not epochs[epoch - 1].get("persistent"):
+            chain = np.zeros((len(V), n_hidden))
         order = rng.permutation(len(V))
-        for start in range(0, len(V), batch_size):
-            data = V[order[start : start + batch_size]]
+        for start in range(0, len(V), own.batch_size):
+            data = V[order[start : start + own.batch_size]]
             p0 = np.array([expit(c + W.T @ v) for v in data])
-            h = chain[: len(data)] if persistent else (rng.random(p0.shape) < p0) * 1.0
-            for _ in range(cd_steps - 1):
+            h = chain[: len(data)] if own.persistent else (rng.random(p0.shape) < p0) * 1.0
+            for _ in range(own.cd_steps - 1):
                 p = np.array([expit(b + W @ x) for x in h])
                 v_bits = (rng.random(p.shape) < p) * 1.0
                 p = np.array([expit(c + W.T @ v) for v in v_bits])
                 h = (rng.random(p.shape) < p) * 1.0
             vk = np.array([expit(b + W @ x) for x in h])
-            vk = (rng.random(vk.shape) < vk) * 1.0 if persistent else vk
+            vk = (rng.random(vk.shape) < vk) * 1.0 if own.persistent else vk
             pk = np.array([expit(c + W.T @ v) for v in vk])
-            if persistent:
+            if own.persistent:
                 chain[: len(data)] = rng.random(pk.shape) < pk
             n = len(data)
             gradients = [
                 sum(np.outer(v, p) for v, p in zip(data, p0, strict=True)) / n
                 - sum(np.outer(v, p) for v, p in zip(vk, pk, strict=True)) / n
-                - weight_decay * W,
+                - own.weight_decay * W,
                 data.mean(axis=0) - vk.mean(axis=0),
                 p0.mean(axis=0) - pk.mean(axis=0),
             ]
-            kept = momentum if epoch < momentum_epochs else final_momentum
-            steps = [kept * s + learning_rate * g for s, g in zip(steps, gradients, strict=True)]
+            kept = own.momentum if epoch < own.momentum_epochs else own.final_momentum
+            steps = [kept * s + own.learning_rate * g for s, g in zip(steps, gradients, strict=True)]
             W, b, c = (p + s for p, s in zip((W, b, c), steps, strict=True))
     return RBMParameters(W, b, c)
 
@@ -77,8 +83,44 @@ def test_against_reference(m, settings, large, monkeypatch):
     for _ in range(7 if not settings else 4):
         trained = trainer.epoch()
         trainer = pickle.loads(pickle.dumps(trainer))  # persistent chains are part of it
-    expected = reference(V, 5, trainer.n_epochs, seed=9, **settings, **start)
+    expected = reference(V, 5, [settings] * trainer.n_epochs, seed=9, **start)
     np.testing.assert_allclose(trained.flat(), expected.flat(), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize(
+    "changed",
+    [{"learning_rate": 0.02}, {"momentum": 0.1}, {"final_momentum": 0.1}, {"momentum_epochs": 9}, {"weight_decay": 0.1},
+     {"cd_steps": 3}, {"batch_size": 3}, {"batch_size": 100}, {"persistent": True}, {"persistent": False}],
+    ids=str,
+)  # fmt: skip
+def test_each_epoch_is_by_the_settings_of_its_time(changed, persistent):
+    V, first = images(), {"batch_size": 7, "momentum_epochs": 3, "persistent": persistent}
+    epochs = [first] * 2 + [first | changed] * 2 + [first] * 2
+    trainer = ContrastiveDivergence(V, 5, seed=9, **epochs[0])
+    for own in epochs:
+        trainer.go_on_with(V, CDSettings(**own))
+        trained = trainer.epoch()
+    np.testing.assert_allclose(trained.flat(), reference(V, 5, epochs, seed=9).flat(), rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize(("first", "then", "expected"), [(7, 45, 3), (45, 7, 1), (45, 20, 1), (45, 21, 2), (20, 41, 3)])
+def test_mini_batches_are_of_the_images_that_it_goes_on_with(first, then, expected):
+    trainer = ContrastiveDivergence(images(first), 4, batch_size=20, seed=1)
+    trainer.epoch()
+    trainer.go_on_with(images(then))
+    for _ in range(expected):
+        assert trainer.n_epochs == 1
+        trainer.mini_batch()
+    assert trainer.n_epochs == 2
+
+
+@pytest.mark.parametrize(("rate", "weight_too"), [(2.5, False), (10.0, True)])  # P(h) is 1/2, so a weight learns half
+def test_one_parameter_that_overflows_is_noticed(rate, weight_too):
+    trainer = ContrastiveDivergence([[1e308, 0.5]], 1, learning_rate=rate, weight_scale=0, seed=0, unit_interval=False)
+    with pytest.raises(ValueError, match="learning_rate must keep the weights finite"):
+        trainer.epoch()
+    assert np.isinf(trainer.rbm.flat()).tolist() == [weight_too, False, True, False, False]
 
 
 @pytest.mark.compiled
@@ -166,14 +208,16 @@ def test_seed_decides_and_nothing_outside_is_touched():
     assert (without[0] != without[1]).any()
 
 
-def test_returned_models_are_copies():
-    trainer = ContrastiveDivergence(images(), 4, seed=1)
-    first = trainer.epoch()
-    kept = first.flat()
-    trainer.epoch()
-    np.testing.assert_array_equal(first.flat(), kept)
-    trainer.rbm.W[:] = 0
-    assert trainer.rbm.W.any()
+@pytest.mark.parametrize("handed_out", ["epoch", "mini_batch", "rbm"])
+def test_returned_models_are_copies(handed_out):
+    trainer, twin = (ContrastiveDivergence(images(), 4, seed=1) for _ in "ab")
+    model, expected = (getattr(t, handed_out) for t in (trainer, twin))
+    first, expected = (model, expected) if handed_out == "rbm" else (model(), expected())
+    trainer.epoch(), twin.epoch()
+    np.testing.assert_array_equal(first.flat(), expected.flat())
+    for parameter in first:
+        parameter[:] = 7
+    np.testing.assert_array_equal(trainer.epoch().flat(), twin.epoch().flat())
 
 
 def test_dtypes():
