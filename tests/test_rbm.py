@@ -233,6 +233,16 @@ def test_memory_is_bounded_by_blocks():
     assert peak < 4e6
 
 
+def test_error_and_gradient_are_those_of_the_direct_expression():
+    V, theta, h = images(), small(6, 4).flat(), 1e-5 * np.eye(n_parameters(6, 4))
+    error, gradient = objective.error_and_gradient(theta, V, 4)
+    at, after, before = (
+        [direct_error(RBMParameters.from_flat(x, 6, 4), V) for x in X] for X in ([theta], theta + h, theta - h)
+    )
+    assert error == pytest.approx(at[0], rel=1e-12)
+    np.testing.assert_allclose(gradient, np.subtract(after, before) / 2e-5, rtol=1e-6, atol=1e-7)
+
+
 def test_constant_baseline():
     V = images(2500, 5)
     mean = V.mean(axis=0)

@@ -153,16 +153,18 @@ class ContrastiveDivergence:
         """A copy of the current parameters."""
         return RBMParameters(*(p.copy() for p in self._rbm))
 
-    def go_on_with(self, V: ArrayLike) -> None:
-        """Train on other images from now on, shape (m, n_visible), after a whole epoch.
+    def go_on_with(self, V: ArrayLike, settings: CDSettings | None = None) -> None:
+        """Train on other images from now on, shape (m, n_visible), and by `settings` if given, after a whole epoch.
 
-        Momentum, random numbers and chains are kept; chains that are too few for larger mini-batches are added.
+        Momentum, random numbers and persistent chains are kept; chains too few for larger mini-batches are added.
         """
-        self._V = images("V", V, self._V.dtype, unit_interval=False)
-        if self._left.size or self._V.shape[1] != len(self._rbm.b):
+        V = images("V", V, self._V.dtype, unit_interval=False)
+        if self._left.size or V.shape[1] != len(self._rbm.b):
             raise ValueError(f"V must have {len(self._rbm.b)} columns, and an epoch must have ended")
+        chains = self._bits if self._settings.persistent else self._bits[:0]
+        self._V, self._settings = V, settings or self._settings
         self._batch_size = min(self._settings.batch_size, len(self._V))
-        self._bits = np.pad(self._bits, ((0, max(0, self._batch_size - len(self._bits))), (0, 0)))
+        self._bits = np.pad(chains, ((0, max(0, self._batch_size - len(chains))), (0, 0)))
 
     def epoch(self) -> RBMParameters:
         """Train on every image once, or on those that `mini_batch` has left, and return a copy of the parameters."""

@@ -181,10 +181,10 @@ def train(
         unit_interval=unit_interval,
     )  # fmt: skip
     rbm, passes = _start_solution(cd, training, len(V))
-    seconds = time.perf_counter() - start
+    x0, seconds = rbm.flat(), time.perf_counter() - start  # a copy: what is yielded may be written to
     yield Step(0, rbm, 0, passes, passes * training.epoch_products, seconds)
     start = time.perf_counter()
-    opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
+    opt = training.optimizer(method, x0, reading=reading, seed=seed)
     for iteration in range(1, n_gen + 1):  # the whole budget is spent, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))

@@ -5,58 +5,37 @@ do, by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an intege
 the result has the same bits.
 """
 
+import copy
 import dataclasses
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, downward, layer_input, pretrain, shown, train
+from leamvd.networks.dbn import EXPERIMENT, Training, downward, layer_input, pretrain, shown, train
 from leamvd.optimizers.reading import Reading
 
-_SETTINGS = [field for field in dataclasses.fields(Training) if field.name != "dtype"]  # which that of `X` decides
 
-_Settings = dataclasses.make_dataclass(
-    "_Settings",
-    [(field.name, field.type, dataclasses.field(default=field.default)) for field in _SETTINGS],
-    kw_only=True,
-    eq=False,
-    repr=False,
-)
-
-
-@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
-class _Network(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    _Settings,  # type: ignore[misc, valid-type]
-):
-    """What the estimators share; a dataclass, whose constructor only stores its arguments, as scikit-learn wants it."""
-
-    method: str = "cd"
-    n_iter: int = 50  # as in the experiment
-    reading: Reading | None = None
-    verbose: int = 0
-    random_state: int | np.random.RandomState | np.random.Generator | None = None
+class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the estimators share."""
 
     def _settings(self, V: Array, n_iter: int) -> dict[str, Any]:
         """Return the arguments that `train` and `pretrain` share, except the seed, for the images `V`."""
-        checks.choice("method", self.method, METHODS)
         n_iter = checks.integer("n_iter", n_iter, at_least=1)
         reading = EXPERIMENT if self.reading is None else self.reading
         if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}")
-        own = {field.name: getattr(self, field.name) for field in _SETTINGS}
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(Training) if field.name != "dtype"}
         return {
             "method": self.method,
             "training": Training(dtype=V.dtype.name, **own),
@@ -83,7 +62,6 @@ class _Network(
         return tags
 
 
-@dataclasses.dataclass(eq=False, repr=False)
 class RBM(_Network):
     """A restricted Boltzmann machine, trained by contrastive divergence or by an optimizer.
 
@@ -140,12 +118,32 @@ class RBM(_Network):
     where the `X` of the training is float32, and float64 otherwise.
     """
 
-    n_hidden: int = 256
+    _begun: tuple[ContrastiveDivergence, tuple[Any, ...]] | None = None  # what `partial_fit` goes on with
+
+    def __init__(
+        self, n_hidden: int = 256, *, method: str = "cd", n_iter: int = EXPERIMENT.n_gen, learning_rate: float = 0.1,
+        batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
+        final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
+        initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
+        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_limit: float = 0.1, backend: str = "numpy",
+        device: str | None = None, precision: str | None = None, verbose: int = 0,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    ) -> None:  # fmt: skip
+        self.n_hidden = n_hidden
+        self.method, self.n_iter, self.reading = method, n_iter, reading
+        self.learning_rate, self.batch_size = learning_rate, batch_size
+        self.cd_steps, self.persistent = cd_steps, persistent
+        self.momentum, self.final_momentum, self.momentum_epochs = momentum, final_momentum, momentum_epochs
+        self.weight_decay, self.initial_weights, self.weight_scale = weight_decay, initial_weights, weight_scale
+        self.n_elite, self.sigma0 = n_elite, sigma0
+        self.x0, self.x0_epochs, self.x0_limit = x0, x0_epochs, x0_limit
+        self.backend, self.device, self.precision = backend, device, precision
+        self.verbose, self.random_state = verbose, random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train on the images `X`, shape (m, n_visible), from the start."""
         V = self._images(X, reset=True)
-        self._cd: ContrastiveDivergence | None = None
+        self._begun = None
         if self.method == "cd":
             return self._epochs(V, self.n_iter)
         steps = train(V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=self._seed())
@@ -153,31 +151,37 @@ class RBM(_Network):
         self.parameters_ = step.rbm
         return self
 
-    @property
-    def partial_fit(self) -> Callable[..., Self]:
-        """Train by one more epoch of contrastive divergence, ``partial_fit(X, y=None)``, on any images.
+    def _goes_on(self) -> bool:
+        if self.method != "cd":
+            raise AttributeError(f"partial_fit needs method='cd', got {self.method!r}")
+        return True
+
+    @available_if(_goes_on)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
+        """Train by one more epoch of contrastive divergence on any images, shape (m, n_visible), as now set.
 
         It goes on where contrastive divergence in `fit` or the last call ended, with its momentum and random numbers,
         also after pickling, and begins anew after another method; as many calls as `n_iter` on the same images give
-        the bits of `fit`. An AttributeError with other methods.
+        the bits of `fit`. What it began with, `n_hidden`, `initial_weights`, `weight_scale` and `random_state`, stays.
+        A call that fails changes nothing. An AttributeError with other methods.
         """
-        if self.method != "cd":  # as `sklearn.utils.metaestimators.available_if`, which would not say why
-            raise AttributeError(f"partial_fit needs method='cd', got {self.method!r}")
-        return self._partial_fit
-
-    def _partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
-        return self._epochs(self._images(X, reset=getattr(self, "_cd", None) is None), 1)
+        return self._epochs(self._images(X, reset=self._begun is None), 1)
 
     def _epochs(self, V: Array, n_epochs: int) -> Self:
-        if (cd := getattr(self, "_cd", None)) is None:
-            own, seed = self._settings(V, n_epochs)["training"], self._seed()
-            cd = ContrastiveDivergence(V, self.n_hidden, settings=own, seed=seed, unit_interval=False)
+        settings = self._settings(V, n_epochs)["training"]
+        start = self.n_hidden, self.initial_weights, self.weight_scale, self.random_state
+        if self._begun is None:
+            cd = ContrastiveDivergence(V, self.n_hidden, settings=settings, seed=self._seed(), unit_interval=False)
+        elif start != self._begun[1]:
+            names = "n_hidden, initial_weights, weight_scale and random_state"
+            raise ValueError(f"{names} must stay {self._begun[1]} until the next fit, got {start}")
         else:
-            cd.go_on_with(V.astype(self.parameters_.W.dtype, copy=False))
+            cd = copy.deepcopy(self._begun[0])  # a call that fails changes nothing
+            cd.go_on_with(V, settings)
         for _ in tqdm(range(n_epochs), desc="CD", unit="epoch", disable=not self.verbose):
             self.parameters_ = cd.epoch()
         cd.go_on_with(V[:1].copy())  # a pickle is not to hold all images
-        self._cd = cd
+        self._begun = cd, start
         return self
 
     def transform(self, X: ArrayLike) -> Array:
@@ -212,7 +216,6 @@ class RBM(_Network):
         return len(self.parameters_.c)
 
 
-@dataclasses.dataclass(eq=False, repr=False)
 class DBN(_Network):
     """A deep belief network: restricted Boltzmann machines, each trained on the hidden units of the one below.
 
@@ -240,8 +243,26 @@ class DBN(_Network):
         By the methods, as those of `RBM`.
     """
 
-    layers: tuple[int, ...] = (256, 256)
-    features: Literal["probabilities", "bits"] = dataclasses.field(default="probabilities", kw_only=True)
+    def __init__(
+        self, layers: Sequence[int] = (256, 256), *, features: Literal["probabilities", "bits"] = "probabilities",
+        method: str = "cd", n_iter: int = EXPERIMENT.n_gen, learning_rate: float = 0.1,
+        batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
+        final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
+        initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
+        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_limit: float = 0.1, backend: str = "numpy",
+        device: str | None = None, precision: str | None = None, verbose: int = 0,
+        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    ) -> None:  # fmt: skip
+        self.layers, self.features = layers, features
+        self.method, self.n_iter, self.reading = method, n_iter, reading
+        self.learning_rate, self.batch_size = learning_rate, batch_size
+        self.cd_steps, self.persistent = cd_steps, persistent
+        self.momentum, self.final_momentum, self.momentum_epochs = momentum, final_momentum, momentum_epochs
+        self.weight_decay, self.initial_weights, self.weight_scale = weight_decay, initial_weights, weight_scale
+        self.n_elite, self.sigma0 = n_elite, sigma0
+        self.x0, self.x0_epochs, self.x0_limit = x0, x0_epochs, x0_limit
+        self.backend, self.device, self.precision = backend, device, precision
+        self.verbose, self.random_state = verbose, random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train each layer on the features of the one below, the lowest on the images `X`, shape (m, n_visible)."""

@@ -41,56 +41,42 @@ def squared_error(A: Array, bias: Array, V: Array) -> float:
 
 # sigma(x) = 1/(1 + e), e = exp(-x) = 2^k exp(r) with k an integer and abs(r) <= ln 2 / 2, by Taylor's series. Adding
 # 1.5 2^23 (float32) or 1.5 2^52 (float64) rounds to an integer whose bits then stand at the low end of the sum, so that
-# all of it runs in vector lanes, which a call of the C library's exp does not. -x is clamped to where 2^k is a normal
-# number.
-_LIMIT_32 = np.float32(87)
-_LOG2_E_32 = np.float32(1 / math.log(2))
-_ROUND_32 = np.float32(1.5 * 2**23)
-_LN2_HIGH_32 = np.float32(355 / 512)  # few bits: its products with k are exact
-_LN2_LOW_32 = np.float32(math.log(2) - 355 / 512)
-_SERIES_32 = tuple(np.float32(1 / math.factorial(power)) for power in range(6, -1, -1))
-_ONE_32 = np.float32(1)
+# all of it runs in vector lanes, which a call of the C library's exp does not: `scipy.special.expit` takes 3 to 13
+# times as long. -x is clamped to where 2^k is a normal number.
+def _constants(real: Any, limit: float, mantissa: int, ln2_high: float, ln2_low: float, degree: int) -> tuple[Any, ...]:
+    """Return the numbers of one floating type: the limit of abs(x) first, the series last, highest power first."""
+    numbers = limit, 1 / math.log(2), 1.5 * 2**mantissa, ln2_high, ln2_low, 1
+    return *map(real, numbers), tuple(real(1 / math.factorial(power)) for power in range(degree, -1, -1))
 
-_LIMIT_64 = np.float64(708)
-_LOG2_E_64 = np.float64(1 / math.log(2))
-_ROUND_64 = np.float64(1.5 * 2**52)
-_LN2_HIGH_64 = np.float64(float.fromhex("0x1.62e42feep-1"))
-_LN2_LOW_64 = np.float64(float.fromhex("0x1.a39ef35793c76p-33"))  # the rest of ln 2 to 86 bits
-_SERIES_64 = tuple(np.float64(1 / math.factorial(power)) for power in range(13, -1, -1))
-_ONE_64 = np.float64(1)
+
+# ln 2 in two parts: products of the first, of few bits, with k are exact; in double precision both have 86 bits
+_SINGLE = _constants(np.float32, 87, 23, 355 / 512, math.log(2) - 355 / 512, 6)
+_LN2 = float.fromhex("0x1.62e42feep-1"), float.fromhex("0x1.a39ef35793c76p-33")
+_DOUBLE = _constants(np.float64, 708, 52, *_LN2, 13)
+
+
+@kernel(contract=True)
+def _expit(x: Any) -> Any:
+    single = isinstance(x, np.float32)  # decided when compiled
+    limit, log2_e, rounding, ln2_high, ln2_low, one, series = _SINGLE if single else _DOUBLE
+    y = limit if x < -limit else -limit if x > limit else -x  # NaN passes through
+    rounded = y * log2_e + rounding
+    k = rounded - rounding
+    r = (y - k * ln2_high) - k * ln2_low
+    p = series[0]
+    for coefficient in series[1:]:  # not by `random_streams._horner`, whose products and sums are rounded apart
+        p = p * r + coefficient
+    return one / (one + (_times_power_32(p, rounded) if single else _times_power_64(p, rounded)))
 
 
 @kernel()
-def _expit(x: Any) -> Any:
-    return _expit_32(x) if isinstance(x, np.float32) else _expit_64(x)  # decided when compiled
+def _times_power_32(p: Any, rounded: Any) -> Any:
+    """Return 2^k p: the exponents add; all of `rounded` but k is shifted out."""
+    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + np.float32(p).view(np.int32)
+    return np.int32(bits).view(np.float32)
 
 
-@kernel(contract=True)
-def _expit_32(x: Any) -> Any:
-    y = _LIMIT_32 if x < -_LIMIT_32 else -_LIMIT_32 if x > _LIMIT_32 else -x  # NaN passes through
-    rounded = y * _LOG2_E_32 + _ROUND_32
-    k = rounded - _ROUND_32
-    r = (y - k * _LN2_HIGH_32) - k * _LN2_LOW_32
-    # 2^k p: the exponents add; all of `rounded` but k is shifted out
-    p = np.float32(_polynomial(_SERIES_32, r))
-    bits = np.int32(np.float32(rounded).view(np.int32) << np.int32(23)) + p.view(np.int32)
-    return _ONE_32 / (_ONE_32 + np.int32(bits).view(np.float32))
-
-
-@kernel(contract=True)
-def _expit_64(x: Any) -> Any:
-    y = _LIMIT_64 if x < -_LIMIT_64 else -_LIMIT_64 if x > _LIMIT_64 else -x
-    rounded = y * _LOG2_E_64 + _ROUND_64
-    k = rounded - _ROUND_64
-    r = (y - k * _LN2_HIGH_64) - k * _LN2_LOW_64
-    p = np.float64(_polynomial(_SERIES_64, r))
-    bits = (np.float64(rounded).view(np.int64) << np.int64(52)) + p.view(np.int64)
-    return _ONE_64 / (_ONE_64 + np.int64(bits).view(np.float64))
-
-
-@kernel(contract=True)
-def _polynomial(coefficients: Any, x: Any) -> Any:
-    value = coefficients[0]
-    for coefficient in coefficients[1:]:
-        value = value * x + coefficient
-    return value
+@kernel()
+def _times_power_64(p: Any, rounded: Any) -> Any:
+    bits = (np.float64(rounded).view(np.int64) << np.int64(52)) + np.float64(p).view(np.int64)
+    return np.int64(bits).view(np.float64)

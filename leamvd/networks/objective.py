@@ -103,7 +103,7 @@ def error_and_gradient(theta: Array, V: Array, n_hidden: int) -> tuple[float, Ar
     Back-propagation in plain NumPy, of all images at once: what the searches do without.
     """
     W, b, c = RBMParameters.from_flat(theta, V.shape[1], n_hidden)
-    H = (1 + np.tanh((V @ W + c) / 2)) / 2
+    H = (1 + np.tanh((V @ W + c) / 2)) / 2  # not by `hidden_given_visible`: recorded ends of L-BFGS rest on these bits
     V_hat = (1 + np.tanh((H @ W.T + b) / 2)) / 2
     visible = 2 * (V_hat - V) * V_hat * (1 - V_hat)
     hidden = visible @ W * H * (1 - H)
