@@ -1,6 +1,7 @@
 """The command line: ``leamvd list | reproduce | verify | record | data | book``."""
 
 import contextlib
+import io
 import sys
 import time
 from collections.abc import Iterator
@@ -24,17 +25,22 @@ class _Commands(click.Group):
     """Commands whose mistakes of the user, and of the machine, are one sentence."""
 
     def invoke(self, context: click.Context) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # titles have signs that an old terminal's encoding lacks
         try:
             return super().invoke(context)
-        except (BrokenPipeError, click.Abort, click.exceptions.Exit):  # a reader of the output that has seen enough
-            raise
         except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
-            raise click.ClickException(str(error)) from None
+            ends = click.Abort, click.exceptions.Exit, BrokenPipeError  # a reader of the output that has seen enough
+            if context.params["debug"] or isinstance(error, ends):
+                raise
+            where = "; `leamvd --debug ...` shows where" if isinstance(error, TypeError) else ""  # a fault of ours
+            raise click.ClickException(f"{error}{where}") from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(leamvd.__version__, prog_name="leamvd")
-def main() -> None:
+@click.option("--debug", is_flag=True, help="Show where an error comes from.")
+def main(debug: bool) -> None:
     """LEA-MVD and the executable edition of its paper."""
 
 
@@ -70,7 +76,7 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
 
 OUTPUT = click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
-    help="Folder of the results.",
+    help="Folder of the results.", callback=lambda *given: given[-1].expanduser(),
 )  # fmt: skip
 JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: one a processor.")
 SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local.")
@@ -81,7 +87,7 @@ SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask sche
 @click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
     "-p", "settings", metavar="NAME=VALUE", multiple=True,
-    help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single value, "
+    help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single number, "
     "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
@@ -107,7 +113,7 @@ def reproduce(
     planned = sections.requested(sections.load(names), [*given, *settings])
     if dataset or settings:  # a bad value is refused before the first of several runs begins
         for section, values in ((section, values) for section, sets in planned for values in sets):
-            sections.check(section, values, output)
+            sections.check(section, values)
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:

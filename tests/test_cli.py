@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 import leamvd
 from leamvd import cli
 from leamvd.book import sections
+from leamvd.paper import directions, esd, results
 
 SMALL = (
     *("reproduce", "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd", "-p", "n_images=40", "-p", "n_gen=2"),
@@ -40,6 +41,19 @@ def test_version_and_help() -> None:
     assert {"list", "reproduce", "verify", "record", "data", "book"} == {*cli.main.commands}
 
 
+def test_an_error_of_ours_names_the_option_that_shows_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sections, "load", lambda: None)  # which takes names
+    assert "`leamvd --debug ...`" in run("list", code=1).output
+    assert isinstance(CliRunner().invoke(cli.main, ["--debug", "list"]).exception, TypeError)
+
+
+def test_checking_settings_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((results, "run_all"), (esd, "simulate"), (directions, "trace")):
+        monkeypatch.setattr(module, name, None)
+    for section in sections.load():
+        sections.check(section, {"profile": "quick"})
+
+
 def test_sections_and_their_parameters_are_listed() -> None:
     names = [line.split()[0] for line in run("list").output.splitlines()[:-1]]
     assert names == [section.name for section in sections.load()]
@@ -48,6 +62,8 @@ def test_sections_and_their_parameters_are_listed() -> None:
     assert "processor hours" in shown
     (layers,) = (line.split() for line in shown.splitlines() if line.startswith("  layers "))
     assert layers[4:6] == ["20,20,40", "30,30,120"]
+    old = CliRunner(charset="cp1251").invoke(cli.main, ["list", "03_mnist_7x7"])  # which lacks the sign of the title
+    assert old.output == shown.replace("\N{MULTIPLICATION SIGN}", "?")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +82,7 @@ def test_sections_and_their_parameters_are_listed() -> None:
         (("reproduce", "esd", "--scheduler", "here"), "missing port number in address 'here'"),
         (("verify", "nothing"), "name must be one of"),
         (("record", "nothing"), "name must be one of"),
+        (("book", "--results", "."), "results must hold runs of 01_esd"),
         (("data", "mnist", "--from", "nowhere"), "does not hold MNIST's original files"),
     ],
 )
@@ -130,8 +147,8 @@ def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_p
 def test_tables_are_the_same_wherever_they_are_computed(
     where: tuple[str, ...], whole: tuple[Path, str], tmp_path: Path
 ) -> None:
-    without_notebook(*SMALL, *where, "--output", str(tmp_path))
-    pd.testing.assert_frame_equal(runs(tmp_path), runs(whole[0]), check_exact=True)
+    without_notebook(*SMALL, *where, f"--output=~/{tmp_path.name}")
+    pd.testing.assert_frame_equal(runs(Path.home() / tmp_path.name), runs(whole[0]), check_exact=True)
 
 
 def test_the_same_command_goes_on_after_a_kill(whole: tuple[Path, str], tmp_path: Path) -> None:

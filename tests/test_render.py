@@ -74,6 +74,7 @@ def cell(**changes: Any) -> Any:
     [
         (cell(execution_count=None), "cell 1 was not executed"),
         (cell(metadata={}), "cell 1 shows an image without alternative text"),
+        (cell(metadata={"mystnb": {"image": {"alt": " "}}}), "cell 1 shows an image without alternative text"),
         (
             cell(outputs=[nbformat.v4.new_output("error", ename="ValueError", evalue="no")]),
             "failed with ValueError: no",

@@ -2,11 +2,11 @@
 
 import dataclasses
 import hashlib
-import os
 import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.paper import results
+from leamvd._support.threads import thread_count
+from leamvd.paper import layers, readings, results
 from leamvd.paper.results import Call, Result, delayed, run_all
 
 
@@ -35,15 +36,11 @@ def number(n: int, settings: Settings = Settings()) -> Result:
 def doubled(below: Result, by: float = 2.0) -> Result:
     array = below.arrays["x"]
     array *= 2  # an argument can be written to
-    return Result(pd.DataFrame({"total": [by * array.sum()], "name": ["a"]}))
+    return Result(pd.DataFrame({"total": [by * array.sum()], "name": ["a"], "threads": [thread_count(None)]}))
 
 
 def fails(n: int) -> Result:
     raise ValueError(f"cannot compute {n}")
-
-
-def pid(n: int) -> Result:
-    return Result(pd.DataFrame({"n": [n], "pid": [os.getpid()]}))
 
 
 @pytest.fixture(autouse=True)
@@ -64,9 +61,26 @@ def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> N
         delayed(number)(3, dataclasses.replace(Settings(sigma=1), sigma=0.5)),
     ]
     assert len({call.key for call in same}) == 1
-    others = [delayed(number)(4), delayed(number)(3, Settings((3, 2))), delayed(pid)(3)]
+    others = [delayed(number)(4), delayed(number)(3, Settings((3, 2))), delayed(fails)(3)]
     assert len({call.key for call in (*same, *others)}) == 4
     assert delayed(doubled)(same[0]).key == delayed(doubled)(same[1]).key != delayed(doubled)(others[0]).key
+    for nested in ([same[0]], {"a": (same[0],)}, Settings((same[0],))):
+        with pytest.raises(ValueError, match="a call must be an argument"):
+            delayed(number)(nested)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "differ"),
+    [("features", "bits", [True, False]), ("n_gen", 7, [True, False]), ("layers", (30, 30), [False, False]),
+     ("budget", 500, [False, True]), ("exponent", 2.0, [True, True])],
+)  # fmt: skip
+def test_keys_have_the_settings_that_decide_on_a_result(name: str, value: Any, differ: list[bool]) -> None:
+    study = readings.PROFILES["quick"]
+    keys = [
+        [{call.key for call in calls.values()} for calls in (layers.searches(own), readings.on_functions(own)[1])]
+        for own in (study, study.changed(**{name: value}))
+    ]
+    assert [before != after for before, after in zip(*keys, strict=True)] == differ
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -74,7 +88,8 @@ def test_results_are_passed_on_and_kept(tmp_path: Path, n_jobs: int) -> None:
     below = delayed(number)(200_000)  # more than joblib sends as it is
     call = delayed(doubled)(below)
     found = rows(call, tmp_path, n_jobs=n_jobs)
-    assert found.to_dict("list") == {"total": [2 * 200_000 * 199_999], "name": ["a"]}
+    threads = max(1, thread_count(None) // n_jobs)
+    assert found.to_dict("list") == {"total": [2 * 200_000 * 199_999], "name": ["a"], "threads": [threads]}
     COUNTED.clear()
     pd.testing.assert_frame_equal(rows(call, tmp_path), found)
     assert COUNTED == []
@@ -104,16 +119,49 @@ def test_a_call_that_fails_loses_nothing_that_is_finished(tmp_path: Path) -> Non
     assert COUNTED == []
 
 
-def test_another_code_computes_anew_and_a_worker_that_has_it_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_another_process_finishes_meanwhile_is_taken(tmp_path: Path) -> None:
+    def busy() -> Result:
+        return Result(rows(delayed(number)(3), tmp_path))
+
+    run_all([delayed(busy)(), delayed(number)(3)], tmp_path)
+    assert COUNTED == [3]
+
+
+@pytest.mark.parametrize("values", [["a", None], ["a", 1]])
+def test_a_column_that_would_be_read_as_another_is_refused(values: list[Any], tmp_path: Path) -> None:
+    def told() -> Result:
+        return Result(pd.DataFrame({"told": values}, dtype=object))
+
+    with pytest.raises(ValueError, match="told of a result must hold numbers or texts alone"):
+        rows(delayed(told)(), tmp_path)
+
+
+def test_what_is_half_written_has_no_name_of_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Path.write_bytes
+    monkeypatch.setattr(Path, "write_bytes", lambda path, content: write(path, content[:99]) / 0)
+    with pytest.raises(ZeroDivisionError):
+        rows(delayed(number)(3), tmp_path)
+    assert [*tmp_path.rglob("[!.]*.npz")] == []
+
+
+@pytest.mark.parametrize(("changed", "again"), [("code", 1), ("version", 1), ("get_host_cpu_name", 1), ("n_jobs", 0)])
+def test_results_lie_in_a_folder_of_what_decides_on_them(
+    changed: str, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = delayed(number)(3)
-    rows(call, tmp_path)
+    monkeypatch.setenv(results.STORE, str(tmp_path / "store"))
+    rows(delayed(number)(3), tmp_path)
+    if changed == "version":
+        monkeypatch.setattr(results, "code", results.code.__wrapped__)  # which is not remembered
+    if again:
+        monkeypatch.setattr(results, changed, lambda *_: "another")
+    rows(delayed(number)(3), tmp_path / changed, n_jobs=2 if changed == "n_jobs" else 1)
+    assert len([*tmp_path.rglob("*.npz")]) == len([*tmp_path.glob("store/*")]) == 1 + again
+
+
+def test_a_worker_that_has_another_code_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "code", lambda: "another")
-    rows(call, tmp_path)
-    assert COUNTED == [3, 3]
     with pytest.raises(RuntimeError, match="other code"):
-        run_all([delayed(pid)(n) for n in (1, 2)], tmp_path, n_jobs=2)
+        run_all([delayed(number)(n) for n in (1, 2)], tmp_path, n_jobs=2)
 
 
 @pytest.mark.parametrize(
@@ -162,21 +210,9 @@ def test_a_kill_in_the_middle_loses_what_was_being_computed_alone(tmp_path: Path
     assert again.stdout.splitlines() == ["computed 2", "computed 3", "[0, 1, 2, 3]"]
 
 
-def test_settings_are_checked_before_anything_is_computed() -> None:
-    with pytest.raises(results.Planned):
-        run_all([delayed(number)(3)], results.NOWHERE)
-    assert COUNTED == []
-
-
-def test_tables_have_the_columns_that_name_a_call_first() -> None:
+def test_tables_have_the_columns_that_name_a_call_first(tmp_path: Path) -> None:
     plan = {"runs": (["method", "n"], {("a", 7): delayed(number)(3), ("b", 8): delayed(number)(4)})}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            results,
-            "run_all",
-            lambda calls, *_, **__: {call.key: call.function(**call.arguments).rows for call in calls},
-        )
-        found = results.tables(plan)["runs"]
+    found = results.tables(plan, tmp_path)["runs"]
     assert found.to_dict("list") == {"method": ["a", "b"], "n": [7, 8], "sum": [8, 9]}
 
 

@@ -1,6 +1,7 @@
 """Notebooks as programs: their parameters, and runs of small ones."""
 
 import json
+import os
 import sys
 import types
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from leamvd.book import sections
 from leamvd.book.sections import Parameter, Section, written
+from leamvd.paper import results
 
 CELL = """\
 profile: str = "recorded"  # recorded | quick
@@ -20,6 +22,7 @@ sizes: list[int] = [1, 2]  # of what
 share: float = 0.5  # of all
 flag: bool = False  # or not
 seeds: list[int] | None = None  # one run each
+dataset: str = "digits"  # or a folder
 output: str = "."  # folder
 """
 
@@ -69,13 +72,15 @@ def test_a_text_of_another_type_is_refused(section: Section, name: str, text: st
 def test_a_folder_of_images_is_named_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "images").mkdir()
-    assert Parameter("dataset", "str", "digits", "").parse("images") == str(tmp_path / "images")
+    monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
+    for text in ("images", "~/images"):
+        assert Parameter("dataset", "str", "digits", "").parse(text) == str(tmp_path / "images")
     assert Parameter("dataset", "str", "digits", "").parse("mnist") == "mnist"
 
 
 def test_several_values_are_several_runs(section: Section) -> None:
-    ((_, sets),) = sections.requested([section], ["share=0.1,0.2", "profile=quick,recorded", "n=3"])
-    assert sets == [{"profile": p, "share": s, "n": 3} for p in ("quick", "recorded") for s in (0.1, 0.2)]
+    ((_, sets),) = sections.requested([section], ["share=0.1,0.2", "n=3,4", "dataset=/a b,c"])
+    assert sets == [{"profile": "quick", "n": n, "share": s, "dataset": "/a b,c"} for n in (3, 4) for s in (0.1, 0.2)]
     ((_, sets),) = sections.requested([section], ["sizes=1,2"])
     assert sets == [{"profile": "quick", "sizes": [1, 2]}]
 
@@ -115,6 +120,7 @@ def test_a_run_has_its_values_in_its_parameters_cell_and_nothing_else_of_papermi
 def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_path: Path) -> None:
     def executed(body: str, text: str = "Words.", **values: object) -> int:
         folder, _ = sections.run(notebook(tmp_path, body, text), values, tmp_path / "results")
+        assert sections.latest(tmp_path / "results", "01_small") == folder
         return (folder / "01_small.ipynb").stat().st_mtime_ns
 
     first = executed("x = 1  # one")
@@ -124,9 +130,34 @@ def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_pat
     assert executed("x = 1", share=0.6) != first
 
 
-def test_a_notebook_may_hold_commands_of_ipython(tmp_path: Path) -> None:
-    folder, _ = sections.run(notebook(tmp_path, "%matplotlib inline\nprint(1)"), {}, tmp_path / "results")
-    assert (folder / "01_small.ipynb").is_file()
+@pytest.mark.parametrize(
+    "changed", ["code", "versions", "get_host_cpu_name", "one/provenance.json", "images", "output"]
+)
+def test_what_decides_on_a_run_is_in_its_name(
+    changed: str, section: Section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
+    monkeypatch.setattr(results, "ARCHIVE", tmp_path)
+    (tmp_path / "one").mkdir()
+    before = sections.about(section, {"dataset": "~"})["run"]
+    if changed in ("one/provenance.json", "images"):
+        (tmp_path / changed).write_text("new")
+    elif changed != "output":
+        module = sections if changed == "get_host_cpu_name" else results
+        monkeypatch.setattr(module, changed, lambda: "another")
+    after = sections.about(section, {"dataset": "~", "output": changed})["run"]
+    assert (after == before) == (changed == "output")
+
+
+def test_the_same_run_of_another_process_is_taken_and_what_dead_ones_left_goes(tmp_path: Path) -> None:
+    body = "%pwd\nimport os\nos.makedirs('../' + os.path.basename(os.getcwd())[1:].rsplit('-', 1)[0] + '/whole')"
+    folder = tmp_path / "results" / "01_small" / sections.about(notebook(tmp_path, body), {})["run"]
+    left = [folder.with_name(f".{folder.name}-{pid}") for pid in (2**30, os.getppid())]  # there are not so many
+    for path in left:
+        path.mkdir(parents=True)
+    assert sections.run(notebook(tmp_path, body), {}, tmp_path / "results") == (folder, False)
+    assert (folder / "whole").is_dir()
+    assert [path.is_dir() for path in left] == [os.name == "nt", True]  # where one cannot tell it stays
 
 
 def test_each_module_of_a_section_has_its_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +178,7 @@ def test_a_cell_that_fails_is_named_and_the_notebook_is_left(tmp_path: Path) -> 
         sections.run(section, {}, tmp_path / "results")
     assert Path(str(raised.value).partition("partial notebook: ")[2]).is_file()
     assert sections.latest(tmp_path / "results", "01_small") is None
+    assert not (tmp_path / "results" / "01_small" / sections.about(section, {})["run"]).exists()
 
 
 def test_a_notebook_without_parameters_or_name_is_refused(tmp_path: Path) -> None:

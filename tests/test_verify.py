@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leamvd import cli
 from leamvd.paper import explanation, mnist, results, verify
 from leamvd.paper.results import Recorded, Result, delayed
 
@@ -100,6 +101,8 @@ def test_a_recorded_number_that_was_altered_is_found(
     changed, rows = verify.verify("small", tmp_path / "calls")
     assert changed == []
     assert rows["drifts"].tolist() == [altered]
+    with pytest.raises(SystemExit, match=str(int(altered))):
+        cli.main(["verify", "small", "--output", str(tmp_path), "--jobs", "1"])
     known = results.provenance("small") | {"processor": "another", "versions": {"numpy": "1.0"}}
     assert [text.partition(" was ")[0] for text in verify.differences(known)] == ["the processor", "numpy"]
 

@@ -13,6 +13,16 @@ def follow(parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
+def ended(pid: int) -> bool:
+    """Return whether no process has this number; False where one cannot tell."""
+    try:
+        if sys.platform != "win32":  # where signal 0 is Ctrl-C
+            os.kill(pid, 0)
+    except OSError as error:  # or it is that of another user
+        return isinstance(error, ProcessLookupError)
+    return False
+
+
 def _end_with(parent: int) -> None:
     if sys.platform == "win32":  # where a dead parent's number stays, and that of a virtual environment is a launcher
         import ctypes

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from llvmlite.binding import get_host_cpu_name
 
-from leamvd._support import checks
+from leamvd._support import checks, children
 from leamvd.paper import results
 
 ABOUT, LATEST, SUMMARY = "run.json", "latest", "summary.csv"
@@ -58,8 +58,8 @@ class Parameter(NamedTuple):
         """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges."""
         if (text := text.strip()) == "None" and self.type.endswith(" | None"):
             return None
-        if self.name == "dataset" and Path(text).is_dir():
-            return str(Path(text).resolve())
+        if self.name == "dataset" and (folder := Path(text).expanduser()).is_dir():
+            return str(folder.resolve())
         listed, kind = self.type.startswith("list["), self.type.removeprefix("list[").split(" ")[0].removesuffix("]")
         words, read = _KINDS[kind]
         items = _RANGE.sub(_seeds, text) if self.name == "seeds" else text
@@ -164,7 +164,7 @@ def _program(source: str) -> str:
 def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tuple[Section, list[Values]]]:
     """Return each section with the sets of values it is to be run with, of those that it has parameters for.
 
-    Settings are texts, "name=value". Where a parameter takes one value a text may name several, with commas: the
+    Settings are texts, "name=value". Where a parameter takes one number a text may name several, with commas: the
     section is run with each, or with the product of them. Where a section has a profile and none is given, it is
     "quick".
     """
@@ -185,7 +185,7 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
         sets = [{"profile": "quick"} if "profile" in section.parameters else {}]
         for name, parameter in section.parameters.items():
             if name in texts:
-                several = [texts[name]] if parameter.type.startswith("list[") else texts[name].split(",")
+                several = texts[name].split(",") if parameter.type.startswith(("int", "float")) else [texts[name]]
                 sets = [values | {name: parameter.parse(one)} for values in sets for one in several]
         planned.append((section, sets))
     return planned
@@ -212,14 +212,16 @@ def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> t
     return found, summary
 
 
-def check(section: Section, values: Values, output: Path) -> None:
-    """Refuse values that the section's modules refuse, before anything is computed."""
+def check(section: Section, values: Values) -> None:
+    """Refuse values that the plans of the section's modules refuse; those without one take seconds and do so then."""
+    given = section.complete(values)
     try:
-        if not (output.resolve() / section.path.stem / about(section, values)["run"]).is_dir():
-            with contextlib.suppress(results.Planned):
-                compute(section, values, results.NOWHERE)
-    except (MemoryError, TypeError, ValueError) as error:
-        raise ValueError(f"{section.name}: {error}") from None
+        for module in map(importlib.import_module, section.modules):
+            if plan := getattr(module, "planned", None):
+                asked = module.tables if given["profile"] == "recorded" else plan  # which reads what ships
+                asked(**_accepted(asked, given))
+    except (MemoryError, ValueError) as error:
+        raise ValueError(f"{section.name}: {error}") from error
 
 
 def _accepted(function: Callable[..., Any], values: Values) -> Values:
@@ -239,7 +241,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
     """
     own, read = section.complete(values), sorted(results.ARCHIVE.glob("*/provenance.json"))
     if own.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
-        read += sorted(path for path in Path(own["dataset"]).glob("*") if path.is_file())
+        read += sorted(path for path in Path(own["dataset"]).expanduser().glob("*") if path.is_file())
     usual = {name: one.default for name, one in section.parameters.items()} | {"profile": None}
     changed = {name: written(value) for name, value in own.items() if value != usual[name]}
     words = [word for name, text in changed.items() for word in ("-p", f"{name}={text}")]
@@ -269,16 +271,18 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
     """Compute a section and execute its notebook; return the run's folder, and whether the same had been run before.
 
     Then nothing is done. The folder is made next to its place and renamed when it is whole. When a cell fails or the
-    kernel dies, a `RuntimeError` says so, and the partial notebook stays where it is.
+    kernel dies, a `RuntimeError` says so, and the partial notebook stays where it is until the same is run again.
     """
     checks.needs("running a notebook", "book", "ipykernel", "nbformat", "papermill")
     output, made = output.resolve(), about(section, values)
     folder = output / section.path.stem / made["run"]
+    work = folder.with_name(f".{folder.name}-{os.getpid()}")
+    for left in folder.parent.glob(f".{folder.name}-*"):
+        if left == work or children.ended(int(left.name.rpartition("-")[2])):
+            shutil.rmtree(left, ignore_errors=True)
     if not (finished := folder.is_dir()):
         calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
         found, summary = compute(section, values, calls, n_jobs)
-        work = folder.with_name(f".{folder.name}-{os.getpid()}")
-        shutil.rmtree(work, ignore_errors=True)
         for module, tables in found.items():
             own = work / "tables" / (module.rpartition(".")[2] if len(found) > 1 else "")
             own.mkdir(parents=True)
@@ -290,7 +294,12 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
             summary.to_csv(work / SUMMARY, index=False)
         _execute(section, values, work, calls)
         (work / ABOUT).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-        work.rename(folder)
+        try:
+            work.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+            shutil.rmtree(work)  # another process has finished the same
     (folder.parent / LATEST).write_text(f"{folder.name}\n", encoding="utf-8")
     return folder, finished
 

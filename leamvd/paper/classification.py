@@ -103,8 +103,12 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
         small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
         same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
         return Tables(*found, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
-    study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
-    return Tables(**results.tables(plan(study), folder, n_jobs=n_jobs, label="classification"))
+    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="classification"))
+
+
+def planned(profile: str, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes."""
+    return plan(PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk())
 
 
 # ---- what is computed

@@ -69,11 +69,11 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
         results.refuse(changes)
         bare = tried[tried["method"].isin(UNTRAINED) & (tried["inputs"] == "own")]
         return Tables(read_recorded("mnist_7x7"), bare, *searched)
-    found = results.tables(plan(profile, **changes), folder, n_jobs=n_jobs, label="error measures")
+    found = results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="error measures")
     return Tables(**found, **dict(zip(Tables._fields[2:], searched, strict=True)))
 
 
-def plan(profile: str, **changes: Any) -> Plan:
+def planned(profile: str, **changes: Any) -> Plan:
     """Return the plan of a profile's controls and untrained networks."""
     controls, untrained = PROFILES[checks.choice("profile", profile, [*PROFILES])]
     shared = {name: changes.get(name) for name in ("dataset", "n_images", "seeds")}

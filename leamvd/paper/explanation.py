@@ -89,9 +89,13 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
         own = {f"explanation{end}": {"study": study.size, "inputs": "own"} for end, study in SIZES.items()}
         found = ((read_recorded(n, t).assign(**same) for n, same in own.items()) for t in Tables._fields)
         return Tables(*map(pd.concat, found))
+    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="explanation"))
+
+
+def planned(profile: str, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes."""
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
-    planned = {name: own for name, own in plan(study).items() if name in Tables._fields}
-    return Tables(**results.tables(planned, folder, n_jobs=n_jobs, label="explanation"))
+    return {name: own for name, own in plan(study).items() if name in Tables._fields}
 
 
 def summary(found: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:

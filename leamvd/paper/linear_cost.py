@@ -65,7 +65,7 @@ def tables(
     if profile == "recorded":
         results.refuse({"methods": methods, "sizes": sizes})
         return Tables(read_recorded("linear_cost", "optimizers").replace(RECORDED_AS), *others)
-    found = results.tables(plan(profile, methods, sizes), folder, label="linear cost")
+    found = results.tables(planned(profile, methods, sizes), folder, label="linear cost")
     return Tables(found["optimizers"], *others)
 
 
@@ -80,7 +80,7 @@ def summary(found: Tables, **_: Any) -> pd.DataFrame:
 # ---- what is computed
 
 
-def plan(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> Plan:
+def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> Plan:
     """Return a measurement for each method, dtype and number of variables."""
     usual = SIZES[checks.choice("profile", profile, [*SIZES])]
     chosen = {checks.choice("methods", method, [*DTYPES]): sizes or usual[method] for method in methods or DTYPES}

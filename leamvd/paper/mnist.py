@@ -85,14 +85,18 @@ def tables(
     profile: str = "recorded", folder: str | Path = ".", *, size: str = "7x7", n_jobs: int = 1, **changes: Any
 ) -> Tables:
     """Return the errors of every layer by iteration, and pictures: what is recorded, or what is computed here."""
-    own = PROFILES[checks.choice("size", size, tuple(PROFILES))]
     if profile == "recorded":
         results.refuse(changes)
-        name = f"mnist_{size}"
+        name = f"mnist_{checks.choice('size', size, tuple(PROFILES))}"
         return Tables(read_recorded(name), read_recorded(name, "pictures"), read_recorded(f"{name}_controls"))
-    study = own[checks.choice("profile", profile, tuple(own))].changed(**changes).on_disk()
-    found = results.tables(plan(study), folder, n_jobs=n_jobs, label=f"images of {size}")
+    found = results.tables(planned(profile, size, **changes), folder, n_jobs=n_jobs, label=f"images of {size}")
     return Tables(**found, controls=found["runs"].iloc[:0])
+
+
+def planned(profile: str, size: str, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes."""
+    own = PROFILES[checks.choice("size", size, tuple(PROFILES))]
+    return plan(own[checks.choice("profile", profile, tuple(own))].changed(**changes).on_disk())
 
 
 def summary(found: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from .functions import Function, directions, generations, search, start
 from .layers import LABELS, MEASURES, Images, Study, last, searches
 from .methods import Method
 from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, log_scale, panels, styled
-from .results import Recorded, Result, delayed, read_recorded
+from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import LEVEL, compared, summarize
 
 # ---- alternatives
@@ -157,23 +157,28 @@ def tables(
     profile: str = "recorded", folder: str | Path = ".", *, measure: str = "mean_field", n_jobs: int = 1, **changes: Any
 ) -> Tables:
     """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
-    checks.choice("measure", measure, tuple(MEASURES))
     if profile == "recorded":
+        checks.choice("measure", measure, tuple(MEASURES))
         results.refuse(changes)
         every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
         runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
         found = {"runs": runs, "functions": read_recorded("readings_functions")}
         found["directions"] = read_recorded("readings_functions", "directions")
     else:
-        study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
-        planned = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
-        planned = {name: own for name, own in planned.items() if own[1]}
         found = {"functions": pd.DataFrame(columns=FUNCTION)}
-        found |= results.tables(planned, folder, n_jobs=n_jobs, label="readings")
+        found |= results.tables(planned(profile, measure, **changes), folder, n_jobs=n_jobs, label="readings")
         found["runs"] = found["runs"].assign(data=profile)
     lead = found["runs"]["data"].eq(found["runs"]["data"].iloc[0])
     ends = [outcomes(found["runs"][lead], measure), function_outcomes(found["functions"])]
     return Tables(**found, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True))
+
+
+def planned(profile: str, measure: str, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes."""
+    checks.choice("measure", measure, tuple(MEASURES))
+    study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
+    whole = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
+    return {name: own for name, own in whole.items() if own[1]}
 
 
 def summary(found: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001

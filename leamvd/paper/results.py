@@ -32,8 +32,6 @@ from leamvd.optimizers.reading import Reading
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
 
-NOWHERE = Path(os.devnull)  # a folder for whom only wants to know whether settings are accepted
-
 STORE = "LEAMVD_STORE"  # the environment variable that names the folder of results, whatever a notebook's folder is
 
 
@@ -59,7 +57,9 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
     def call(*args: Any, **kwargs: Any) -> Call:
         bound = inspect.signature(function).bind(*args, **kwargs)
         bound.apply_defaults()
-        content = [function.__module__, function.__qualname__, canonical(dict(bound.arguments))]
+        parts = bound.arguments.items()
+        told = {name: {"call": part.key} if isinstance(part, Call) else canonical(part) for name, part in parts}
+        content = [function.__module__, function.__qualname__, told]
         text = json.dumps(content, sort_keys=True, allow_nan=False)
         key = f"{function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
         needs = [value for value in bound.arguments.values() if isinstance(value, Call)]
@@ -69,12 +69,12 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
 
 
 def canonical(value: Any) -> Any:
-    """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields, calls by key.
+    """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields.
 
     A reading is complete: what acts is the same whether it is written or left open.
     """
     if isinstance(value, Call):
-        return {"call": value.key}
+        raise ValueError(f"a call must be an argument of another one, not part of an argument, got {value.key}")
     value = value.complete() if isinstance(value, Reading) else value
     if dataclasses.is_dataclass(value):
         return {"class": type(value).__qualname__, **canonical(vars(value))}
@@ -86,20 +86,14 @@ def canonical(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Planned(Exception):  # noqa: N818
-    """Raised by `run_all` in the place of its work, where the folder is `NOWHERE`: what was asked for is accepted."""
-
-
 def run_all(
     calls: Iterable[Call], folder: str | Path = ".", *, n_jobs: int = 1, label: str = ""
 ) -> dict[str, pd.DataFrame]:
     """Return the rows of some calls, and of those among their arguments that were computed, by their keys.
 
-    This process alone reads and writes the folder, each result as it arrives: whatever ends it loses what was being
-    computed and nothing else.
+    This process reads and writes the folder, each result as it arrives: whatever ends it loses what was being computed
+    and nothing else. What another process that uses the folder finishes meanwhile is taken as well.
     """
-    if folder == NOWHERE:
-        raise Planned
     store = Path(os.environ.get(STORE, folder)) / f"{code()}-{get_host_cpu_name()}"
     store.mkdir(parents=True, exist_ok=True)
     found: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
@@ -120,7 +114,7 @@ def run_all(
         while missing:
             ready = [call for call in missing.values() if all(need.key in found for need in call.needs)]
             sent = (
-                joblib.delayed(_compute)(call, [_read(store / f"{need.key}.npz") for need in call.needs], *here)
+                joblib.delayed(_compute)(call, [_read(store / f"{one.key}.npz") for one in (call, *call.needs)], *here)
                 for call in ready
             )
             for key, result in workers(sent):
@@ -131,13 +125,16 @@ def run_all(
     return found
 
 
-def _compute(call: Call, needs: list[Result], asked: str, parent: int, n_threads: int) -> tuple[str, Result]:
+def _compute(call: Call, kept: list[Any], asked: str, parent: int, n_threads: int) -> tuple[str, Result]:
     if os.getppid() == parent:
         children.follow(parent)  # loky's processes would stay for minutes when the one that asks is killed
     if code() != asked:
         raise RuntimeError("a worker has other code or other versions of packages than this process: install the same")
-    given = iter(needs)
-    arguments = {name: next(given) if isinstance(value, Call) else value for name, value in call.arguments.items()}
+    result, *given = kept  # that of the call is there if another process has written it meanwhile
+    if result is not None:
+        return call.key, result
+    needs = iter(given)
+    arguments = {name: next(needs) if isinstance(value, Call) else value for name, value in call.arguments.items()}
     with limited_to(n_threads):
         return call.key, call.function(**arguments)
 
@@ -179,6 +176,9 @@ def versions() -> dict[str, str]:
 def _write(path: Path, result: Result) -> None:
     """Write a result, whole or not at all: an .npz file with its SHA-256 behind it."""
     rows = {f"rows.{name}": column.to_numpy() for name, column in result.rows.items()}
+    for name, values in rows.items():
+        if values.dtype == object and (kinds := {type(v).__name__ for v in values if not isinstance(v, str)}):
+            raise ValueError(f"{name} of a result must hold numbers or texts alone, got {', '.join(sorted(kinds))}")
     file = io.BytesIO()
     np.savez(file, **{name: v.astype(str) if v.dtype == object else v for name, v in rows.items()}, **result.arrays)
     new = path.with_name(f".{path.name}-{os.getpid()}")
