@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 import leamvd
 from leamvd import cli
 from leamvd.book import sections
+from leamvd.paper import results
 
 SMALL = (
     *("reproduce", "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd", "-p", "n_images=40", "-p", "n_gen=2"),
@@ -48,6 +49,12 @@ def test_sections_and_their_parameters_are_listed() -> None:
     assert "processor hours" in shown
     (layers,) = (line.split() for line in shown.splitlines() if line.startswith("  layers "))
     assert layers[4:6] == ["20,20,40", "30,30,120"]
+
+
+def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = pd.DataFrame({"layer": [1, 1, 2, 2], "seed": 0, "method": "cd", "seconds": [600.0, 3600.0, 1.0, 1800.0]})
+    monkeypatch.setattr(results, "read_recorded", lambda name: pd.concat([runs, runs.assign(seed=1)]))
+    assert {hours for _, hours in cli._hours(*sections.load(["mnist-7x7"]))} == {3.0}
 
 
 @pytest.mark.parametrize(
