@@ -90,7 +90,7 @@ def test_a_surrogate_is_its_layers_search_along_its_seeds_direction() -> None:
         best.append(opt.best_fun)
     found = explanation.surrogate(pairs, 2, 3, study.training, study.reading).rows["best"]
     assert found.tolist() == pytest.approx(best)
-    assert best[-1] < 8
+    assert best[-1] < 8.5
 
 
 def test_a_surrogate_has_the_same_bits_on_any_number_of_threads() -> None:
