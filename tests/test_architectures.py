@@ -1,13 +1,15 @@
 """Section 11: networks of any kind, and a preset, on small runs and on tables with known answers."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from leamvd.paper import architectures
 from leamvd.paper.architectures import ACTIVATIONS, MLP, NETWORKS, CrossEntropy
-from leamvd.paper.results import read_recorded
 
 RNG = np.random.default_rng(0)
 V, LABELS = RNG.random((30, 6)), RNG.integers(0, 3, 30)
@@ -47,10 +49,10 @@ def test_start_weights_are_uniform_and_biases_zero() -> None:
 
 
 def test_images_are_all_digits_once() -> None:
-    data = architectures.images()
+    data, digits = architectures.images(), load_digits()
     assert (len(data.train), len(data.test)) == (1297, 500)
-    assert len(data.train) == len(data.train_labels)
-    assert np.bincount(np.r_[data.train_labels, data.test_labels]).sum() == 1797
+    both = np.c_[np.r_[data.train, data.test] * 16, np.r_[data.train_labels, data.test_labels]]
+    assert sorted(map(tuple, both)) == sorted(map(tuple, np.c_[digits.data, digits.target]))
 
 
 def test_trainings(tmp_path, monkeypatch) -> None:
@@ -68,10 +70,9 @@ def test_trainings(tmp_path, monkeypatch) -> None:
     assert last.loc[("tangents", MLP), "test_error"] < 0.2
 
 
-def test_recorded_plans_name_the_recorded_rows() -> None:
-    for name, own in architectures.RECORDED.items():
-        ((columns, calls),) = own.plan().values()
-        assert set(read_recorded(name)[columns].itertuples(index=False, name=None)) == set(calls), name
+def test_the_time_of_an_evaluation_is_that_of_all_generations(monkeypatch) -> None:
+    monkeypatch.setattr(time, "perf_counter", iter([100.0, 150.0]).__next__)
+    assert architectures.seconds("lea-mvd", 3) == 50 / (24 + 99 * 20)
 
 
 def test_what_is_wrong_and_whether_networks_learn() -> None:

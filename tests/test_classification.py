@@ -129,9 +129,15 @@ def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_pa
     n_images = counted["cd"] / ends["cd"]
     assert counted["lea-mvd"] / ends["lea-mvd"] == pytest.approx(n_images)
     assert n_images == pytest.approx(len(DIGITS.load("float64").test))
-    scores = classification.scores(found).set_index(["method", "score"])["value"]
-    assert scores["cd", "error"] == 100 * ends["cd"]
-    assert scores["cd", "pixels"] == scores["random-0.1", "pixels"]
+    of_pixels = found.probes[found.probes["layer"] == 0].assign(study="none")  # without a layer above
+    scores = classification.scores(found._replace(probes=pd.concat([found.probes, of_pixels])))
+    scores = scores.set_index(["study", "score", "method"])["value"].sort_index()
+    probes, first = found.probes.set_index(["layer", "method"])["test_error"], found.runs[found.runs["epoch"] == 1]
+    expected = {("none", "probe"): 100 * probes[0], ("mnist-7x7", "probe"): 100 * probes[2]}
+    expected |= {("mnist-7x7", "error"): 100 * ends, ("mnist-7x7", "pixels"): 100 * probes[0]}
+    expected["mnist-7x7", "first"] = 100 * first.set_index("method")["test_error"]
+    expected["mnist-7x7", "likelihood"] = found.likelihoods.groupby("method")["log_likelihood"].last()
+    assert all(scores[score].to_dict() == values.to_dict() for score, values in expected.items())
 
 
 def made(errors: dict[str, tuple[float, ...]]) -> pd.DataFrame:
@@ -156,12 +162,13 @@ def test_other_test_images_widen_an_interval() -> None:
     copies = pd.concat([listed.assign(image=listed["image"] + 100 * copy) for copy in range(4)])
     few, many = (classification.over_test_images(t, "other", "a", n) for t, n in ((listed, 100), (copies, 400)))
     assert few / many == pytest.approx(2, rel=0.05)
-    runs = pd.DataFrame([("s", name, seed, 1, 0.03) for name in ("a", "other") for seed in range(4)])
+    ends = product(("few", "many"), ("a", "other"), range(4), ((1, 0.1), (2, 0.03)))  # of 100 and of 400 images
+    runs = pd.DataFrame([(*run, *epoch) for *run, epoch in ends])
     runs = runs.set_axis(["study", "method", "seed", "epoch", "test_error"], axis=1)
-    found = classification.Tables(runs, runs, runs, listed.assign(study="s"))
-    ratio = classification.ratios(found, "other", "a").squeeze()
-    half = classification.over_test_images(listed, "other", "a", 100)
-    assert (ratio["ratio"], ratio["low"], ratio["high"]) == pytest.approx((1, np.exp(-half), np.exp(half)))
+    both = pd.concat([listed.assign(study="few"), copies.assign(study="many")])
+    ratios = classification.ratios(classification.Tables(runs, runs, runs, both), "other", "a").set_index("study")
+    for study, half in (("few", few), ("many", many)):
+        assert ratios.loc[study].tolist() == pytest.approx([1, np.exp(-half), np.exp(half)])
 
 
 @pytest.mark.parametrize(

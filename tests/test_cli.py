@@ -66,6 +66,12 @@ def test_sections_and_their_parameters_are_listed() -> None:
     assert old.output == shown.replace("\N{MULTIPLICATION SIGN}", "?")
 
 
+def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = pd.DataFrame({"layer": [1, 1, 2, 2], "seed": 0, "method": "cd", "seconds": [600.0, 3600.0, 1.0, 1800.0]})
+    monkeypatch.setattr(results, "read_recorded", lambda name: pd.concat([runs, runs.assign(seed=1)]))
+    assert {hours for _, hours in cli._hours(*sections.load(["mnist-7x7"]))} == {3.0}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,5 +1,7 @@
 """Studies: their settings, their calls, the layers that these train, and tables of errors with known answers."""
 
+import time
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from leamvd.networks.dbn import Training, pretrain
+from leamvd.networks.dbn import Training, pretrain, train
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import layers, results
 from leamvd.paper.layers import GROUP, Images, Study, layer_inputs, stack
@@ -119,6 +121,16 @@ def test_its_errors_are_sums_over_images_and_its_ratios_are_to_the_constant_imag
     assert row["evaluations"] == 3 * 8
 
 
+@pytest.mark.parametrize(("trainer", "seconds"), [("cd", [2, 3, 4, 5]), ("random", [1, 2, 3, 4])])
+def test_seconds_are_all_that_the_method_has_taken_so_far(trainer: str, seconds: list[int], monkeypatch: Any) -> None:
+    """Each look at the clock is a second later, and the caller of each step takes a thousand."""
+    clock, found = count(), []
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    for step in train(trainer, SMALL.images.load("float64").train, 2, reading=SMALL.reading):
+        found.append((step.seconds, *islice(clock, 1000))[0])
+    assert found == seconds
+
+
 def test_images_of_another_checksum_are_refused() -> None:
     with pytest.raises(ValueError, match="checksums differ"):
         Images(checksum="0").load("float64")
@@ -137,6 +149,12 @@ def test_errors_are_per_10000_images_of_their_own_kind_at_the_last_iteration_of_
     bands = layers.bands(table, "mean_field").set_index("iteration")
     assert bands["mean"].tolist() == [900, 350, 100]
     assert bands.loc[2, ["low", "high", "passes", "seconds"]].tolist() == [100, 100, 4, 2], "one run has no interval"
+
+
+@pytest.mark.parametrize("column", ["study", "section", "problem", "image_set", "search", *GROUP, "seed"])
+def test_runs_that_differ_in_one_column_have_a_last_row_each(column: str) -> None:
+    table = pd.DataFrame(dict.fromkeys(GROUP, 0) | {column: [1, 1, 2], "iteration": [1, 2, 1]})
+    assert layers.last(table).index.tolist() == [1, 2]
 
 
 def test_ratios_are_of_pairs_where_seeds_are_shared_and_per_image() -> None:

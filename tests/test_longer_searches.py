@@ -58,11 +58,6 @@ def test_an_rbm_is_searched_from_one_epoch_of_contrastive_divergence() -> None:
     assert (opt.ask()[0] == x0).all()
 
 
-def test_without_the_reset_a_search_leaves_where_it_would_stand_still() -> None:
-    on = Function("rastrigin", 30)
-    assert search(30, 100, on=on, reset="off")["best"][1] < search(30, 100, on=on)["best"][1]
-
-
 def test_a_comparison_runs_every_method_on_every_problem_to_its_marks(tmp_path: Any) -> None:
     problems = {SPHERE: (10, 20), Function("ellipsoid", 1_000): (0.5,)}
     compared = Comparison(problems=problems, methods=("random", "lea-mvd:reset=off"), seeds=(1, 2))
@@ -73,10 +68,9 @@ def test_a_comparison_runs_every_method_on_every_problem_to_its_marks(tmp_path: 
     assert runs.query("method == 'random' and seed == 1")["evaluations"].tolist() == [96, 192, 480]
 
 
-def test_what_is_recorded_has_the_rows_of_the_plan() -> None:
-    columns, calls = longer_searches.RECORDED["longer_searches"].plan()["runs"]
+def test_what_is_recorded_has_the_marks_of_the_plan() -> None:
+    _, calls = longer_searches.RECORDED["longer_searches"].plan()["runs"]
     runs = longer_searches.tables().runs
-    assert set(runs[columns].itertuples(index=False, name=None)) == set(calls)
     for (name, *_), call in list(calls.items())[::50]:
         marks = runs[runs["problem"] == name]["mark"].unique().tolist()
         assert list(call.arguments["marks"]) == marks

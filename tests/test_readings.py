@@ -77,11 +77,11 @@ def test_a_search_that_is_followed_counts_what_c_ani_does() -> None:
 
 def test_tables_hold_layers_and_functions_and_outcomes_are_their_ends(tmp_path: Any) -> None:
     methods = ("cd", "lea-mvd", "lea-mvd:shift=printed")
-    found = readings.tables("quick", tmp_path, methods=methods, measure="sampled", **SMALL)
+    found = readings.tables("quick", tmp_path, methods=methods, measure="sampled", inputs=("shared", "own"), **SMALL)
     assert found.outcomes["problem"].unique().tolist()[:3] == ["RBM 1", "RBM 2", "sphere, n = 5"]
-    end = found.runs.query("iteration == 3 and method == 'cd' and layer == 2 and seed == 1").squeeze()
+    end = found.runs.query("inputs == 'shared' and iteration == 3 and method == 'cd' and layer == 2 and seed == 1")
     own = found.outcomes.query("problem == 'RBM 2' and method == 'cd' and seed == 1").squeeze()
-    assert own["error"] == end["sampled"] != end["mean_field"]
+    assert own["error"] == end["sampled"].item() != end["mean_field"].item(), "on the first kind of inputs"
     best = found.functions.query("method == 'lea-mvd' and seed == 0")["best"]
     together = found.outcomes.query("problem == 'functions' and method == 'lea-mvd' and seed == 0").squeeze()
     assert together["error"] == pytest.approx(np.exp(np.log(best).mean()))
@@ -147,11 +147,6 @@ def test_kinds_of_data_are_compared_by_their_first_inputs() -> None:
     found = readings.on_data(pd.DataFrame(rows, columns=columns)).set_index("data")
     assert found["ratio"].to_dict() == pytest.approx({"a": 2, "b": 0.5})
     assert found.loc["b", "cd"] == pytest.approx(0.25 * np.sqrt(2))
-
-
-def test_every_tenth_iteration_and_the_last_are_kept() -> None:
-    rows = pd.DataFrame({"inputs": "own", "layer": 1, "method": "cd", "seed": 0, "iteration": range(24)})
-    assert readings.every_tenth(rows)["iteration"].tolist() == [0, 10, 20, 23]
 
 
 @pytest.mark.parametrize(

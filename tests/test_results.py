@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import product
 from pathlib import Path
 from typing import Any
 

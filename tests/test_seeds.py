@@ -1,0 +1,98 @@
+"""Seeds: what is drawn is a seed's, a layer's and a purpose's own, and what methods are compared on is the same."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd.data.functions import problem
+from leamvd.networks.dbn import Training, layer_seed
+from leamvd.optimizers import random_streams
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import architectures, classification, directions, explanation, functions, layers, minima, readings
+from leamvd.paper.esd import population, simulate
+from leamvd.paper.layers import Images
+from leamvd.paper.results import Result
+
+IMAGES, TRAINING, READING = Images(n_images=40), Training(dtype="float64"), Reading(n_gen=2)
+READ = [IMAGES.load(dtype) for dtype in ("float32", "float64")]  # once, before draws are noted
+STACK = classification.random_stack((49, 3, 2), "0.1", "float64", seed=9).arrays
+
+
+def stack(n_layers):
+    return Result(pd.DataFrame(), {name: array for name, array in STACK.items() if int(name[1]) <= n_layers})
+
+
+def trained(seed, layer, trainer="cd"):
+    return layers.layer(IMAGES, trainer, 2, seed, TRAINING, READING, "bits", stack(layer - 1))
+
+
+OF_LAYERS = {  # draws by seed, and by layer or number of variables
+    "layer": trained,
+    "search of a layer": lambda seed, layer: trained(seed, layer, "lea-mvd"),
+    "pairs": lambda seed, layer: explanation.pairs(stack(layer), IMAGES, "bits", seed, (0.1,), 2),
+    "problem": lambda seed, n: problem("sphere", n, seed),
+    "valley": lambda seed, n: minima.valley("rastrigin", n + 1, seed),
+}
+OF_SEEDS = OF_LAYERS | {
+    "RBM": lambda seed, _: functions.FirstRBM("RBM", IMAGES, 2).start(seed),
+    "escape": lambda seed, n: minima.escape("rastrigin", n, "random", (0.1,), seed),
+    "trained minimum": lambda seed, _: minima.escape_from_training(IMAGES, "lea-mvd", seed),
+    "network": lambda seed, _: architectures.learn("steps", "random", seed, 48, 2),
+    "random weights": lambda seed, _: classification.random_stack((3, 2), "0.1", "float64", seed),
+    "fine-tuning": lambda seed, n: classification.fine_tuned(stack(n), IMAGES, "float64", seed, 2, 0.1),
+    "likelihoods": lambda seed, _: classification.likelihoods(stack(1), IMAGES, "float64", seed, 10, 2),
+    "directions": lambda seed, n: [*directions.Settings(n_var=n, n_gen=2).run(seed)],
+    "followed": lambda seed, _: readings.followed_layer(IMAGES, 2, TRAINING, READING, seed),
+    "tournaments": lambda seed, n: simulate(n, 20, seed),
+    "population": lambda seed, n: population(n, seed),
+}
+SHARED = {  # digits to test on, bits of test images, and errors that nobody looks at
+    "network": {"0"},
+    "likelihoods": {"[0, 3, 1]"},
+    "trained minimum": {str(random_streams.child(0, random_streams.ERROR_BITS, 0))},
+}
+
+
+@pytest.fixture
+def sown(monkeypatch):
+    """Return a function that makes a draw, and returns the seeds of all its random numbers."""
+    found = []
+
+    for owner, name, kind in (
+        (np.random, "default_rng", ""),
+        (np.random, "PCG64", ""),
+        (random_streams, "key", "key "),
+    ):
+        real = getattr(owner, name)
+        noted = lambda seed, real=real, kind=kind: found.append(f"{kind}{seed}") or real(seed)  # noqa: E731
+        monkeypatch.setattr(owner, name, noted)
+    for name, value in {"N_HIDDEN": 1, "EPOCHS": 1, "BUDGET": 48, "curvatures": lambda *_: np.zeros(1)}.items():
+        monkeypatch.setattr(minima, name, value)
+    monkeypatch.setattr(minima, "descend_rbm", lambda theta, *_: (theta, 1.0))  # which draws nothing
+
+    def draw(name, *where):
+        found.clear()
+        OF_SEEDS[name](*where)
+        return set(found)
+
+    return draw
+
+
+@pytest.mark.parametrize("name", OF_SEEDS)
+def test_two_seeds_share_nothing_but_what_all_are_compared_on(name, sown) -> None:
+    first, again, other = (sown(name, seed, 2) for seed in (1, 1, 2))
+    assert first == again
+    assert first & other == SHARED.get(name, set()) != first
+
+
+@pytest.mark.parametrize("name", OF_LAYERS)
+def test_two_layers_and_two_numbers_of_variables_share_nothing(name, sown) -> None:
+    assert not sown(name, 1, 1) & sown(name, 1, 2)
+
+
+def test_two_purposes_share_nothing_and_methods_share_start_features_and_test_bits(sown) -> None:
+    names = ("layer", "search of a layer", "pairs", "fine-tuning", "likelihoods")
+    cd, search, pairs, tuned, likely = (sown(name, 1, 2) for name in names)
+    assert cd & pairs == {str(random_streams.child(layer_seed(1, 1), random_streams.FEATURE_BITS))}
+    assert not (tuned & likely) | ((tuned | likely) & cd)
+    assert search == cd | {f"key {layer_seed(1, 2)}"}
