@@ -46,13 +46,6 @@ def test_start_weights_are_uniform_and_biases_zero() -> None:
     assert W.std() == pytest.approx(np.sqrt(6 / 56) / np.sqrt(3), rel=0.1)
 
 
-def test_images_are_all_digits_once() -> None:
-    data = architectures.images()
-    assert (len(data.train), len(data.test)) == (1297, 500)
-    assert len(data.train) == len(data.train_labels)
-    assert np.bincount(np.r_[data.train_labels, data.test_labels]).sum() == 1797
-
-
 def test_trainings(tmp_path, monkeypatch) -> None:
     settings = architectures.Settings(
         methods=("lea-mvd", "random"), seeds=(0,), networks=("tangents", "steps"), width=5, budget=96
