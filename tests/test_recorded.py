@@ -6,6 +6,7 @@ import pytest
 from leamvd.paper import verify
 from leamvd.paper.results import read_recorded
 
+
 @pytest.mark.parametrize("name", verify.all_recorded())
 def test_what_is_recorded_has_the_rows_of_its_plan(name: str) -> None:
     for table, (columns, calls) in verify.recorded(name).plan().items():
