@@ -1,12 +1,17 @@
 """Section 5: what is measured, and what the tables make of costs that are known."""
 
+import itertools
 import math
 import time
+from typing import Any
 
+import cma
 import numpy as np
 import pandas as pd
 import pytest
 
+from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.paper import linear_cost
 from leamvd.paper.results import provenance
 
@@ -86,28 +91,32 @@ def test_works_take_turns_and_short_ones_are_repeated() -> None:
     assert found["short"] == pytest.approx(0.004)
 
 
-class _Slow:
-    """An optimizer whose `tell` takes long, beside an objective that does too."""
-
-    decomposition_gap = 3
-
-    def __init__(self) -> None:
-        self.told = 0
-
-    def ask(self) -> np.ndarray:
-        return np.ones((2, 5))
-
-    def tell(self, X: np.ndarray, F: list[float]) -> None:
-        assert F == [5.0, 5.0]
-        self.told += 1
-
-
 def test_the_clock_stands_still_while_the_objective_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(100))  # each look at it is a second later: one for `ask`, one for `tell`, one for the objective
+    clock = itertools.count()  # each look at it is a second later: one for `ask`, one for `tell`, one for the objective
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
-    opt = _Slow()
+    opt = LEAMVD(np.ones(20), seed=0)
     assert linear_cost.generation(opt) == 2.0
-    assert opt.told == opt.decomposition_gap
+    assert opt.generation == 1
+    monkeypatch.setattr(linear_cost, "NORMALS", 100)  # five rows of 24
+    row = linear_cost.measure("lea-mvd", 20, "float64").rows.squeeze()
+    assert row[["generation_seconds", "normal_seconds"]].tolist() == pytest.approx([2.0, 24 / 5])
+
+
+def test_cma_es_takes_the_mean_from_one_decomposition_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, now = cma.sampler.GaussFullSampler, [0.0]  # a clock that stands still but for decompositions
+    decompose = sampler._decompose_C
+
+    def slow(self: Any) -> None:
+        now[0] += 6.0
+        decompose(self)
+
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(sampler, "_decompose_C", slow)
+    full, diagonal = (CMAES(np.ones(300), seed=0, diagonal=diagonal) for diagonal in (False, True))
+    assert [linear_cost.generation(full) for _ in range(4)] == [0.0, 2.0, 2.0, 2.0], "three generations each"
+    assert (full.generation, full.decomposition_gap) == (12, 3)
+    assert linear_cost.generation(diagonal) == 0
+    assert (diagonal.generation, diagonal.decomposition_gap) == (1, 1)
 
 
 def test_a_peak_is_of_what_was_held_at_once() -> None:
