@@ -1,6 +1,5 @@
 """CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal covariance matrix."""
 
-import math
 import os
 from typing import Any
 
@@ -84,7 +83,7 @@ class CMAES(Optimizer):
     @property
     def decomposition_gap(self) -> int:
         """Generations from one decomposition of the matrix to the next; 1 without a matrix. Known after an `ask`."""
-        return 1 if self.diagonal else max(1, math.ceil(self._es.sm.lazy_update_gap))
+        return 1 if self.diagonal else int(np.ceil(self._es.sm.lazy_update_gap))
 
     def _sample(self) -> Floats:
         with one_blas_thread():  # so that its bits are fixed

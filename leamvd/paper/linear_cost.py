@@ -200,8 +200,7 @@ def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: boo
 
     A slope of 1 is linear, of 2 quadratic. With fewer than `at_least` variables, what a call costs at any size tells.
     """
-    rows, found = costs(optimizers), []
-    rows = rows[rows["n"] >= at_least]
+    rows, found = costs(optimizers[optimizers["n"] >= at_least]), []
     if last_decade:
         rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
     for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):
