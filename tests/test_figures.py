@@ -20,23 +20,17 @@ def test_the_figures_of_the_recorded_runs_plot_what_is_accepted(file_regression:
     assert drawn == accepted
 
 
-def drawn(
-    style: str = "--", face: str = "full", ticks: Any = "ab", word: str = "", place: Any = (1, 3), n: int = 9
-) -> Any:
-    figure, ((ax,),) = plots.panels(1, 1, height=3)
-    ax.plot([1, 2], [3, 4], style, marker="o", fillstyle=face, label=f"n = {n}")
-    ax.set_yticks([3, 4], list(ticks))
-    ax.text(*place, f"CD {word}")
-    ax.annotate("here", place, (5, 5), textcoords="offset points")
-    plots.legend(figure)
-    return plots.plotted(figure)
-
-
 @pytest.mark.parametrize(
-    "change",
-    [{"style": ":"}, {"face": "none"}, {"ticks": "ba"}, {"word": "worse"}, {"place": (2, 3)}, {"n": 8}],
-    ids=str,
+    "change", [{"style": ":"}, {"face": "none"}, {"ticks": "ba"}, {"word": "worse"}, {"at": 2}, {"n": 8}], ids=str
 )
 def test_what_is_compared_of_a_figure_has_its_words_their_places_and_looks(change: dict[str, Any]) -> None:
-    assert drawn() == drawn()
-    assert drawn(**change) != drawn()
+    def drawn(style: str = "--", face: Any = "full", ticks: str = "ab", word: str = "better", at: int = 1, n: int = 9):
+        figure, ((ax,),) = plots.panels(1, 1, height=3)
+        ax.plot([1, 2], [3, 4], style, marker="o", fillstyle=face, label=f"n = {n}")
+        ax.set_yticks([3, 4], list(ticks))
+        ax.annotate(word, (at, 3), (5, 5), textcoords="offset points")
+        plots.legend(figure)
+        plots.plt.close(figure)
+        return plots.plotted(figure)
+
+    assert drawn() == drawn() != drawn(**change)
