@@ -86,7 +86,7 @@ lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Without the extras `torch`, `browser` and `bench`: what they need is large, or differs by machine and device.
+# Without the extras `torch`, `browser` and `coco`: what they need is large, or differs by machine and device.
 lock: $(INSTALLED)  ## Renew requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header -o requirements.lock

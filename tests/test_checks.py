@@ -9,6 +9,7 @@ from scipy.optimize import Bounds
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import checks, threads
+from leamvd.data import functions
 from leamvd.optimizers import random_streams, selection
 
 MASKED = np.ma.masked_equal(np.eye(2), 1)
@@ -37,6 +38,8 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "in float32 > 0, got 1e-60", lambda: checks.real("x", 1e-60, above=0, dtype="float32")),
     (TypeError, "x must be a number, got '1'", lambda: checks.real("x", "1")),
     (TypeError, "x must be a number, got True", lambda: checks.real("x", True)),
+    (TypeError, "x must be a number, got None", lambda: checks.real("x", None)),
+    (ValueError, "name must be one of 'sphere', 'ellipsoid'", lambda: functions.problem("spheer", 2, 0)),
     (TypeError, "x must be a number, got np.complex64", lambda: checks.real("x", np.complex64(1))),
     (ValueError, "mode must be one of 'a', 'b', got 'c'", lambda: checks.choice("mode", "c", ("a", "b"))),
     (ValueError, "flag must be one of True, False, got 1", lambda: checks.choice("flag", 1, (True, False))),

@@ -1,12 +1,16 @@
 """Section 5: what is measured, and what the tables make of costs that are known."""
 
+import itertools
 import math
 import time
+from typing import Any
 
+import cma
 import numpy as np
 import pandas as pd
 import pytest
 
+from leamvd.optimizers.cma_es import CMAES
 from leamvd.paper import linear_cost
 from leamvd.paper.results import provenance
 
@@ -86,28 +90,20 @@ def test_works_take_turns_and_short_ones_are_repeated() -> None:
     assert found["short"] == pytest.approx(0.004)
 
 
-class _Slow:
-    """An optimizer whose `tell` takes long, beside an objective that does too."""
+def test_cma_es_takes_the_mean_from_one_decomposition_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, now = cma.sampler.GaussFullSampler, [0.0]  # a clock that stands still but for decompositions
+    decompose = sampler._decompose_C
 
-    decomposition_gap = 3
+    def slow(self: Any) -> None:
+        now[0] += 6.0
+        decompose(self)
 
-    def __init__(self) -> None:
-        self.told = 0
-
-    def ask(self) -> np.ndarray:
-        return np.ones((2, 5))
-
-    def tell(self, X: np.ndarray, F: list[float]) -> None:
-        assert F == [5.0, 5.0]
-        self.told += 1
-
-
-def test_the_clock_stands_still_while_the_objective_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(100))  # each look at it is a second later: one for `ask`, one for `tell`, one for the objective
-    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
-    opt = _Slow()
-    assert linear_cost.generation(opt) == 2.0
-    assert opt.told == opt.decomposition_gap
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(sampler, "_decompose_C", slow)
+    opt = CMAES(np.ones(300), seed=0)
+    assert [linear_cost.generation(opt) for _ in range(4)] == [0.0, 2.0, 2.0, 2.0], "three generations each"
+    assert (opt.generation, opt.decomposition_gap) == (12, 3)
+    assert CMAES(np.ones(300), diagonal=True).decomposition_gap == 1
 
 
 def test_a_peak_is_of_what_was_held_at_once() -> None:
@@ -120,10 +116,14 @@ def test_a_peak_is_of_what_was_held_at_once() -> None:
 
 
 @pytest.mark.parametrize("method", ["lea-mvd", "sep-cma-es", "cma-es"])
-def test_each_method_is_measured(method: str) -> None:
+def test_each_method_is_measured(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, einsum = itertools.count(), np.einsum  # each look is a second later: one for `ask`, one for `tell`
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(np, "einsum", lambda *given: next(clock) and einsum(*given))  # and a second for the objective
+    monkeypatch.setattr(linear_cost, "NORMALS", 100)  # five rows of 24
     row = linear_cost.measure(method, 20, "float64").rows.squeeze()
-    assert 0 < row["generation_low"] <= row["generation_seconds"] <= row["generation_high"]
-    assert row["normal_seconds"] > 0
+    assert row[["generation_low", "generation_seconds", "generation_high"]].tolist() == [2, 2, 2]
+    assert row["normal_seconds"] == pytest.approx(24 / 5)
     assert (row["status"], row["population_bytes"]) == ("ok", 24 * 20 * 8)
 
 

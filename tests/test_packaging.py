@@ -146,7 +146,9 @@ def test_citation_and_license() -> None:
     assert (ROOT / "LICENSE").read_text().startswith("BSD 3-Clause License\n")
 
 
-def test_every_package_is_installed() -> None:
+def test_every_package_is_installed_and_every_extra_that_is_named_is_there() -> None:
     folders = {path.parent.relative_to(ROOT) for path in (ROOT / "leamvd").rglob("__init__.py")}
     installed = set(CONFIG["tool"]["setuptools"]["packages"]) - {"leamvd.notebooks"}
     assert installed == {".".join(folder.parts) for folder in folders}
+    named = re.findall(r"\.\[(\w+)\]|`(\w+)`", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert {name for pair in named for name in pair if name} <= EXTRAS.keys()

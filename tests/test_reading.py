@@ -1,6 +1,8 @@
 """Readings: defaults, presets, values that they take."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
@@ -14,17 +16,20 @@ PRINTED = {
     "x0_in_population": False,
     "perturbation": "column",
 }
+ITEMS = {field.name: field.metadata["item"] for field in dataclasses.fields(Reading)}
 RECOMMENDED = {"population_size": 8, "reset": "initial"}
 
 
-def test_the_defaults_are_the_bold_ones() -> None:
-    assert dataclasses.asdict(Reading()) == {
-        "population_size": 24, "n_gen": None, "convergence": "scaled", "sigma_norm": "euclidean",
-        "shift": "toward_best", "orientation": "oriented", "n_descent_rows": 4, "first_direction": "zero",
-        "descent_scale": "literal", "step": "mean", "projections": "distinct", "beta1_at_one": "printed", "reset": 1.0,
-        "elites": "keep", "limits": None, "x0_in_population": True, "perturbation": "entry", "ties": "keep",
-        "exponent": 1.5, "path": "on", "descent": "orthogonal",
-    }  # fmt: skip
+def test_the_defaults_and_the_bold_values_are_those_of_the_page_of_items() -> None:
+    page = (Path(__file__).parents[1] / "book" / "items.md").read_text(encoding="utf-8")
+    row = r"^\* - (?:\(item-r\d+\)=\n    )?(\w+)\n  - `(\w+)`\n  - `(.+)`\n  - (.+)$"
+    found = {name: own for item, name, *own in re.findall(row, page, re.MULTILINE) if item == ITEMS[name]}
+    assert found.keys() == ITEMS.keys()
+    for field in dataclasses.fields(Reading):
+        default, others = found[field.name]
+        bold = re.search(r"\*\*`(.+)`\*\*", others)
+        assert field.default in (eval(default), None), "what stands for it where none is given"
+        assert getattr(Reading.printed(), field.name) in (eval(bold[1] if bold else default), None)
 
 
 @pytest.mark.parametrize(

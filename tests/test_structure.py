@@ -12,6 +12,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").glob("*.md"))]
 PAPER = ROOT / "leamvd" / "paper"
 SHARED = {"functions", "layers", "methods", "plots", "results", "statistics", "verify"}  # what sections rest on
 JUDGES = {"claims"}  # which reads the tables of other sections
@@ -48,6 +49,20 @@ def test_a_notebook_is_executed_and_a_person_can_edit_it(path: Path) -> None:
     assert not any(re.search(r"<[a-z/!]|\{(glue|cite|numref|eq|term)|:::", text) for text in words)
     kinds = [output for cell in code for output in cell["outputs"] if output["output_type"] in ("stream", "error")]
     assert all(output.get("name") == "stdout" for output in kinds)
-    for cell in code:
-        if any("image/png" in output.get("data", {}) for output in cell["outputs"]):
-            assert cell["metadata"]["mystnb"]["image"]["alt"].strip(), "an image needs an alternative text"
+    drawn = [cell for cell in code if any("image/png" in output.get("data", {}) for output in cell["outputs"])]
+    alts = {cell["metadata"]["mystnb"]["image"]["alt"].strip() for cell in drawn}
+    assert len(alts - {""}) == len(drawn), "an image needs an alternative text of its own"
+    shown = [notebook["cells"].index(cell) for cell in drawn if "hide-cell" not in cell["metadata"].get("tags", [])]
+    assert all("".join(notebook["cells"][i + 1]["source"]).startswith("*") for i in shown), "and a caption"
+
+
+@pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=lambda path: path.stem)
+def test_links_lead_where_their_words_say(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for words, target in re.findall(r"\[([^\]\[]*)\]\(([^)\s]+)\)", text):
+        if number := re.fullmatch(
+            r"(?:Section )?([RE]?\d+)", words
+        ):  # [Section 5](05_linear_cost.ipynb), [R5](#item-r5)
+            assert re.search(rf"(?:^|[-/])0?{number[1].lower()}(?:_|$)", target), f"[{words}]({target})"
+        if path.suffix == ".md" and "//" not in target:
+            assert (path.parent / target.partition("#")[0]).exists(), target

@@ -4,7 +4,7 @@ import importlib.util
 import operator
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -29,9 +29,10 @@ def real(name: str, value: object, *, dtype: DTypeLike = np.float64, **limits: f
 
     These are `at_least`, `above`, `at_most` and `below`. They hold for the number rounded to `dtype`, too.
     """
-    if isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating):  # float() takes some of them
+    no_number = isinstance(value, bool | np.bool_ | str | bytes | complex | np.complexfloating)  # float() takes some
+    if no_number or np.ndim(value) or not isinstance(value, SupportsFloat | SupportsIndex):  # type: ignore[arg-type]
         raise TypeError(f"{name} must be a number, got {shown(value)}")
-    number = float(value)  # type: ignore[arg-type]
+    number = float(value)
     with np.errstate(over="ignore", under="ignore"):
         rounded = float(np.asarray(number, dtype))
     what = "a finite number" if np.dtype(dtype) == np.float64 else f"a finite number in {np.dtype(dtype)}"

@@ -60,7 +60,8 @@ def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
     x0, optimum = rng.uniform(-LIMIT, LIMIT, n_var), rng.uniform(-0.8 * LIMIT, 0.8 * LIMIT, n_var)
     if name.startswith(BBOB):
         return x0, _bbob(int(name.removeprefix(BBOB)), n_var, seed + 1)
-    return x0, lambda X: FUNCTIONS[name](X - optimum)
+    objective = FUNCTIONS[checks.choice("name", name, [*FUNCTIONS])]
+    return x0, lambda X: objective(X - optimum)
 
 
 def _bbob(function: int, n_var: int, instance: int) -> Objective:

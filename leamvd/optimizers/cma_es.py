@@ -92,6 +92,11 @@ class CMAES(Optimizer):
         self._told: tuple[Array, ...] = ()
         self._criteria: dict[str, Any] = {}
 
+    @property
+    def decomposition_gap(self) -> int:
+        """Generations from one decomposition of the matrix to the next; 1 without a matrix. Known after an `ask`."""
+        return 1 if self.diagonal else int(np.ceil(self._es.sm.lazy_update_gap))
+
     def _sample(self) -> Floats:
         with one_blas_thread():  # so that its bits are fixed
             es = self._taken(2 * self.generation)

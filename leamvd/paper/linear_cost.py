@@ -30,6 +30,7 @@ from .results import Plan, Result, delayed, read_recorded
 # ---- settings
 
 POPULATION_SIZE, SIGMA0 = 24, 0.1  # of all methods, which start at x = (1, ..., 1)
+NORMALS = 50_000_000  # drawn at once, or two rows of variables; more would take no less a time for each
 DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "quick": {"lea-mvd": (1_000, 10_000), "sep-cma-es": (1_000, 10_000), "cma-es": (100, 300, 1_000)},
@@ -102,7 +103,7 @@ def measure(method: str, n: int, dtype: str) -> Result:
         for _ in range(3):
             generation(started[0])
 
-    draws = min(POPULATION_SIZE, max(2, 50_000_000 // n))  # rows; more would take no less a time for each
+    draws = min(POPULATION_SIZE, max(2, NORMALS // n))  # rows
     with limited_to(1):
         begin(min(n, 1_000_000))  # compiles
         started.clear()
@@ -139,8 +140,8 @@ def generation(opt: Any) -> float:
 
     CMA-ES decomposes its matrix once in a period of generations: all of a period are run, and the mean is returned.
     """
-    period, seconds = getattr(opt, "decomposition_gap", 1), 0.0
-    for _ in range(period):
+    period, done, seconds = 1, 0, 0.0
+    while done < period:
         start = time.perf_counter()
         X = opt.ask()
         asked = time.perf_counter()
@@ -150,6 +151,7 @@ def generation(opt: Any) -> float:
         told = time.perf_counter()
         opt.tell(X, F)
         seconds += time.perf_counter() - told + asked - start
+        period, done = opt.decomposition_gap if isinstance(opt, CMAES) else 1, done + 1
     return seconds / period
 
 
@@ -198,8 +200,7 @@ def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: boo
 
     A slope of 1 is linear, of 2 quadratic. With fewer than `at_least` variables, what a call costs at any size tells.
     """
-    rows, found = costs(optimizers), []
-    rows = rows[rows["n"] >= at_least]
+    rows, found = costs(optimizers[optimizers["n"] >= at_least]), []
     if last_decade:
         rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
     for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):

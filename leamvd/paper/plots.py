@@ -12,7 +12,9 @@ from IPython.display import Image
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.legend import Legend
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, LogFormatter
 
 BLUE, VERMILION, GREEN, PURPLE, GRAY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
 """Four colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
@@ -135,10 +137,12 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
-    """Return title, labels, scales and arrays of each of a figure's axes, to eight digits."""
+    """Return words, looks and arrays, to eight digits, of each of a figure's axes; at the end those of its legends."""
     found = []
     eight_digits = np.vectorize(lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object])
     for ax in figure.axes:
+        named = [axis for axis in (ax.xaxis, ax.yaxis) if isinstance(axis.get_major_locator(), FixedLocator)]
+        texts = [*ax.texts, *(label for axis in named for label in axis.get_ticklabels())]
         areas = [c for c in ax.collections if not isinstance(c, PathCollection)]  # bands and error bars
         arrays = [
             *(line.get_xydata() for line in ax.lines),
@@ -146,9 +150,17 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
             *(shown.get_array() for shown in (*ax.collections, *ax.images) if shown.get_array() is not None),
             *(path.vertices for c in areas for path in c.get_paths()),
             *(np.array(bar.get_bbox()) for bar in ax.patches),
+            *(getattr(text, "xy", text.get_position()) for text in texts),  # where an annotation points to
         ]
         words = {"title": ax.get_title(), "x": ax.get_xlabel(), "y": ax.get_ylabel()}
-        words |= {"scales": [ax.get_xscale(), ax.get_yscale()]}
+        words |= {"scales": [ax.get_xscale(), ax.get_yscale()], "texts": [text.get_text() for text in texts]}
         plain = [eight_digits(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)).tolist() for values in arrays]
-        found.append(words | {"arrays": plain})
-    return found
+        found.append(words | {"looks": [*map(_look, ax.lines)], "arrays": plain})
+    legends = figure.findobj(Legend)
+    labels = [text.get_text() for part in (figure, *legends) for text in part.texts]
+    looks = [_look(line) for shown in legends for line in shown.findobj(Line2D)]
+    return [*found, {"texts": labels, "looks": looks, "arrays": []}]
+
+
+def _look(line: Line2D) -> str:
+    return f"{line.get_linestyle()} {line.get_marker()} {line.get_color()} {line.get_markerfacecolor()}"
