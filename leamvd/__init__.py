@@ -24,3 +24,7 @@ def __getattr__(name: str) -> Any:
     if name not in homes:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"leamvd.optimizers.{homes[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -139,6 +139,44 @@ def test_where_nothing_can_be_written_kernels_are_compiled_anew_with_one_warning
     assert done.stderr.count("RuntimeWarning: compiled kernels cannot be kept") == 1, done.stderr
 
 
+@pytest.mark.parametrize(("kind", "share"), [("nbi", 0), ("nbc", 0.5)])
+def test_a_file_that_is_cut_is_written_anew_with_one_warning(
+    package: Path, environment: dict[str, str], tmp_path: Path, kind: str, share: float
+) -> None:
+    run(environment)
+    for path in tmp_path.rglob(f"*.{kind}"):
+        os.truncate(path, int(share * path.stat().st_size))
+    done = run(environment)
+    assert (done.stdout, done.stderr.count("RuntimeWarning: ")) == ("4 0 1\n", 1), done.stderr
+    assert run(environment).stdout == "4 1 0\n"
+
+
+def test_a_kernel_runs_where_the_disk_is_full(package: Path, environment: dict[str, str]) -> None:
+    pytest.importorskip("resource")  # no file above nine bytes
+    done = run(environment, f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9))\n{RUN}")
+    assert (done.stdout, done.stderr.count("RuntimeWarning: ")) == ("4 0 1\n", 1), done.stderr
+
+
+INTERRUPTED = """
+import signal
+from numba.core.codegen import CPUCodeLibrary
+def hook(cls, *args, then=CPUCodeLibrary._object_compiled_hook.__func__):  # which LLVM calls, so that nothing can raise
+    signal.raise_signal(signal.SIGINT)
+    then(cls, *args)
+CPUCodeLibrary._object_compiled_hook = classmethod(hook)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from leamvd.optimizers.a import caller
+try:
+    caller(1)
+except KeyboardInterrupt:
+    print("interrupted", caller(1))
+"""
+
+
+def test_an_interrupt_in_a_compilation_comes_at_its_end(package: Path, environment: dict[str, str]) -> None:
+    assert run(environment, INTERRUPTED).stdout == "interrupted 4\n"
+
+
 def test_kernels_run_uncompiled(package: Path, environment: dict[str, str]) -> None:
     loops = "@kernel(parallel=1)\ndef loops(X):\n    for i in numba.prange(X.size):\n        X[0, i] = called(i)\n"
     (package / "optimizers" / "a.py").write_text(f"import numba\n{CALLER}def caller(x):\n    return x\n{loops}")

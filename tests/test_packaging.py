@@ -100,7 +100,9 @@ def test_the_library_alone_searches_and_trains(tmp_path: Path) -> None:
     program = """
 import numpy as np
 import leamvd
+from leamvd.data import functions
 from leamvd.networks import contrastive_divergence, dbn, objective
+assert dir(leamvd) == leamvd.__all__
 
 def sphere(X): return (X**2).sum(axis=1)
 

@@ -163,28 +163,18 @@ def test_a_worker_that_has_another_code_refuses(tmp_path: Path, monkeypatch: pyt
         run_all([delayed(number)(n) for n in (1, 2)], tmp_path, n_jobs=2)
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "same"),
-    [
-        ("layers.py", '"""B."""\n\nx = 1  # one\n', True),
-        ("layers.py", "x = 2\n", False),
-        ("paper/layers.py", "x = 1\n", False),
-        ("cli.py", "x = 2\n", True),
-        ("__main__.py", "x = 2\n", True),
-        ("book/render.py", "x = 2\n", True),
-        ("paper/plots.py", "x = 2\n", True),
-    ],
-)
-def test_the_digest_of_the_code_sees_what_can_change_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, same: bool
-) -> None:
-    package = tmp_path / "leamvd"
-    (package / file).parent.mkdir(parents=True)
+def test_the_digest_of_the_code_sees_what_can_change_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, digests = tmp_path / "leamvd", []
     monkeypatch.setattr(results.leamvd, "__file__", str(package / "__init__.py"))
-    (package / "layers.py").write_text('"""A."""\nx = 1\n')
-    before = results.code.__wrapped__()
-    (package / file).write_text(text)
-    assert (results.code.__wrapped__() == before) == same
+    for folder in ("book", "paper"):
+        (package / folder).mkdir(parents=True)
+    same = ["cli.py", "__main__.py", "book/render.py", "paper/plots.py"]
+    texts = ['"""A."""\nx = 1\n', '"""B."""\n\nx = 1  # one\n', *["x = 2\n"] * len(same), "x = 3\n"]
+    for file, text in zip(["a.py", "a.py", *same, "paper/a.py"], texts, strict=True):
+        (package / file).write_text(text)
+        digests.append(results.code.__wrapped__())
+    assert len(set(digests[:-1])) == 1
+    assert digests[-1] != digests[0]
 
 
 def test_a_kill_in_the_middle_loses_what_was_being_computed_alone(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 import functools
 import os
 import shutil
-import tempfile
+import signal
 import threading
 import time
 import types
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numba import config, threading_layer  # type: ignore[attr-defined]
 from numba.core.caching import FunctionCache, NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numpy.typing import NDArray
 
 from leamvd._support import sources
@@ -58,57 +59,86 @@ def kernel(
 def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
     """Return a function that Numba compiles when it is first called, and keeps in our folder if there is one."""
     compiled: Any = numba.njit(**options)(function)
-    compiled._cache = _Kept(function)
+    compile_now = compiled.compile
+
+    def compile_(signature: Any) -> Any:
+        with global_compiler_lock, _uninterrupted():
+            compiled._cache = _kept(function)
+            return compile_now(signature)
+
+    compiled.compile = compile_
     return compiled
 
 
-class _Kept(NullCache):
-    """Compiled code in our folder, which is looked for when a kernel is first called."""
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C come when a kernel is compiled: within, where LLVM calls back or is set free, it would be lost."""
+    handler, came = signal.getsignal(signal.SIGINT), []
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *told: came.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        for told in came[:1]:
+            handler(*told)
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        self.function = function
 
-    @functools.cached_property
-    def files(self) -> Any:
-        before, folder = config.CACHE_DIR, _folder()  # type: ignore[attr-defined]
-        config.CACHE_DIR = folder or before  # type: ignore[attr-defined]  # for ours, and for no others
+class _Kept(FunctionCache):
+    """Compiled code on disk; what cannot be read or written is compiled anew, with a warning."""
+
+    @contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:  # in which Numba loads and saves
         try:
-            return NullCache() if folder is None else FunctionCache(self.function)  # type: ignore[no-untyped-call]
-        finally:
-            config.CACHE_DIR = before  # type: ignore[attr-defined]
+            with super()._guard_against_spurious_io_errors():
+                yield
+        except Exception as error:  # a file that was cut raises any
+            _warn(error.strerror if isinstance(error, OSError) else str(error))
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]
 
-    def load_overload(self, sig: object, target_context: object) -> object:
-        return self.files.load_overload(sig, target_context)
 
-    def save_overload(self, sig: object, data: object) -> None:
-        self.files.save_overload(sig, data)
+@functools.cache  # once for each reason
+def _warn(reason: str | None) -> None:
+    told = f"compiled kernels cannot be kept or read ({reason}): they are compiled anew; NUMBA_CACHE_DIR names a place"
+    warnings.warn(told, RuntimeWarning, stacklevel=2)
+
+
+@functools.cache
+def _kept(function: Callable[..., object]) -> Any:
+    """Return the compiled code of a function in our folder; none, with a warning, where nothing can be written."""
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
+    try:
+        config.CACHE_DIR = folder = _folder()  # type: ignore[attr-defined]  # for ours, and for no others
+        kept = _Kept(function)  # type: ignore[no-untyped-call]
+        if kept.cache_path.startswith(folder):  # not where Numba goes next, by the function's own file alone
+            return kept
+        _warn(f"{folder} cannot be written")
+    except (OSError, RuntimeError) as error:  # or there is no home
+        _warn(str(error))
+    finally:
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
+    return NullCache()
 
 
 _SOURCES = sources.read(Path(__file__).parent.parent)  # of what runs, whatever is edited before the first call
 
 
 @functools.cache
-def _folder() -> str | None:
-    """Return the folder of compiled code, or None, with a warning, where nothing can be written.
+def _folder() -> str:
+    """Return the folder of compiled code; one that nobody has used for a month goes.
 
     Numba looks at a function's own file alone, so a kernel would go on calling an earlier version of one in another
-    file: the folder is named by a digest of all files with kernels and of what they import. One that nobody has used
-    for a month goes.
+    file: the folder is named by a digest of all files with kernels and of what they import.
     """
     base = config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or "~/.cache"  # type: ignore[attr-defined]
     kernels = [name for name, text in _SOURCES.items() if "@kernel" in text]
     digest = sources.digest(sources.with_imports(kernels, _SOURCES))
-    try:
-        folder = Path(base).expanduser() / f"leamvd-{digest[:16]}"
-        folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-        os.utime(folder)
-    except (OSError, RuntimeError) as error:  # or there is no home
-        told = (
-            f"compiled kernels cannot be kept ({error}): each process compiles them anew unless NUMBA_CACHE_DIR is set"
-        )
-        warnings.warn(told, RuntimeWarning, stacklevel=2)
-        return None
+    folder = Path(base).expanduser() / f"leamvd-{digest[:16]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
     for other in folder.parent.glob(f"leamvd-{'[0-9a-f]' * 16}"):
         with suppress(OSError):  # another process takes it, too
             if time.time() - other.stat().st_mtime > 30 * 86_400:

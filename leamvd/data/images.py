@@ -255,6 +255,7 @@ def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:
 
 
 def _digits() -> _Source:
+    checks.needs("the data set 'digits'", "paper", "sklearn")
     from sklearn.datasets import load_digits
 
     images, labels = (a.astype(np.uint8) for a in load_digits(return_X_y=True))

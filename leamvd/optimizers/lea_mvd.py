@@ -119,6 +119,7 @@ class LEAMVD(Optimizer):
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
         self._pending: directions.Descent
+        self._overflown: bool
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
 
@@ -141,6 +142,11 @@ class LEAMVD(Optimizer):
         return self._X[self.population_size - self.n_candidates :]
 
     def _regenerate(self, place: sampling.Place) -> None:
+        if self._overflown:
+            raise OverflowError(
+                f"points reach {np.abs(self._X).max():.1e}, too far for {self.dtype}, which cannot hold the squares of "
+                "their differences: scale the variables"
+            )
         n_new = self.population_size - self.n_elite
         toward_best = self.reading.shift == "toward_best"  # R5
         step: Array | float = abs(self._descent_mean) if toward_best else self._descent_mean
@@ -229,6 +235,8 @@ class LEAMVD(Optimizer):
         self._descent_mean, self._descent_std = mean / scale, std / scale
         euclidean = reading.sigma_norm == "euclidean"  # R4
         self._std_norm = math.sqrt(products.std_square) if euclidean else products.std_max
+        told = products.std_max, products.path_path, self._pending.path_weight, self._pending.square, mean, std
+        self._overflown = not all(map(math.isfinite, told))
         if t == 1 and reading.reset == "initial":
             self._initial_std = self._vectors.std.copy()
 
