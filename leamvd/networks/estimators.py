@@ -121,7 +121,7 @@ class RBM(_Network):
     _begun: tuple[ContrastiveDivergence, tuple[Any, ...]] | None = None  # what `partial_fit` goes on with
 
     def __init__(
-        self, n_hidden: int = 256, *, method: str = "cd", n_iter: int = EXPERIMENT.n_gen, learning_rate: float = 0.1,
+        self, n_hidden: int = 256, *, method: str = "cd", n_iter: int = 50, learning_rate: float = 0.1,
         batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
         final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
         initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
@@ -245,7 +245,7 @@ class DBN(_Network):
 
     def __init__(
         self, layers: Sequence[int] = (256, 256), *, features: Literal["probabilities", "bits"] = "probabilities",
-        method: str = "cd", n_iter: int = EXPERIMENT.n_gen, learning_rate: float = 0.1,
+        method: str = "cd", n_iter: int = 50, learning_rate: float = 0.1,
         batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
         final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
         initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
