@@ -128,6 +128,7 @@ def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_pat
     assert executed("x = 1", share=0.5) == first
     assert executed("x = 2") != first
     assert executed("x = 1", share=0.6) != first
+    assert executed("x = 1") == first  # and the latest one again
 
 
 @pytest.mark.parametrize(
