@@ -28,7 +28,7 @@ def trained(seed, layer, trainer="cd"):
 
 OF_LAYERS = {  # draws by seed, and by layer or number of variables
     "layer": trained,
-    "search of a layer": lambda seed, layer: trained(seed, layer, "lea-mvd"),
+    "search": lambda seed, layer: trained(seed, layer, "lea-mvd"),
     "pairs": lambda seed, layer: explanation.pairs(stack(layer), IMAGES, "bits", seed, (0.1,), 2),
     "problem": lambda seed, n: problem("sphere", n, seed),
     "valley": lambda seed, n: minima.valley("rastrigin", n + 1, seed),
@@ -36,9 +36,9 @@ OF_LAYERS = {  # draws by seed, and by layer or number of variables
 OF_SEEDS = OF_LAYERS | {
     "RBM": lambda seed, _: functions.FirstRBM("RBM", IMAGES, 2).start(seed),
     "escape": lambda seed, n: minima.escape("rastrigin", n, "random", (0.1,), seed),
-    "trained minimum": lambda seed, _: minima.escape_from_training(IMAGES, "lea-mvd", seed),
+    "trained-minimum": lambda seed, _: minima.escape_from_training(IMAGES, "lea-mvd", seed),
     "network": lambda seed, _: architectures.learn("steps", "random", seed, 48, 2),
-    "random weights": lambda seed, _: classification.random_stack((3, 2), "0.1", "float64", seed),
+    "random-weights": lambda seed, _: classification.random_stack((3, 2), "0.1", "float64", seed),
     "fine-tuning": lambda seed, n: classification.fine_tuned(stack(n), IMAGES, "float64", seed, 2, 0.1),
     "likelihoods": lambda seed, _: classification.likelihoods(stack(1), IMAGES, "float64", seed, 10, 2),
     "directions": lambda seed, n: [*directions.Settings(n_var=n, n_gen=2).run(seed)],
@@ -49,7 +49,7 @@ OF_SEEDS = OF_LAYERS | {
 SHARED = {  # digits to test on, bits of test images, and errors that nobody looks at
     "network": {"0"},
     "likelihoods": {"[0, 3, 1]"},
-    "trained minimum": {str(random_streams.child(0, random_streams.ERROR_BITS, 0))},
+    "trained-minimum": {str(random_streams.child(0, random_streams.ERROR_BITS, 0))},
 }
 
 
@@ -91,7 +91,7 @@ def test_two_layers_and_two_numbers_of_variables_share_nothing(name, sown) -> No
 
 
 def test_two_purposes_share_nothing_and_methods_share_start_features_and_test_bits(sown) -> None:
-    names = ("layer", "search of a layer", "pairs", "fine-tuning", "likelihoods")
+    names = ("layer", "search", "pairs", "fine-tuning", "likelihoods")
     cd, search, pairs, tuned, likely = (sown(name, 1, 2) for name in names)
     assert cd & pairs == {str(random_streams.child(layer_seed(1, 1), random_streams.FEATURE_BITS))}
     assert not (tuned & likely) | ((tuned | likely) & cd)
