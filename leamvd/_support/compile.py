@@ -3,7 +3,6 @@
 import functools
 import os
 import shutil
-import signal
 import threading
 import time
 import types
@@ -21,7 +20,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numpy.typing import NDArray
 
 from leamvd._support import sources
-from leamvd._support.threads import numba_with_threads
+from leamvd._support.threads import numba_with_threads, uninterrupted
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -62,28 +61,12 @@ def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
     compile_now = compiled.compile
 
     def compile_(signature: Any) -> Any:
-        with global_compiler_lock, _uninterrupted():
+        with global_compiler_lock, uninterrupted():
             compiled._cache = _kept(function)
             return compile_now(signature)
 
     compiled.compile = compile_
     return compiled
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C come when a kernel is compiled: within, where LLVM calls back or is set free, it would be lost."""
-    handler, came = signal.getsignal(signal.SIGINT), []
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *told: came.append(told))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        for told in came[:1]:
-            handler(*told)
 
 
 class _Kept(FunctionCache):

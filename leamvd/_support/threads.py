@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -131,3 +132,19 @@ def limited_to(n_threads: int) -> Iterator[None]:
     finally:
         numba.set_num_threads(before)
         _allowed.reset(allowed)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C come at the end of a block: within, it would be lost in LLVM's callbacks, or leave pycma half told."""
+    handler, came = signal.getsignal(signal.SIGINT), []
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *told: came.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        for told in came[:1]:
+            handler(*told)

@@ -1,6 +1,5 @@
 """CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal covariance matrix."""
 
-import copy
 import os
 from typing import Any
 
@@ -9,12 +8,10 @@ from numpy.typing import ArrayLike
 
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
-from leamvd._support.threads import one_blas_thread
+from leamvd._support.threads import one_blas_thread, uninterrupted
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.random_streams import SeedLike
-
-_KEPT = 32  # generations between copies of pycma's state, each of which takes up to a quarter of one's time
 
 # pycma's criteria that mean convergence: steps or differences of values so small that nothing changes any more.
 _TOLERANCES = frozenset({"tolx", "tolfun", "tolfunhist", "tolfunrel", "noeffectaxis", "noeffectcoord"})
@@ -78,18 +75,14 @@ class CMAES(Optimizer):
         )
         self.diagonal = checks.choice("diagonal", diagonal, (True, False))
         if not diagonal and hasattr(os, "sysconf"):
-            needed = 6 * 8 * self.n_var**2  # of C, its eigenvectors, copies of both, and the decomposition's work space
+            needed = 4 * 8 * self.n_var**2  # of C, its eigenvectors, and the decomposition's work space
             there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
             if needed > there:
                 raise MemoryError(
                     f"CMA-ES with a full covariance matrix of n={self.n_var} variables needs {needed:,} bytes, there "
                     f"are {there:,}: use method='sep-cma-es' (of CMAES: diagonal=True)"
                 )
-        # pycma's strategy by the number of its calls, ask and tell in turn. It is taken out for the next call, so that
-        # one that is interrupted leaves none: then it is made again from the copy and the values told since.
-        self._strategies: dict[int, Any] = {}
-        self._copy: Any = None
-        self._told: tuple[Array, ...] = ()
+        self._es: Any = None  # pycma's strategy, from the first generation on
         self._criteria: dict[str, Any] = {}
 
     @property
@@ -97,23 +90,21 @@ class CMAES(Optimizer):
         """Generations from one decomposition of the matrix to the next; 1 without a matrix. Known after an `ask`."""
         return 1 if self.diagonal else int(np.ceil(self._es.sm.lazy_update_gap))
 
+    def ask(self) -> Floats:
+        """Return the candidates of the next generation, see `Optimizer.ask`; Ctrl-C in pycma comes at the end."""
+        with uninterrupted():
+            return super().ask()
+
+    def tell(self, X: ArrayLike, F: ArrayLike) -> None:
+        """Take the values `F` of the candidates `X`, see `Optimizer.tell`; Ctrl-C in pycma comes at the end."""
+        with uninterrupted():
+            super().tell(X, F)
+
     def _sample(self) -> Floats:
         with one_blas_thread():  # so that its bits are fixed
-            es = self._taken(2 * self.generation)
-            X = np.array(es.ask())
-        self._strategies[2 * self.generation + 1] = es
-        return X
-
-    def _taken(self, calls: int) -> Any:
-        """Return pycma's strategy after so many calls, which is not here any more."""
-        if calls in self._strategies:
-            return self._strategies.pop(calls)
-        es = self._strategy() if self._copy is None else copy.deepcopy(self._copy)
-        for F in self._told:
-            _tell(es, np.array(es.ask()), F)
-        if calls % 2:
-            es.ask()
-        return es
+            if self.generation == 0:
+                self._es = self._strategy()
+            return np.array(self._es.ask())
 
     def _strategy(self) -> Any:
         import cma  # takes half a second, and only this method needs it
@@ -131,31 +122,20 @@ class CMAES(Optimizer):
         return cma.CMAEvolutionStrategy(self._x0, self.sigma0, options)
 
     def _learn(self, X: Floats, F: Array) -> None:
+        finite = F[np.isfinite(F)]
         with one_blas_thread():
-            es = self._taken(2 * self.generation - 1)
-            self._criteria = _tell(es, X, F)
-            if self.generation % _KEPT == 1 or X is not self._candidates:  # the first has x0, which pycma has not drawn
-                self._copy, self._told = copy.deepcopy(es), ()
-            else:
-                self._told = (*self._told, F)
-        self._strategies[2 * self.generation] = es
+            if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
+                # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
+                largest = float(np.max(finite))
+                worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
+                self._es.tell(list(X), np.where(np.isfinite(F), F, worst).tolist())
+            self._criteria = dict(self._es.stop())  # which count how often they are asked
 
     def _converged(self) -> dict[str, Any]:
         if not (criteria := self._criteria):
             return {}
         converged, over = not _TOLERANCES.isdisjoint(criteria), "maxiter" in criteria
         return {"cma" if converged else "cma_maxiter" if over else "cma_stuck": criteria}
-
-
-def _tell(es: Any, X: Floats, F: Array) -> dict[str, Any]:
-    """Return the criteria that pycma's strategy meets once it has learned; some of them count generations."""
-    finite = F[np.isfinite(F)]
-    if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
-        # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
-        largest = float(np.max(finite))
-        worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
-        es.tell(list(X), np.where(np.isfinite(F), F, worst).tolist())
-    return dict(es.stop())
 
 
 class _Normals:
