@@ -62,8 +62,7 @@ def test_sections_and_their_parameters_are_listed() -> None:
     assert "processor hours" in shown
     (layers,) = (line.split() for line in shown.splitlines() if line.startswith("  layers "))
     assert layers[4:6] == ["20,20,40", "30,30,120"]
-    old = CliRunner(charset="cp1251").invoke(cli.main, ["list", "03_mnist_7x7"])  # which lacks the sign of the title
-    assert old.output == shown.replace("\N{MULTIPLICATION SIGN}", "?")
+    assert CliRunner(charset="cp1251").invoke(cli.main, ["list", "03_mnist_7x7"]).output == shown.replace("\xd7", "?")
 
 
 def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypatch: pytest.MonkeyPatch) -> None:
