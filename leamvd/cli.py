@@ -201,15 +201,20 @@ def _text(table: pd.DataFrame) -> str:
 @JOBS
 @SCHEDULER
 def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> None:
-    """Compute what is recorded under a NAME, and write it to notebooks/recorded/NAME of a clone."""
+    """Compute what is recorded under a NAME, and write it to notebooks/recorded/NAME of a clone.
+
+    linear_cost, forensics, forensics_confirmed and verdicts are history, which nothing computes again.
+    """
     from leamvd.paper import results, verify
+    from leamvd.paper.layers import spelled
 
     if not (results.NOTEBOOKS.parent / "_config.yml").is_file():
         raise ValueError(f"recording needs a clone of the repository, got an installed package: {results.NOTEBOOKS}")
-    own = verify.recorded(name)
+    own, commit = verify.recorded(name), results.committed()
     with _computing(jobs, scheduler) as n_jobs:
-        found = results.tables(own.plan, output / "calls", n_jobs=n_jobs, label=name)
-    click.echo(results.write_recorded(name, {table: own.keep(rows) for table, rows in found.items()}, own.settings))
+        found = results.tables(own.plan(), output / "calls", n_jobs=n_jobs, label=name)
+    kept = {table: own.keep(rows) for table, rows in found.items()}
+    click.echo(results.write_recorded(name, kept, spelled(own.settings), commit))
 
 
 @main.command("verify")
@@ -228,6 +233,10 @@ def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) 
     drifts, chosen = [], names or sorted(verify.all_recorded())
     with _computing(jobs, None) as n_jobs:
         for name in chosen:
+            if settings := verify.changed_settings(name):
+                click.echo("\n".join([f"{name}: recorded with other settings than those of the code", *settings]))
+                drifts.append(True)
+                continue
             try:
                 changed, table = verify.verify(name, output / "calls", count=calls, n_jobs=n_jobs)
             except (ImportError, DataError) as error:  # of a package or a data set that is not here
@@ -235,7 +244,7 @@ def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) 
                 continue
             click.echo("; ".join([name, *changed]))
             click.echo(table.to_string(index=False, float_format="{:.7g}".format))
-            drifts.append(table["drifts"].any())
+            drifts.append(bool(table["drifts"].any()))
     click.echo(f"{len(drifts)} of {len(chosen)} compared")
     sys.exit(int(any(drifts) or not drifts))
 

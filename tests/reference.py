@@ -156,9 +156,9 @@ def factors(seed: int, generation: int, row: int, n: int) -> Array:
     return result
 
 
-def keep_inside(x: Array, low: Array, high: Array, limits: str) -> Array:
+def keep_inside(x: Array, low: Array, high: Array, limits: str | None) -> Array:
     """R15."""
-    if limits == "first":
+    if limits in (None, "first"):
         return x
     if limits == "clip":
         return np.array([min(max(v, a), b) for v, a, b in zip(x, low, high, strict=True)])

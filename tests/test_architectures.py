@@ -69,8 +69,8 @@ def test_trainings(tmp_path, monkeypatch) -> None:
 
 
 def test_recorded_plans_name_the_recorded_rows() -> None:
-    for name, make in architectures.RECORDED.items():
-        ((columns, calls),) = make().plan.values()
+    for name, own in architectures.RECORDED.items():
+        ((columns, calls),) = own.plan().values()
         assert set(read_recorded(name)[columns].itertuples(index=False, name=None)) == set(calls), name
 
 

@@ -4,11 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from leamvd._support import sources
 from leamvd._support.compile import kernel
 
 PACKAGE = Path(__file__).parent.parent / "leamvd"
@@ -79,6 +81,45 @@ def test_results_belong_to_the_sources_that_run_and_are_used_again(
     os.utime(called, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert run(environment).stdout == "16 0 1\n"
     assert not list(package.rglob("*.nb[ic]"))
+
+
+def test_a_comment_or_a_file_that_no_kernel_imports_costs_no_compilation(
+    package: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    run(environment)
+    (package / "optimizers" / "b.py").write_text(f'"""Add."""\n# one\n{CALLED.format(1)}')
+    (package / "optimizers" / "c.py").write_text("x = 1\n")
+    assert run(environment).stdout == "4 1 0\n"
+    assert len(list((tmp_path / "home" / ".cache").iterdir())) == 1
+
+
+def test_imports_are_followed_however_they_are_written() -> None:
+    texts = {
+        "pkg/a.py": "from . import b",
+        "pkg/b.py": "def f():\n    import pkg.low.c",
+        "pkg/low/__init__.py": "",
+        "pkg/low/c.py": "from pkg.low import d as x",
+        "pkg/low/d.py": "from ..e import f",
+        "pkg/e.py": "import json, other.g\nfrom .low import c",
+        "pkg/g.py": "import pkg.a",
+    }
+    assert set(sources.with_imports(["pkg/a.py"], texts)) == set(texts) - {"pkg/g.py"}
+
+
+def test_a_folder_that_nobody_has_used_for_a_month_goes(
+    package: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    environment |= {"NUMBA_CACHE_DIR": str(tmp_path / "base")}
+    run(environment)
+    (ours,) = (tmp_path / "base").iterdir()
+    days = {"leamvd-0123456789abcdef": 31, "leamvd-fedcba9876543210": 29, "leamvd-notes": 31, ours.name: 31}
+    for name, age in days.items():
+        folder = tmp_path / "base" / name
+        folder.mkdir(exist_ok=True)
+        os.utime(folder, (time.time() - age * 86_400,) * 2)
+    assert run(environment).stdout == "4 1 0\n"
+    assert {path.name for path in ours.parent.iterdir()} == set(days) - {"leamvd-0123456789abcdef"}
+    assert time.time() - ours.stat().st_mtime < 86_400
 
 
 def test_other_packages_keep_their_place(package: Path, environment: dict[str, str], tmp_path: Path) -> None:

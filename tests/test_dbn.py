@@ -139,6 +139,7 @@ def test_an_optimizer_runs_the_generations_and_the_population_of_its_reading(met
 
 def test_without_a_reading_the_experiments_is_run():
     assert Reading(n_gen=50) == EXPERIMENT
+    assert [*train("cd", images(10), 3, reading=Reading())][-1].iteration == 30
     assert len(list(train("cd", images(), 5))) == 1 + 50
 
 

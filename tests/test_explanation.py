@@ -114,10 +114,9 @@ def test_a_gradient_step_ends_at_the_lowest_point_of_its_line(folder) -> None:
     assert row["nfev"] <= 20
 
 
-def test_recorded_plans_name_the_recorded_rows(monkeypatch) -> None:
-    monkeypatch.setattr(explanation.Settings, "on_disk", lambda study: study)  # MNIST need not be here
-    for name, make in explanation.RECORDED.items():
-        for table, (columns, calls) in make().plan.items():
+def test_recorded_plans_name_the_recorded_rows() -> None:
+    for name, own in explanation.RECORDED.items():
+        for table, (columns, calls) in own.plan().items():
             assert set(read_recorded(name, table)[columns].itertuples(index=False, name=None)) == set(calls), name
 
 

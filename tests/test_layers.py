@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from leamvd.networks.dbn import Training, pretrain
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import layers
+from leamvd.paper import layers, results
 from leamvd.paper.layers import GROUP, Images, Study, layer_inputs, stack
 from leamvd.paper.results import Call, Result
 
@@ -66,8 +66,12 @@ def test_settings_are_changed_where_they_belong_and_none_changes_nothing() -> No
 
 def test_equal_studies_built_apart_have_equal_calls_and_unequal_ones_others() -> None:
     first = {label: call.key for label, call in layers.searches(SMALL).items()}
-    again = SMALL.changed(seeds=(9,)).changed(seeds=(3, 4), x0_limit=0.1)
+    again = SMALL.changed(seeds=(9,)).changed(seeds=(3, 4), x0_limit=0.1, limits="first")
     assert {label: call.key for label, call in layers.searches(again).items()} == first
+    assert again == SMALL, "what acts is the same"
+    for reading in (Reading(), Reading(limits="first"), Reading(n_gen=30), Reading(n_gen=30, limits="first")):
+        own = {"class": "Reading", **vars(Reading())} | {"n_gen": 30, "limits": "first"}
+        assert results.canonical({"of": [reading]}) == {"of": [own]}
     for other in (SMALL.changed(n_gen=4), SMALL.changed(n_images=61), SMALL.changed(momentum=0.6)):
         assert not {call.key for call in layers.searches(other).values()} & set(first.values())
 

@@ -47,7 +47,7 @@ CHANGES: list[dict[str, Any]] = [
     {name: option}
     for name, options in (CHOICES | OTHERS).items()
     for option in options
-    if option != getattr(Reading(), name)
+    if option not in (getattr(Reading().complete(), name), None)
 ]
 PRINTED = {name: value for name, value in vars(Reading.printed()).items() if value != getattr(Reading(), name)}
 

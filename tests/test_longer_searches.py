@@ -74,7 +74,7 @@ def test_a_comparison_runs_every_method_on_every_problem_to_its_marks(tmp_path: 
 
 
 def test_what_is_recorded_has_the_rows_of_the_plan() -> None:
-    columns, calls = longer_searches.RECORDED["longer_searches"]().plan["runs"]
+    columns, calls = longer_searches.RECORDED["longer_searches"].plan()["runs"]
     runs = longer_searches.tables().runs
     assert set(runs[columns].itertuples(index=False, name=None)) == set(calls)
     for (name, *_), call in list(calls.items())[::50]:

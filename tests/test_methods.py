@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,10 +20,10 @@ def values(name: str) -> st.SearchStrategy[Any]:
     if name == "reset":
         return st.sampled_from(["initial", "off"]) | st.floats(1e-300, 1e300)
     if get_origin(HINTS[name]) is Literal:
-        return st.sampled_from(get_args(HINTS[name]))
+        return st.sampled_from([value for value in get_args(HINTS[name]) if value is not None])
     if HINTS[name] is bool:
         return st.booleans()
-    if HINTS[name] is int:
+    if HINTS[name] in (int, int | None):
         return st.integers(2, 10**6)
     return st.floats(0, 0.999) if name in SHARES else st.floats(1e-30, 1e30)
 
@@ -70,3 +71,10 @@ def test_a_preset_is_changed_by_what_stands_with_it_in_any_order() -> None:
         assert Method.parse(text).reading(base) == printed
     assert Method.parse("lea-mvd:default").reading(base) == base
     assert not Method.parse("cma-es:x0-excluded").reading(base).x0_in_population
+
+
+@pytest.mark.parametrize("name", ["n_gen", "limits"])
+def test_a_method_leaves_nothing_open_that_it_names(name: str) -> None:
+    for nothing in ("null", "None"):
+        with pytest.raises((ValueError, TypeError), match=name):
+            Method.parse(f"lea-mvd:{name}={nothing}")

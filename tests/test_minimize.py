@@ -103,6 +103,9 @@ def test_a_point_may_be_kept_and_written_to_but_a_generation_is_a_view() -> None
         ({"reset": "off"}, False),
         ({"reading": Reading.recommended()}, False),
         ({"reading": Reading(limits="reflect")}, False),
+        ({"reading": Reading(limits="first"), "limits": None}, False),
+        ({"reading": Reading(limits="first")}, True),
+        ({"reading": Reading.printed()}, True),
         ({"limits": "first"}, True),
         ({"reading": Reading.recommended(), "limits": "first"}, True),
     ],
@@ -124,6 +127,8 @@ def test_fields_of_a_reading_may_be_given_one_by_one_and_replace_those_of_the_re
     small = run(reading=Reading(population_size=12), population_size=8, reset="off", n_gen=2)
     assert small.nfev == 12, "an argument of the optimizer's own means what it meant"
     assert run(max_nfev=5000, n_gen=None, reading=Reading(n_gen=40)).nit == 40
+    written = run(max_nfev=2000, n_gen=None, reading=Reading(n_gen=30))
+    assert (written.nit, written.reason, "default" in written.message) == (30, "n_gen", False)
 
 
 # ---- as SciPy's

@@ -4,14 +4,16 @@ import dataclasses
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from leamvd import Reading
+from leamvd import LEAMVD, Reading
 
 PRINTED = {
     "shift": "printed",
     "projections": "repeated",
     "elites": "reevaluate",
+    "limits": "first",
     "x0_in_population": False,
     "perturbation": "column",
 }
@@ -24,11 +26,11 @@ def test_the_defaults_and_the_bold_values_are_those_of_the_page_of_items() -> No
     row = r"^\* - (?:\(item-r\d+\)=\n    )?(\w+)\n  - `(\w+)`\n  - `(.+)`\n  - (.+)$"
     found = {name: own for item, name, *own in re.findall(row, page, re.MULTILINE) if item == ITEMS[name]}
     assert found.keys() == ITEMS.keys()
-    for field in dataclasses.fields(Reading):
-        default, others = found[field.name]
+    usual, printed = Reading().complete(), Reading.printed().complete()
+    for name, (default, others) in found.items():
         bold = re.search(r"\*\*`(.+)`\*\*", others)
-        assert field.default in (eval(default), None), "what stands for it where none is given"
-        assert getattr(Reading.printed(), field.name) in (eval(bold[1] if bold else default), None)
+        assert getattr(usual, name) == eval(default)
+        assert getattr(printed, name) == eval(bold[1] if bold else default)
 
 
 @pytest.mark.parametrize(
@@ -42,10 +44,20 @@ def test_the_defaults_and_the_bold_values_are_those_of_the_page_of_items() -> No
 )
 def test_a_preset_changes_the_default_or_another_reading(name: str, changes: dict[str, object]) -> None:
     assert Reading.named(name) == dataclasses.replace(Reading(), **changes)
-    base = Reading(n_gen=7, ties="newest", shift="printed")
+    base = Reading(n_gen=7, limits="reflect", ties="newest", shift="printed")
     assert Reading.named(name, base) == dataclasses.replace(base, **changes)
     assert Reading.printed() == Reading.named("printed")
     assert Reading.recommended() == Reading.named("recommended")
+
+
+def test_a_complete_reading_has_what_acts_where_nothing_is_written() -> None:
+    assert Reading().complete() == Reading(n_gen=30, limits="first") == Reading(n_gen=30, limits="first").complete()
+    written = Reading(n_gen=50, limits="reflect", reset="off")
+    assert written.complete() == written
+    assert LEAMVD(np.zeros(2), reading=Reading()).reading == Reading(n_gen=30, limits="first")
+    lines = str(Reading(n_gen=30)).splitlines()
+    assert [("30" in line, "*" in line) for line in lines if "n_gen" in line] == [(True, True)]
+    assert [("first" in line, "*" in line) for line in lines if "limits" in line] == [(True, False)]
 
 
 def test_readings_are_values() -> None:

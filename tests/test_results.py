@@ -1,6 +1,7 @@
 """Calls kept on disk and run in parallel; what is recorded."""
 
 import dataclasses
+import hashlib
 import os
 import signal
 import subprocess
@@ -115,16 +116,28 @@ def test_another_code_computes_anew_and_a_worker_that_has_it_refuses(
         run_all([delayed(pid)(n) for n in (1, 2)], tmp_path, n_jobs=2)
 
 
-def test_the_digest_of_the_code_sees_formulas_and_no_comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "__init__.py"
-    monkeypatch.setattr(results.leamvd, "__file__", str(file))
-    digests = []
-    for text in ('"""A."""\nx = 1\n', '"""B."""\n\nx = 1  # one\n', "x = 2\n"):
-        file.write_text(text)
-        results.code.cache_clear()
-        digests.append(results.code())
-    results.code.cache_clear()
-    assert digests[0] == digests[1] != digests[2]
+@pytest.mark.parametrize(
+    ("file", "text", "same"),
+    [
+        ("layers.py", '"""B."""\n\nx = 1  # one\n', True),
+        ("layers.py", "x = 2\n", False),
+        ("paper/layers.py", "x = 1\n", False),
+        ("cli.py", "x = 2\n", True),
+        ("__main__.py", "x = 2\n", True),
+        ("book/render.py", "x = 2\n", True),
+        ("paper/plots.py", "x = 2\n", True),
+    ],
+)
+def test_the_digest_of_the_code_sees_what_can_change_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, same: bool
+) -> None:
+    package = tmp_path / "leamvd"
+    (package / file).parent.mkdir(parents=True)
+    monkeypatch.setattr(results.leamvd, "__file__", str(package / "__init__.py"))
+    (package / "layers.py").write_text('"""A."""\nx = 1\n')
+    before = results.code.__wrapped__()
+    (package / file).write_text(text)
+    assert (results.code.__wrapped__() == before) == same
 
 
 def test_a_kill_in_the_middle_loses_what_was_being_computed_alone(tmp_path: Path) -> None:
@@ -172,16 +185,29 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
 ) -> None:
     monkeypatch.setattr(results, "ARCHIVE", tmp_path)
     table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=9), "name": list("abcdefghi")})
-    results.write_recorded("one", {"runs": table}, Settings(), tmp_path)
+    results.write_recorded("one", {"runs": table}, {"sizes": [2, 3]}, "0123456789ab", tmp_path)
     pd.testing.assert_frame_equal(results.read_recorded("one"), table, check_exact=True)
-    assert results.provenance("one")["settings"] == {"class": "Settings", "sizes": [2, 3], "sigma": 0.5}
+    known = results.provenance("one")
+    assert (known["settings"], known["commit"], known["code"]) == ({"sizes": [2, 3]}, "0123456789ab", results.code())
+    with pytest.raises(ValueError, match="what is recorded must be one of 'one', got 'two'"):
+        results.read_recorded("two")
     path = tmp_path / "one" / "runs.csv.xz"
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(ValueError, match="is not what was recorded"):
         results.read_recorded("one")
 
 
-def test_every_recorded_file_is_what_was_recorded() -> None:
-    for folder in results.ARCHIVE.iterdir():
-        for file in folder.glob("*.csv*"):
-            results.read_recorded(folder.name, file.name.partition(".")[0])
+NEVER_NULL = {"n_gen", "layers", "seeds", "n_images", "learning_rate", "methods"}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in results.ARCHIVE.iterdir() if path.is_dir()))
+def test_provenance_has_one_format_and_every_recorded_file_is_what_was_recorded(name: str) -> None:
+    known, folder = results.provenance(name), results.ARCHIVE / name
+    assert {*known} - {"history"} == {"settings", "code", "commit", "versions", "processor", "sha256"}
+    assert {*known["sha256"]} == {path.name for path in folder.iterdir()} - {"provenance.json"}
+    for file, digest in known["sha256"].items():
+        assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest
+    parts = [known["settings"]]
+    for part in parts:  # which grows
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
+        assert not isinstance(part, dict) or not any(part[key] is None for key in NEVER_NULL & part.keys())

@@ -1,6 +1,7 @@
 """Verifying what is recorded: six digits where nothing has changed, the scatter of other seeds elsewhere."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leamvd.paper import results, verify
+from leamvd.paper import explanation, mnist, results, verify
 from leamvd.paper.results import Recorded, Result, delayed
 
 LABELS = ["layer", "method", "seed"]
@@ -92,10 +93,10 @@ def test_a_recorded_number_that_was_altered_is_found(
 ) -> None:
     plan = {"runs": (LABELS, {(1, "cd", seed): delayed(call)(1, "cd", seed) for seed in range(4)})}
     monkeypatch.setattr(results, "ARCHIVE", tmp_path)
-    monkeypatch.setattr(verify, "all_recorded", lambda: {"small": lambda: Recorded({}, plan)})
+    monkeypatch.setattr(verify, "all_recorded", lambda: {"small": Recorded({}, lambda: plan)})
     found = results.tables(plan, tmp_path / "calls")["runs"]
     found.loc[2, "error"] += altered
-    results.write_recorded("small", {"runs": found}, {}, tmp_path)
+    results.write_recorded("small", {"runs": found}, {}, "0123456789ab", tmp_path)
     changed, rows = verify.verify("small", tmp_path / "calls")
     assert changed == []
     assert rows["drifts"].tolist() == [altered]
@@ -104,24 +105,70 @@ def test_a_recorded_number_that_was_altered_is_found(
 
 
 @pytest.mark.parametrize(
-    ("machine", "changed"),
+    ("processor", "changed"),
     [
-        ("Linux x86_64 zen", []),
-        ("Linux x86_64", ["the processor was unknown and is zen"]),
-        ("Linux x86_64, Linux x86_64 zen", ["the processor was unknown or zen and is zen"]),
         ("zen", []),
+        (None, ["the processor was unknown and is zen"]),
+        ("unknown, zen", ["the processor was unknown, zen and is zen"]),
     ],
 )
 def test_a_processor_is_the_same_where_it_computed_everything(
-    machine: str, changed: list[str], monkeypatch: pytest.MonkeyPatch
+    processor: str | None, changed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verify, "get_host_cpu_name", lambda: "zen")
-    assert verify.differences({"machine": machine}) == changed
+    assert verify.differences({"processor": processor, "versions": None}) == changed
 
 
 def test_every_recorded_folder_is_computed_by_a_section_or_is_history() -> None:
-    history = {"forensics", "forensics_confirmed", "linear_cost", "verdicts"}
-    assert {path.name for path in results.ARCHIVE.iterdir()} - {*verify.all_recorded()} == history
+    names = {path.name for path in results.ARCHIVE.iterdir() if path.is_dir()}
+    assert names == {*verify.all_recorded(), *results.HISTORY}
+    assert not verify.all_recorded().keys() & results.HISTORY
+    with pytest.raises(ValueError, match="nothing computes 'linear_cost' again"):
+        verify.recorded("linear_cost")
+
+
+@pytest.fixture
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take MNIST and torch away."""
+    monkeypatch.setenv("LEAMVD_DATA_DIR", "nowhere")
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+@pytest.mark.usefixtures("_bare")
+def test_the_code_has_the_settings_of_all_that_is_recorded() -> None:
+    assert {name: found for name in verify.all_recorded() if (found := verify.changed_settings(name))} == {}
+
+
+@pytest.mark.usefixtures("_bare")
+@pytest.mark.parametrize(
+    ("section", "name", "change", "told"),
+    [
+        (mnist, "mnist_7x7", {"learning_rate": 0.5}, "methods.cd.training.learning_rate was 0.1 and is 0.5"),
+        (mnist, "mnist_7x7", {"n_gen": 13}, "methods.cd.reading.n_gen was 50 and is 13"),
+        (mnist, "mnist_7x7", {"layers": (31, 31, 99)}, "layers[0] was 30 and is 31"),
+        (mnist, "mnist_7x7", {"exponent": 2}, "methods.lea-mvd.reading.exponent was 1.5 and is 2"),
+        (mnist, "mnist_28x28_controls", {"methods": ("cd:n_gen=1",)}, "methods.lea-mvd:printed was "),
+        (explanation, "explanation", {"n_images": 7_000}, "[0].images.n_images was 10000 and is 7000"),
+        (explanation, "predictions", {"seeds": range(6)}, "[0].seeds was [0, 1, 2, 3, 4] and is [0, 1, 2, 3, 4, 5]"),
+    ],
+)
+def test_a_changed_setting_is_named(
+    section: Any, name: str, change: dict[str, Any], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = section.RECORDED[name]
+    several = isinstance(own.settings, tuple)
+    settings = (own.settings[0].changed(**change),) if several else own.settings.changed(**change)
+    monkeypatch.setitem(section.RECORDED, name, own._replace(settings=settings))
+    assert any(one.startswith(told) for one in verify.changed_settings(name))
+
+
+def test_a_new_field_with_its_default_and_what_is_not_known_are_no_changes() -> None:
+    usual = {"new": 1.0, "newer": (2, 3)}
+    then = {"n": 3, "unknown": None, "list": [1, {"a": 1}]}
+    now = {"n": 3, "unknown": 5, "list": [1, {"a": 1, "new": 1}], "newer": [2, 3]}
+    assert list(results.changes(then, now, usual)) == []
+    later = now | {"n": 4, "list": [1, {"a": 1, "new": 2}], "added": 0}
+    assert [one.split(" ")[0] for one in results.changes(then, later, usual)] == ["n", "list[1].new", "added"]
 
 
 @pytest.mark.skipif(not os.environ.get("LEAMVD_DATA_DIR"), reason="needs MNIST: set LEAMVD_DATA_DIR")

@@ -1,10 +1,11 @@
 """The one Numba decorator: it decides on compiler flags, on where compiled code is kept, and on threads."""
 
 import functools
-import hashlib
 import os
+import shutil
 import tempfile
 import threading
+import time
 import types
 import warnings
 from collections.abc import Callable
@@ -15,8 +16,10 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba import config, threading_layer  # type: ignore[attr-defined]
+from numba.core.caching import FunctionCache, NullCache
 from numpy.typing import NDArray
 
+from leamvd._support import sources
 from leamvd._support.threads import numba_with_threads
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -54,12 +57,34 @@ def kernel(
 
 def _compiled(function: Callable[..., object], options: dict[str, Any]) -> Any:
     """Return a function that Numba compiles when it is first called, and keeps in our folder if there is one."""
-    before, folder = config.CACHE_DIR, _folder()  # type: ignore[attr-defined]
-    config.CACHE_DIR = folder or before  # type: ignore[attr-defined]  # while ours are decorated, and for no others
-    try:
-        return numba.njit(cache=folder is not None, **options)(function)
-    finally:
-        config.CACHE_DIR = before  # type: ignore[attr-defined]
+    compiled: Any = numba.njit(**options)(function)
+    compiled._cache = _Kept(function)
+    return compiled
+
+
+class _Kept(NullCache):
+    """Compiled code in our folder, which is looked for when a kernel is first called."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self.function = function
+
+    @functools.cached_property
+    def files(self) -> Any:
+        before, folder = config.CACHE_DIR, _folder()  # type: ignore[attr-defined]
+        config.CACHE_DIR = folder or before  # type: ignore[attr-defined]  # for ours, and for no others
+        try:
+            return NullCache() if folder is None else FunctionCache(self.function)  # type: ignore[no-untyped-call]
+        finally:
+            config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+    def load_overload(self, sig: object, target_context: object) -> object:
+        return self.files.load_overload(sig, target_context)
+
+    def save_overload(self, sig: object, data: object) -> None:
+        self.files.save_overload(sig, data)
+
+
+_SOURCES = sources.read(Path(__file__).parent.parent)  # of what runs, whatever is edited before the first call
 
 
 @functools.cache
@@ -67,24 +92,28 @@ def _folder() -> str | None:
     """Return the folder of compiled code, or None, with a warning, where nothing can be written.
 
     Numba looks at a function's own file alone, so a kernel would go on calling an earlier version of one in another
-    file: the folder is named by a digest of all sources that kernels are in.
+    file: the folder is named by a digest of all files with kernels and of what they import. One that nobody has used
+    for a month goes.
     """
-    package, digest = Path(__file__).parent.parent, hashlib.sha256()
-    for room in ("_support", "data", "networks", "optimizers"):
-        for path in sorted((package / room).glob("*.py")):
-            digest.update(path.read_bytes())
     base = config.CACHE_DIR or os.environ.get("XDG_CACHE_HOME") or "~/.cache"  # type: ignore[attr-defined]
+    kernels = [name for name, text in _SOURCES.items() if "@kernel" in text]
+    digest = sources.digest(sources.with_imports(kernels, _SOURCES))
     try:
-        folder = Path(base).expanduser() / f"leamvd-{digest.hexdigest()[:16]}"
+        folder = Path(base).expanduser() / f"leamvd-{digest[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-        return str(folder)
+        os.utime(folder)
     except (OSError, RuntimeError) as error:  # or there is no home
         told = (
             f"compiled kernels cannot be kept ({error}): each process compiles them anew unless NUMBA_CACHE_DIR is set"
         )
         warnings.warn(told, RuntimeWarning, stacklevel=2)
-    return None
+        return None
+    for other in folder.parent.glob(f"leamvd-{'[0-9a-f]' * 16}"):
+        with suppress(OSError):  # another process takes it, too
+            if time.time() - other.stat().st_mtime > 30 * 86_400:
+                shutil.rmtree(other, ignore_errors=True)
+    return str(folder)
 
 
 def _on_threads(function: Callable[..., object], columns: int, options: dict[str, Any]) -> Callable[..., object]:

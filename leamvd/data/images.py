@@ -5,7 +5,7 @@ import hashlib
 import math
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
-from leamvd.data.mnist import DataError, fetch_mnist
+from leamvd.data.mnist import MNIST_SHA256, N_TRAIN, DataError, fetch_mnist
 
 POOLING = ("mean", "center")
 
@@ -110,14 +110,7 @@ def load(
     elif first:
         raise ValueError(f"image_set must be 0 where n_train takes all images, got {first}")
 
-    if source == "digits":
-        data = _digits()
-    elif source == "mnist":
-        data = _read_folder(fetch_mnist(progress=sys.stderr.isatty()))
-    else:
-        data = _read_folder(Path(source))
-
-    parts = []
+    data, parts = _read(source), []
     for n, (images, labels) in zip((n_train, None), data.parts, strict=True):
         subset_rng, bits_rng = rng.spawn(2)
         if n is not None:
@@ -133,6 +126,26 @@ def load(
 
     (train, train_labels), (test, test_labels) = parts
     return Dataset(train, train_labels, test, test_labels, data.checksum, side)
+
+
+def known(source: str | Path) -> tuple[str, int]:
+    """Return the checksum of a data set and the number of its training images; MNIST's without its files."""
+    if source == "mnist":
+        return _checksum(MNIST_SHA256), N_TRAIN
+    data = _read(source)
+    return data.checksum, len(data.parts[0][0])
+
+
+def _read(source: str | Path) -> _Source:
+    if source == "digits":
+        return _digits()
+    return _read_folder(fetch_mnist(progress=sys.stderr.isatty()) if source == "mnist" else Path(source))
+
+
+def _checksum(digests: Mapping[str, str]) -> str:
+    """Return the SHA-256 of what ``sha256sum`` prints for files, given theirs by name."""
+    listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.float64]:
@@ -220,8 +233,7 @@ def _read_folder(folder: Path) -> _Source:
         sizes = " and ".join("{} x {}".format(*shape) for shape in shapes)
         raise DataError(f"images in {folder} must be square and of one size, got {sizes} pixels")
     rows = [(images.reshape(len(images), -1), labels) for images, labels in parts]
-    listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))  # as ``sha256sum`` prints it
-    return _Source(folder.name, rows, 255, hashlib.sha256(listing.encode()).hexdigest())
+    return _Source(folder.name, rows, 255, _checksum(digests))
 
 
 def _parse_idx(content: bytes, axes: int, path: Path) -> NDArray[np.uint8]:

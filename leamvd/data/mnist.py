@@ -16,6 +16,7 @@ MNIST_SHA256 = {
     "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
+N_TRAIN = 60_000  # training images
 TIMEOUT = 15.0  # seconds without a byte after which a server counts as stalled
 
 

@@ -166,25 +166,26 @@ def train(
     checks.choice("method", method, METHODS)
     checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
     training, start = training or Training(), time.perf_counter()
+    n_gen: Any = reading.complete().n_gen
     cd = ContrastiveDivergence(V, n_hidden, settings=training, seed=seed, unit_interval=unit_interval)
     if method == "cd":
         seconds = time.perf_counter() - start
-        for epoch in range(reading.n_gen + 1):
+        for epoch in range(n_gen + 1):
             start = time.perf_counter()
             rbm = cd.epoch() if epoch else cd.rbm
             seconds += time.perf_counter() - start
             yield Step(epoch, rbm, 0, epoch, epoch * training.epoch_products, seconds)
         return
+    objective = ReconstructionObjective(  # before the start solution: where torch is missing it says so at once
+        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision,
+        unit_interval=unit_interval,
+    )  # fmt: skip
     rbm, passes = _start_solution(cd, training, len(V))
     seconds = time.perf_counter() - start
     yield Step(0, rbm, 0, passes, passes * training.epoch_products, seconds)
     start = time.perf_counter()
-    objective = ReconstructionObjective(
-        V, n_hidden, backend=training.backend, device=training.device, precision=training.precision,
-        unit_interval=unit_interval,
-    )  # fmt: skip
     opt = training.optimizer(method, rbm.flat(), reading=reading, seed=seed)
-    for iteration in range(1, reading.n_gen + 1):  # the whole budget is spent, whatever `stop` says
+    for iteration in range(1, n_gen + 1):  # the whole budget is spent, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))
         best = RBMParameters.from_flat(opt.result.x.astype(rbm.W.dtype), *rbm.W.shape)
@@ -291,13 +292,14 @@ def pretrain(
     if below is not None and len(below) < len(layers) - 1:
         raise ValueError(f"below must have {len(layers) - 1} layers or more, got {len(below)}")
     stack: list[RBMParameters] = []
+    n_gen: Any = reading.complete().n_gen
     for layer, n_hidden in enumerate(layers, start=1):
         X = layer_input((stack if below is None else below)[: layer - 1], V, features=features, seed=seed)
         own_seed = layer_seed(seed, layer)
         steps = train(
             method, X, n_hidden, training=training, reading=reading, seed=own_seed, unit_interval=unit_interval
         )
-        (step,) = deque(shown(steps, reading.n_gen, f"layer {layer}", progress=progress), maxlen=1)
+        (step,) = deque(shown(steps, n_gen, f"layer {layer}", progress=progress), maxlen=1)
         stack.append(step.rbm)
     return stack
 

@@ -44,7 +44,7 @@ class _Network(
     """What the estimators share; a dataclass, whose constructor only stores its arguments, as scikit-learn wants it."""
 
     method: str = "cd"
-    n_iter: int = EXPERIMENT.n_gen
+    n_iter: int = 50  # as in the experiment
     reading: Reading | None = None
     verbose: int = 0
     random_state: int | np.random.RandomState | np.random.Generator | None = None

@@ -82,21 +82,21 @@ class LEAMVD(Optimizer):
         dtype: DTypeLike = "float64",
         reading: Reading | None = None,
     ) -> None:
-        self.reading = Reading() if reading is None else reading
-        if not isinstance(self.reading, Reading):
+        reading = Reading() if reading is None else reading
+        if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
+        self.reading = reading.complete()
         super().__init__(
             x0,
             n_var=n_var,
             bounds=bounds,
             sigma0=sigma0,
             population_size=self.reading.population_size if population_size is None else population_size,
-            n_gen=n_gen,
+            n_gen=reading.n_gen if n_gen is None else n_gen,
             x0_in_population=self.reading.x0_in_population,
             seed=seed,
             dtype=dtype,
         )
-        self.n_gen = self.reading.n_gen if n_gen is None else self.n_gen
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
         self.n_elite = checks.integer("n_elite", n_elite, at_least=1, at_most=self.population_size - 1)
         if self.reading.n_descent_rows >= self.population_size:

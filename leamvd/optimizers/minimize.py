@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd.optimizers.base import DEFAULT_N_GEN, BoundsLike, Optimizer
+from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.checkpoints import Checkpoint
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.local_model import measure
@@ -262,12 +262,13 @@ def _begun(
     other_budget: bool,
 ) -> tuple[Optimizer, bool]:
     """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured."""
-    reading = options.get("reading")
+    given = options.get("reading")
+    reading = given if isinstance(given, Reading) else Reading()  # what is no reading is refused by the optimizer
     if bounds is not None:  # which are kept, unless `limits` are given
         options["bounds"] = bounds
-        if method == "lea-mvd" and getattr(reading, "limits", Reading.limits) == Reading.limits:
-            options.setdefault("limits", "clip")
-    if other_budget and options.get("n_gen") is None and getattr(reading, "n_gen", DEFAULT_N_GEN) == DEFAULT_N_GEN:
+        if method == "lea-mvd" and options.get("limits", reading.limits) is None:
+            options["limits"] = "clip"
+    if other_budget and options.get("n_gen") is None and reading.n_gen is None:
         options["n_gen"] = UNLIMITED
     stored = {} if saved is None else saved.arguments
     if stored and options.get("seed") is None:

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, Literal, Self, get_args
 
 from leamvd._support import checks
+from leamvd.optimizers.base import DEFAULT_N_GEN
 
 
 def _item(default: Any, item: str, doc: str) -> Any:
@@ -18,14 +19,16 @@ class Reading:
     """The choices that turn the paper's text into an algorithm; the default of each is the most defensible one.
 
     A reading is a value: it prints itself, compares equal by value, and is saved with every result. The constructor's
-    `population_size` and `n_gen` are used where `leamvd.LEAMVD` is not told otherwise.
+    `population_size` and `n_gen` are used where `leamvd.LEAMVD` is not told otherwise. Two fields may be left open, as
+    None: then `complete` says what acts, except in `leamvd.minimize`, which knows about bounds and other budgets.
 
     Attributes
     ----------
     population_size : int
         R2. lambda is 24 in the paragraph on input parameters and 20 in the section before; at least 2.
-    n_gen : int
-        R3. 30 generations by the stopping criteria, 50 in the experiments.
+    n_gen : int or None
+        R3. 30 generations by the stopping criteria, 50 in the experiments. None is 30; in `leamvd.minimize` with
+        another budget it is no limit.
     convergence : {"scaled", "unscaled"}
         R1. Stop once norm(sigma) < sigma_min sqrt(n), as the stopping criteria say, or < sigma_min, as the listing says
         (whose loop, entered while the norm is *below* sigma_min, would never run).
@@ -57,9 +60,9 @@ class Reading:
     elites : {"keep", "reevaluate"}
         R14. Elites keep their value; or are evaluated again with every generation. On a noisy objective their value
         then changes every time, which counts as a success every time.
-    limits : {"first", "clip", "reflect"}
+    limits : {"first", "clip", "reflect", None}
         R15. The search limits shape a first population that is drawn in them, and nothing else; or every individual is
-        clipped to, or reflected into, them.
+        clipped to, or reflected into, them. None is "first"; in `leamvd.minimize` with bounds it is "clip".
     x0_in_population : bool
         R16. Whether the start solution x0 itself is row 1 of an initial population drawn around it.
     perturbation : {"entry", "column"}
@@ -81,7 +84,7 @@ class Reading:
     """
 
     population_size: int = _item(24, "R2", "individuals in a population")
-    n_gen: int = _item(30, "R3", "generations")
+    n_gen: int | None = _item(None, "R3", "generations")
     convergence: Literal["scaled", "unscaled"] = _item("scaled", "R1", "whether sigma_min is times sqrt(n)")
     sigma_norm: Literal["euclidean", "spectral"] = _item("euclidean", "R4", "norm of sigma")
     shift: Literal["toward_best", "printed"] = _item("toward_best", "R5", "sign of the step along C_ani")
@@ -94,7 +97,7 @@ class Reading:
     beta1_at_one: Literal["printed", "mirrored"] = _item("printed", "R12", "branch at beta_1 = 1")
     reset: float | Literal["initial", "off"] = _item(1.0, "R13", "standard deviation after stagnation")
     elites: Literal["keep", "reevaluate"] = _item("keep", "R14", "value of the elites")
-    limits: Literal["first", "clip", "reflect"] = _item("first", "R15", "what the search limits do")
+    limits: Literal["first", "clip", "reflect", None] = _item(None, "R15", "what the search limits do")
     x0_in_population: bool = _item(True, "R16", "whether the start solution x0 is row 1")
     perturbation: Literal["entry", "column"] = _item("entry", "R17", "what the 2 % perturbation draws for")
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
@@ -104,7 +107,8 @@ class Reading:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "population_size", checks.integer("population_size", self.population_size, at_least=2))
-        object.__setattr__(self, "n_gen", checks.integer("n_gen", self.n_gen, at_least=1))
+        if self.n_gen is not None:
+            object.__setattr__(self, "n_gen", checks.integer("n_gen", self.n_gen, at_least=1))
         object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
         if self.reset not in ("initial", "off"):
             object.__setattr__(self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0))
@@ -113,17 +117,24 @@ class Reading:
             if field.name not in ("population_size", "n_gen", "exponent", "reset", "x0_in_population"):
                 checks.choice(field.name, getattr(self, field.name), get_args(field.type))
 
+    def complete(self) -> Self:
+        """Return the reading with what acts where it leaves `n_gen` or `limits` open: 30 generations, and "first"."""
+        n_gen = DEFAULT_N_GEN if self.n_gen is None else self.n_gen
+        return dataclasses.replace(self, n_gen=n_gen, limits=self.limits or "first")
+
     @classmethod
     def printed(cls) -> Self:
         """Return the reading that follows the text to the letter wherever the letter can be run at all.
 
         It differs from the default in R5 (the step as printed), R11 (ix_2 projected twice), R14 (X evaluated whole),
-        R16 (every row is sampled around the start solution) and R17 (one factor for each dimension).
+        R16 (every row is sampled around the start solution) and R17 (one factor for each dimension). It writes R15, so
+        that limits shape the first population alone in `leamvd.minimize`, too; of R3 the text prints both numbers.
         """
         return cls(
             shift="printed",
             projections="repeated",
             elites="reevaluate",
+            limits="first",
             x0_in_population=False,
             perturbation="column",
         )
@@ -153,9 +164,10 @@ class Reading:
         return dataclasses.replace(base or cls(), **changes)
 
     def __str__(self) -> str:
-        """Return a table: row, field, value, and a star where the value is not the default."""
+        """Return a table: row, field, the value that acts, and a star where the field is not left at its default."""
+        acting = self.complete()
         return "\n".join(
-            f"{item:>3}  {f.name:<19}{getattr(self, f.name)!s:<12}"
+            f"{item:>3}  {f.name:<19}{getattr(acting, f.name)!s:<12}"
             f"{'*' if getattr(self, f.name) != f.default else ' '} {f.metadata['doc']}"
             for item in [*(f"R{i}" for i in range(1, 20)), "C11"]
             for f in dataclasses.fields(self)

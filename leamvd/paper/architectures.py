@@ -8,6 +8,7 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -222,10 +223,10 @@ def plan(settings: Settings) -> Plan:
 
 
 RECORDED = {
-    "architectures": lambda: Recorded(PROFILES["paper"], plan(PROFILES["paper"])),
-    "preset_development": lambda: Recorded(DEVELOPMENT, DEVELOPMENT.plan()),
-    "preset_judged": lambda: Recorded(JUDGED, JUDGED.plan()),
-    "preset_networks": lambda: Recorded(JUDGED_NETWORK, plan(JUDGED_NETWORK)),
+    "architectures": Recorded(PROFILES["paper"], partial(plan, PROFILES["paper"])),
+    "preset_development": Recorded(DEVELOPMENT, DEVELOPMENT.plan),
+    "preset_judged": Recorded(JUDGED, JUDGED.plan),
+    "preset_networks": Recorded(JUDGED_NETWORK, partial(plan, JUDGED_NETWORK)),
 }
 
 # ---- tables

@@ -136,7 +136,7 @@ def surrogate(pairs: Result, layer: int, seed: int, training: Training, reading:
 
     opt = training.optimizer("lea-mvd", x0, reading=reading, seed=layer_seed(seed, layer))
     best = [model.value]
-    for _ in range(reading.n_gen):  # the whole budget is spent, whatever `stop` says
+    for _ in range(opt.n_gen):  # the whole budget is spent, whatever `stop` says
         X = opt.ask()
         opt.tell(X, objective(X))
         best.append(opt.best_fun)
@@ -195,11 +195,15 @@ def plan(*studies: Settings) -> Plan:
 
 def _recorded(names: Iterable[str], *studies: Settings, columns: Any = ("layer", "method", "seed")) -> Recorded:
     """Return some tables of a plan, whose calls some of its columns tell apart."""
-    found, whole = {}, plan(*(study.on_disk() for study in studies))
-    for name in names:
-        labels = pd.DataFrame([*whole[name][1]], columns=whole[name][0]).filter(columns)
-        found[name] = [*labels], dict(zip(labels.itertuples(False, None), whole[name][1].values(), strict=True))
-    return Recorded(studies, found)
+
+    def planned() -> Plan:
+        found, whole = {}, plan(*(study.known() for study in studies))
+        for name in names:
+            labels = pd.DataFrame([*whole[name][1]], columns=whole[name][0]).filter(columns)
+            found[name] = [*labels], dict(zip(labels.itertuples(False, None), whole[name][1].values(), strict=True))
+        return found
+
+    return Recorded(studies, planned)
 
 
 def _scaling(*names: str) -> Recorded:
@@ -210,11 +214,11 @@ def _scaling(*names: str) -> Recorded:
 
 PREDICTIONS = ("pairs", "surrogates")  # what is recorded before the searches
 RECORDED = {
-    **{f"explanation{end}": lambda own=study: _recorded(Tables._fields, own) for end, study in SIZES.items()},
-    **{f"predictions{end}": lambda own=study: _recorded(PREDICTIONS, own) for end, study in SIZES.items()},
-    "starts": lambda: _recorded(PREDICTIONS, *STARTS, columns=["study", "inputs", "layer", "seed"]),
-    "scaling": lambda: _scaling("runs", "gradient_steps"),
-    "scaling_predictions": lambda: _scaling(*PREDICTIONS),
+    **{f"explanation{end}": _recorded(Tables._fields, study) for end, study in SIZES.items()},
+    **{f"predictions{end}": _recorded(PREDICTIONS, study) for end, study in SIZES.items()},
+    "starts": _recorded(PREDICTIONS, *STARTS, columns=["study", "inputs", "layer", "seed"]),
+    "scaling": _scaling("runs", "gradient_steps"),
+    "scaling_predictions": _scaling(*PREDICTIONS),
 }
 
 # ---- tables

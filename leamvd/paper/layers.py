@@ -13,15 +13,16 @@ import numpy as np
 import pandas as pd
 
 from leamvd._support import checks
-from leamvd.data.images import Dataset, load
+from leamvd.data import images as data_sets
+from leamvd.data.images import Dataset
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
-from leamvd.networks.torch_backend import Computation
+from leamvd.networks.torch_backend import Computation, pytorch
 from leamvd.optimizers.reading import Reading
 
 from .methods import Method
-from .results import Call, Result, delayed
+from .results import Call, Result, canonical, delayed
 from .statistics import Effect, paired, summarize, unpaired
 
 # ---- settings
@@ -46,10 +47,15 @@ class Images:
             raise ValueError(f"{self.dataset} is another data set here than where it was asked for: checksums differ")
         return data
 
+    def known(self) -> Self:
+        """Return the same images with their checksum and number; those of MNIST need not be here."""
+        checksum, count = data_sets.known(self.dataset)
+        return dataclasses.replace(self, checksum=checksum, n_images=count if self.n_images is None else self.n_images)
+
 
 @functools.lru_cache(2)
 def _load(images: Images, dtype: str) -> Dataset:
-    return load(
+    return data_sets.load(
         images.dataset,
         side=images.side,
         pooling=images.pooling,
@@ -74,6 +80,7 @@ class Study:
     reading: Reading = EXPERIMENT
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "reading", self.reading.complete())
         for name in ("layers", "methods", "inputs", "seeds"):
             values = tuple(getattr(self, name))
             values = tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
@@ -104,9 +111,32 @@ class Study:
             self = dataclasses.replace(self, **{part: dataclasses.replace(value, **own)})
         return dataclasses.replace(self, **given)
 
+    def known(self) -> Self:
+        """Return the study of images with their checksum, see `Images.known`."""
+        return dataclasses.replace(self, images=self.images.known())
+
     def on_disk(self) -> Self:
-        """Return the study of the images that are on this machine, with their checksum."""
-        return self.changed(checksum=self.images.load(self.training.dtype).checksum)
+        """Return the same, where this machine has the images and what computes the error that optimizers see."""
+        self.images.load(self.training.dtype)
+        if self.training.backend == "torch":
+            pytorch()
+        return self.known()
+
+
+def spelled(settings: Any) -> Any:
+    """Return settings with nothing left to defaults, as provenance has them: each method's text field by field."""
+    if isinstance(settings, (tuple, list)):
+        return [spelled(value) for value in settings]
+    if isinstance(settings, dict):  # problems are its keys, or names are
+        named = {n: v if isinstance(n, str) else {"problem": n, "marks": v} for n, v in settings.items()}
+        return {str(name): spelled(value) for name, value in named.items()}
+    if not dataclasses.is_dataclass(settings):
+        return canonical(settings)
+    found = vars(settings.known() if isinstance(settings, Images) else settings).copy()
+    if "methods" in found:
+        base = found.pop("training", Training()), found.pop("reading", Reading())
+        found["methods"] = {text: Method.parse(text).spelled(*base) for text in found["methods"]}
+    return {name: spelled(value) for name, value in found.items()}
 
 
 # ---- what is computed

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from leamvd._support import checks
 from leamvd.data.functions import USUAL
-from leamvd.optimizers import methods
 
 from . import results
 from .functions import MARKS, Comparison, FirstRBM, Function, Problem
@@ -22,7 +21,8 @@ from .statistics import summarize
 
 # ---- settings
 
-METHODS = (*methods.METHODS, "lea-mvd:reset=off")  # the last one was added after searches had been seen to stand still
+METHODS = ("lea-mvd", "cma-es", "sep-cma-es", "random", "lea-mvd:reset=off")
+"""The last one was added after searches had been seen to stand still."""
 LARGE: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in USUAL]
 RBM_1 = FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), n_hidden=30)
 
@@ -38,7 +38,7 @@ PROFILES = {
         seeds=tuple(range(10)),
     ),
 }
-RECORDED = {"longer_searches": lambda: Recorded(PROFILES["paper"], PROFILES["paper"].plan())}
+RECORDED = {"longer_searches": Recorded(PROFILES["paper"], PROFILES["paper"].plan)}
 
 
 class Tables(NamedTuple):

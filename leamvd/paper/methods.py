@@ -53,7 +53,7 @@ class Method:
             checks.choice(f"a setting in methods, {text!r},", name, _SETTINGS[trainer])
             if name in settings:
                 raise ValueError(f"methods must give a setting once, got {name} twice in {text!r}")
-            if name != PRESET:  # a number, a truth value or a word
+            if name != PRESET and value != "null":  # a number, a truth value or a word
                 usual = getattr(Training if name in Training.__dataclass_fields__ else Reading, name)
                 with contextlib.suppress(ValueError, RecursionError):  # of a word, too many digits, or brackets
                     value = json.loads(value)
@@ -88,6 +88,12 @@ class Method:
         changed = dataclasses.replace(changed, **{name: value for name, value in own.items() if name in _READ})
         seen = {"lea-mvd": _READ, "cd": ("n_gen",)}.get(self.trainer, ("population_size", "n_gen", "x0_in_population"))
         return Reading(**{name: getattr(changed, name) for name in seen})
+
+    def spelled(self, training: Training, reading: Reading) -> dict[str, dict[str, Any]]:
+        """Return each setting that the method has in a study and that its trainer sees, whatever the defaults are."""
+        seen = {*_SETTINGS[self.trainer], "dtype", *(_COMPUTATION if self.trainer != "cd" else ())}
+        whole = {"training": self.training(training), "reading": self.reading(reading).complete()}
+        return {part: {name: value for name, value in vars(own).items() if name in seen} for part, own in whole.items()}
 
     def without(self, *names: str) -> "Method":
         """Return the method without some of its settings."""

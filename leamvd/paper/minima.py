@@ -6,6 +6,7 @@ RBMs. One has escaped if L-BFGS-B, started again from its best point, ends lower
 
 import dataclasses
 import math
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,6 +77,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     if profile == "recorded":
         return Tables(*(read_recorded("local_minima", table) for table in Tables._fields))
     settings = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    settings.images.load("float64")  # says now, and not after hours, what is missing
     return Tables(**results.tables(plan(settings), folder, n_jobs=n_jobs, label="local minima"))
 
 
@@ -196,14 +198,14 @@ def escape_from_training(images: Images, method: str, seed: int) -> Result:
 
 def plan(settings: Settings) -> Plan:
     """Return the plan of the section's `Tables`."""
-    images = dataclasses.replace(settings.images, checksum=settings.images.load("float64").checksum)
+    images = settings.images.known()
     labels = product(settings.functions, settings.sizes, settings.methods, settings.seeds)
     runs = {label: delayed(escape)(*label[:3], settings.sigmas, label[3]) for label in labels}
     rbms = {("lea-mvd", seed): delayed(escape_from_training)(images, "lea-mvd", seed) for seed in settings.rbm_seeds}
     return {"runs": (["function", "n_var", "method", "seed"], runs), "rbms": (["method", "seed"], rbms)}
 
 
-RECORDED = {"local_minima": lambda: Recorded(PAPER, plan(PAPER))}
+RECORDED = {"local_minima": Recorded(PAPER, partial(plan, PAPER))}
 
 # ---- tables
 

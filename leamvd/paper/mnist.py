@@ -4,8 +4,7 @@ Which method ends with the smallest reconstruction error, layer by layer, on the
 With two small studies on the same layers: other sets of images, and another backend for the error.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,18 +135,22 @@ def plan(study: Study) -> Plan:
 
 
 def _recorded(study: Study) -> Recorded:
-    return Recorded(study, plan(study.on_disk()), unverified=("pictures",))
+    return Recorded(study, lambda: plan(study.known()), unverified=("pictures",))
 
 
 def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -> Recorded:
     """Return the last rows of several studies, by what tells them apart; on shared inputs of layers above the first."""
-    calls = {
-        (*own, *label): call
-        for own, study in studies
-        for label, call in searches(study.on_disk()).items()
-        if label[1] > 1 or "own" in study.inputs
-    }
-    return Recorded([study for _, study in studies], {"runs": ([*columns, *LABELS], calls)}, last)
+
+    def planned() -> Plan:
+        calls = {
+            (*own, *label): call
+            for own, study in studies
+            for label, call in searches(study.known()).items()
+            if label[1] > 1 or "own" in study.inputs
+        }
+        return {"runs": ([*columns, *LABELS], calls)}
+
+    return Recorded([study for _, study in studies], planned, last)
 
 
 def _agreement(studies: tuple[Study, ...]) -> Recorded:
@@ -155,14 +158,14 @@ def _agreement(studies: tuple[Study, ...]) -> Recorded:
     return _several(["search", "section"], own)
 
 
-RECORDED: dict[str, Callable[[], Recorded]] = {
-    f"mnist_{size}_{profile}".removesuffix("_paper"): partial(_recorded, study)
+RECORDED = {
+    f"mnist_{size}_{profile}".removesuffix("_paper"): _recorded(study)
     for size, own in PROFILES.items()
     for profile, study in own.items()
     if profile != "quick"
 }
-RECORDED |= {name: partial(_agreement, studies) for name, studies in AGREEMENT.items()}
-RECORDED["image_sets"] = partial(_several, ["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
+RECORDED |= {name: _agreement(studies) for name, studies in AGREEMENT.items()}
+RECORDED["image_sets"] = _several(["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
 
 # ---- tables
 

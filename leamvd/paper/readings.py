@@ -223,23 +223,28 @@ def followed(search: Iterator[Any]) -> Result:
 FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]
 
 
-def on_functions(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
-    """Return the plan of searches by those methods that are LEA-MVD with settings that can act on a function.
+def acting(methods: Iterable[str]) -> dict[str, Method]:
+    """Return those methods that are LEA-MVD with settings that can act on a function.
 
     The number of generations is that of the budget: a method that differs in it alone from another one is left out.
     """
     found: dict[Method, str] = {}
-    for text in study.methods:
+    for text in methods:
         own = Method.parse(text)
         idle = ("x0", "batch") in own.settings or "x0_epochs" in dict(own.settings)
         if own.trainer == "lea-mvd" and not idle:
             found.setdefault(own.without("n_gen"), text)
+    return {text: own for own, text in found.items()}
+
+
+def on_functions(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
+    """Return the plan of searches by the methods that can act on a function."""
     base = dataclasses.replace(study.reading, n_gen=Reading.n_gen)
     return FUNCTION[:4], {
         (name, n_var, text, seed): delayed(reached)(
             Function(name, n_var), own.training(study.training), own.reading(base), seed, study.budget
         )
-        for n_var, name, (own, text), seed in product(study.sizes, USUAL, found.items(), study.seeds)
+        for n_var, name, (text, own), seed in product(study.sizes, USUAL, acting(study.methods).items(), study.seeds)
     }
 
 
@@ -260,18 +265,16 @@ def every_tenth(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["iteration"] % 10 == 0) | (rows["iteration"] == ends)]
 
 
-RECORDED = {
-    **{
-        name: lambda study=PROFILES[profile]: Recorded(
-            study, {"runs": (LABELS, searches(study.on_disk()))}, every_tenth
-        )
-        for profile, name in ARCHIVE.items()
-        if name.startswith("readings")
-    },
-    "readings_functions": lambda: Recorded(
-        PAPER, {"runs": on_functions(PAPER), "directions": follows(PAPER.on_disk())}
-    ),
-}
+def _recorded(study: Settings) -> Recorded:
+    study = study.changed(sizes=())  # those of the functions
+    return Recorded(study, lambda: {"runs": (LABELS, searches(study.known()))}, every_tenth)
+
+
+RECORDED = {name: _recorded(PROFILES[own]) for own, name in ARCHIVE.items() if name.startswith("readings")}
+RECORDED["readings_functions"] = Recorded(
+    PAPER.changed(methods=tuple(acting(PAPER.methods))),
+    lambda: {"runs": on_functions(PAPER), "directions": follows(PAPER.known())},
+)
 
 # ---- tables
 

@@ -5,7 +5,6 @@ of it, and may be an argument of another one, which is then given its result. `r
 this process, in several, or on the Dask cluster of ``joblib.parallel_config("dask")``.
 """
 
-import ast
 import contextlib
 import dataclasses
 import functools
@@ -14,7 +13,8 @@ import inspect
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,8 +26,9 @@ from llvmlite.binding import get_host_cpu_name
 from tqdm import tqdm
 
 import leamvd
-from leamvd._support import children
+from leamvd._support import checks, children, sources
 from leamvd._support.threads import limited_to, thread_count
+from leamvd.optimizers.reading import Reading
 
 PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
 
@@ -68,9 +69,13 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
 
 
 def canonical(value: Any) -> Any:
-    """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields, calls by key."""
+    """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields, calls by key.
+
+    A reading is complete: what acts is the same whether it is written or left open.
+    """
     if isinstance(value, Call):
         return {"call": value.key}
+    value = value.complete() if isinstance(value, Reading) else value
     if dataclasses.is_dataclass(value):
         return {"class": type(value).__qualname__, **canonical(vars(value))}
     if isinstance(value, dict):
@@ -155,16 +160,11 @@ def tables(plan: Plan, folder: str | Path = ".", *, n_jobs: int = 1, label: str 
 
 @functools.cache  # an edit while a study runs does not change what runs
 def code() -> str:
-    """Return a digest of the package's sources, without comments and docstrings, and of the versions it rests on."""
-    digest = hashlib.sha256(json.dumps(versions()).encode())
-    folder = Path(leamvd.__file__).parent
-    for path in sorted(folder.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(body := getattr(node, "body", None), list):
-                node.body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-        digest.update(f"{path.relative_to(folder).as_posix()}\n{ast.dump(tree)}\n".encode())
-    return digest.hexdigest()[:12]
+    """Return a digest of the sources and versions that decide on results, without comments and docstrings."""
+    quiet = ("leamvd/__main__.py", "leamvd/cli.py", "leamvd/book/", "leamvd/paper/plots.py")
+    texts = sources.read(Path(leamvd.__file__).parent)
+    found = sources.digest({name: text for name, text in texts.items() if not name.startswith(quiet)})
+    return hashlib.sha256((json.dumps(versions()) + found).encode()).hexdigest()[:12]
 
 
 def versions() -> dict[str, str]:
@@ -205,18 +205,29 @@ if not NOTEBOOKS.is_dir():
 ARCHIVE = NOTEBOOKS / "recorded"
 
 
+HISTORY = {
+    "forensics": "its bfloat16 is given up on processors",
+    "forensics_confirmed": "its bfloat16 is given up on processors",
+    "linear_cost": "its baselines are not among the packages that leamvd needs",
+    "verdicts": "it is what the rules before the runs have answered",
+}
+"""What is recorded and nothing computes again, and why."""
+
+
 class Recorded(NamedTuple):
-    """What is recorded under a name: the settings that its provenance tells, and how its tables are computed."""
+    """What is recorded under a name: its settings, as its provenance has them, and how its tables are computed."""
 
     settings: Any
-    plan: Plan
+    plan: Callable[[], Plan]
     keep: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows  # which rows of each table ship
     unverified: tuple[str, ...] = ()  # tables that ship, but whose numbers are rounded: pictures
 
 
 def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
     """Return a table of what is recorded under a name; a file that is not what was written is an error."""
-    path = next((ARCHIVE / name).glob(f"{table}.csv*"))
+    checks.choice("what is recorded", name, sorted(path.parent.name for path in ARCHIVE.glob("*/provenance.json")))
+    files = {path.name.partition(".")[0]: path for path in (ARCHIVE / name).glob("*.csv*")}
+    path = files[checks.choice(f"a table of {name}", table, sorted(files))]
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != provenance(name)["sha256"][path.name]:
         raise ValueError(f"{path} is not what was recorded: check it out again")
@@ -230,21 +241,46 @@ def refuse(changes: Mapping[str, Any]) -> None:
 
 
 def provenance(name: str) -> dict[str, Any]:
-    """Return the settings, code, versions and processor behind what is recorded under a name."""
+    """Return the settings, code, commit, versions and processor of what is recorded under a name, None if unknown."""
     found: dict[str, Any] = json.loads((ARCHIVE / name / "provenance.json").read_text(encoding="utf-8"))
     return found
 
 
-def write_recorded(name: str, found: Mapping[str, pd.DataFrame], settings: Any, folder: Path = ARCHIVE) -> Path:
+def changes(recorded: Any, now: Any, usual: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    """Yield how settings differ from recorded ones; what is not known, and a new one that is as `usual`, does not."""
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        for key in {**recorded, **now}:
+            if key in recorded or key not in usual or canonical(usual[key]) != now[key]:
+                both = (value.get(key, "nothing") for value in (recorded, now))
+                yield from changes(*both, usual, f"{name}.{key}".strip("."))
+    elif isinstance(recorded, list) and isinstance(now, list) and len(recorded) == len(now):
+        for i, both in enumerate(zip(recorded, now, strict=True)):
+            yield from changes(*both, usual, f"{name}[{i}]")
+    elif recorded is not None and recorded != now:
+        yield f"{name} was {json.dumps(recorded)} and is {json.dumps(now)}"
+
+
+def committed() -> str:
+    """Return the commit of the clone that is at work; a ValueError where what computes differs from it."""
+    git = ("git", "-C", str(NOTEBOOKS.parent))
+    run = functools.partial(subprocess.run, capture_output=True, text=True, check=True)
+    if edited := run((*git, "status", "--porcelain", "--", "leamvd")).stdout.split("\n")[0]:
+        raise ValueError(f"recording needs a commit of what computes, got changes since: {edited}")
+    return str(run((*git, "rev-parse", "HEAD")).stdout[:12])
+
+
+def write_recorded(
+    name: str, tables: Mapping[str, pd.DataFrame], settings: Any, commit: str | None, folder: Path = ARCHIVE
+) -> Path:
     """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
     place = folder / name
     place.mkdir(parents=True, exist_ok=True)
     sums = {}
-    for table, rows in found.items():
+    for table, rows in tables.items():
         path = next(place.glob(f"{table}.csv*"), place / f"{table}.csv.xz")
         rows.to_csv(path, index=False, lineterminator="\n")
         sums[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    known = {"settings": canonical(settings), "code": code(), "processor": get_host_cpu_name(), "versions": versions()}
-    text = json.dumps(known | {"sha256": sums}, indent=2) + "\n"
-    (place / "provenance.json").write_text(text, encoding="utf-8")
+    known = {"settings": settings, "code": code(), "commit": commit, "versions": versions()}
+    known |= {"processor": get_host_cpu_name(), "sha256": sums}
+    (place / "provenance.json").write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return place

@@ -1,8 +1,9 @@
 """Verifying what is recorded: a sample of it computed again, and how many digits agree."""
 
+import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,13 @@ from scipy import stats
 
 from leamvd import paper
 from leamvd._support import checks
+from leamvd.networks.dbn import Training
+from leamvd.networks.torch_backend import Computation
+from leamvd.optimizers.reading import Reading
 
 from . import results
-from .results import Call, Recorded, read_recorded
+from .layers import Images, spelled
+from .results import HISTORY, Call, Recorded, read_recorded
 
 SAME = 1e-6  # relative difference up to which numbers are the same where processor and versions are the recorded ones
 FIRST = 1e-5  # the same on any machine, in the first two iterations of a first layer
@@ -26,21 +31,36 @@ ERROR_RATE = 1e-3  # of a call that is judged by the scatter of other seeds, ove
 COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]  # of what differs most in each call
 
 
-def all_recorded() -> dict[str, Callable[[], Recorded]]:
-    """Return what makes the plan of each name that is recorded by calls, from all files of `leamvd.paper`."""
+def all_recorded() -> dict[str, Recorded]:
+    """Return what is recorded by calls, by its names, from all files of `leamvd.paper`."""
     files = [importlib.import_module(f"{paper.__name__}.{info.name}") for info in pkgutil.iter_modules(paper.__path__)]
-    return {name: plan for file in files for name, plan in getattr(file, "RECORDED", {}).items()}
+    return {name: own for file in files for name, own in getattr(file, "RECORDED", {}).items()}
 
 
 def recorded(name: str) -> Recorded:
-    """Return the plan of what is recorded under a name."""
-    return (every := all_recorded())[checks.choice("name", name, sorted(every))]()
+    """Return what is recorded under a name."""
+    if name in HISTORY:
+        raise ValueError(f"nothing computes {name!r} again: {HISTORY[name]}")
+    return (every := all_recorded())[checks.choice("name", name, sorted(every))]
+
+
+def changed_settings(name: str) -> list[str]:
+    """Return how the settings of the plan differ from those that are recorded under a name.
+
+    What computes the errors that optimizers see may be another: Section 4 finds that it does not matter.
+    """
+    settings = recorded(name).settings
+    parts = settings if isinstance(settings, (list, tuple)) else [settings]
+    kinds = {Training, Reading, Images, *map(type, parts)}
+    usual = {field.name: field.default for kind in kinds for field in dataclasses.fields(kind)}
+    found = results.changes(results.provenance(name)["settings"], spelled(settings), usual)
+    return [change for change in found if change.split(" ")[0].rpartition(".")[2] not in Computation._fields]
 
 
 def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) -> tuple[list[str], pd.DataFrame]:
     """Compute so many calls behind each table of what is recorded; return what is not as it was, and `COLUMNS`."""
     own, changed = recorded(name), differences(results.provenance(name))
-    verified = {table: planned for table, planned in own.plan.items() if table not in own.unverified}
+    verified = {table: planned for table, planned in own.plan().items() if table not in own.unverified}
     chosen = {table: (columns, sample(columns, calls, count)) for table, (columns, calls) in verified.items()}
     here = results.tables(chosen, folder, n_jobs=n_jobs, label=name)
     found = [
@@ -67,9 +87,7 @@ def _depth(call: Call) -> int:
 
 def differences(known: Mapping[str, Any]) -> list[str]:
     """Return what rounding depends on and is not as it was recorded: the processor and versions."""
-    machines = (known.get("processor") or known.get("machine") or "unknown").split(", ")
-    then = " or ".join(one.removeprefix("Linux x86_64").strip() or "unknown" for one in machines)
-    own, here = known.get("versions", {}), get_host_cpu_name()
+    then, own, here = known["processor"] or "unknown", known["versions"] or {}, get_host_cpu_name()
     found = [] if then == here else [f"the processor was {then} and is {here}"]
     return found + [f"{n} was {own[n]} and is {now}" for n, now in results.versions().items() if own.get(n, now) != now]
 

@@ -1,0 +1,44 @@
+"""What the package's sources compute: their syntax, without comments and docstrings."""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Mapping
+from importlib.util import resolve_name
+from pathlib import Path
+
+
+def read(package: Path) -> dict[str, str]:
+    """Return the texts of a package's files, by names that begin with the package's."""
+    files = sorted(package.rglob("*.py"))
+    return {path.relative_to(package.parent).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
+def digest(texts: Mapping[str, str]) -> str:
+    """Return the SHA-256 of the names of sources and of what they compute."""
+    found = hashlib.sha256()
+    for name, text in sorted(texts.items()):
+        tree = ast.parse(text)
+        for node in ast.walk(tree):
+            if isinstance(body := getattr(node, "body", None), list):
+                node.body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]  # type: ignore[attr-defined]
+        found.update(f"{name}\n{ast.dump(tree)}\n".encode())
+    return found.hexdigest()
+
+
+def with_imports(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, str]:
+    """Return some of the sources and those that they import, directly or not."""
+    found: dict[str, str] = {}
+    waiting = list(names)
+    for name in waiting:  # which grow by what is imported
+        if name in texts and name not in found:
+            found[name] = texts[name]
+            here = name.rpartition("/")[0].replace("/", ".")
+            for node in ast.walk(ast.parse(texts[name])):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    modules = [alias.name for alias in node.names]
+                    if isinstance(node, ast.ImportFrom):
+                        start = resolve_name("." * node.level + (node.module or ""), here)
+                        modules = [start, *(f"{start}.{module}" for module in modules)]
+                    for path in (module.replace(".", "/") for module in modules):
+                        waiting += [f"{path}.py", f"{path}/__init__.py"]
+    return found
