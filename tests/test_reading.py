@@ -25,11 +25,11 @@ def test_the_defaults_and_the_bold_values_are_those_of_the_page_of_items() -> No
     row = r"^\* - (?:\(item-r\d+\)=\n    )?(\w+)\n  - `(\w+)`\n  - `(.+)`\n  - (.+)$"
     found = {name: own for item, name, *own in re.findall(row, page, re.MULTILINE) if item == ITEMS[name]}
     assert found.keys() == ITEMS.keys()
-    for field in dataclasses.fields(Reading):
-        default, others = found[field.name]
+    usual, printed = Reading().complete(), Reading.printed().complete()
+    for name, (default, others) in found.items():
         bold = re.search(r"\*\*`(.+)`\*\*", others)
-        assert field.default in (eval(default), None), "what stands for it where none is given"
-        assert getattr(Reading.printed(), field.name) in (eval(bold[1] if bold else default), None)
+        assert getattr(usual, name) == eval(default)
+        assert getattr(printed, name) == eval(bold[1] if bold else default)
 
 
 @pytest.mark.parametrize(
