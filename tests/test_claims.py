@@ -49,7 +49,7 @@ def each(*layers):
 ABOVE = {"cd": (900, 500, 400), "lea-mvd": (500, 400, 100), EQUAL: (500, 400, 200)}
 SMALL = each({"cd": (900, 500, 500), "lea-mvd": (500, 500, 499), EQUAL: (500, 500, 500)}, ABOVE, ABOVE)
 LARGE = each(
-    {"cd": (90_000, 8_100, 8_000), "lea-mvd": (9_000, 8_100, 8_000)},
+    {"cd": (90_000, 8_850, 8_000), "lea-mvd": (9_000, 8_100, 8_000)},
     {"cd": (90_000, 60_000, 50_000), "lea-mvd": (50_000, 10_000, 5_000)},
     {"cd": (50_000, 49_000, 48_000), "lea-mvd": (5_000, 2_000, 900)},
 )
@@ -125,7 +125,6 @@ def whole():
 
 @functools.cache
 def evidence():
-    """Return the parts of all claims, as if everything were as the paper says."""
     return claims.evidence(whole())
 
 
@@ -149,6 +148,9 @@ def test_the_papers_own_numbers_reproduce_its_claims() -> None:
     assert parts["as printed"].tolist() == [4, 1, 2, 4, 4, 2, 2, 2, 6, 3, 3, 2, 4, 2, 2]
     assert parts["conclusion"].tolist() == [4, 1, 2, 4, 4, 2, 1, 1, 6, 3, 3, 2, 4, 2, 2]
     assert rows.duplicated(["view", "where", "method", "baseline", "p"]).sum() == 4, "C4 and C5 share tests, two a view"
+    half = classification.over_test_images(whole().mistakes.query("study == 'mnist-7x7'"), "lea-mvd", "cd", 10_000)
+    ends = rows[rows["claim"] == "C15"][["low", "effect", "high"]].iloc[0]
+    assert np.diff(np.log(ends.tolist())) == pytest.approx([half, half])
     slope = rows["unit"] == "slope"
     assert rows["p"].isna().equals(slope)
     assert not rows[["effect", "runs", "met"]].isna().any(axis=None)
@@ -162,7 +164,6 @@ CHANGES = [
     ("C3", "mnist_7x7", {("own", 1, EQUAL): (500, 500, 480)}, {}, ["partly"] * 2),
     ("C3", "mnist_7x7", {("own", 1, "lea-mvd:printed"): (500, 500, 480)}, {}, ["partly", "reproduced"]),
     ("C3", "mnist_7x7", {("own", 1, "lea-mvd"): (500, 500, 520)}, {}, ["reproduced", "partly"]),
-    ("C3", "mnist_7x7", {}, {"level": 1e-4}, ["not testable"] * 2),
     ("C4", "mnist_7x7", {("own", 2, EQUAL): (500, 500, 410)}, {}, ["partly", "reproduced"]),
     ("C4", "mnist_7x7", {("own", 2, "lea-mvd"): (500, 500, 410)}, {}, ["reproduced"] * 2),
     ("C5", "mnist_7x7", {("own", 3, "lea-mvd:printed"): (500, 400, 201)}, {}, ["partly", "reproduced"]),
@@ -170,14 +171,12 @@ CHANGES = [
     ("C6", "mnist_28x28", {("own", 1, "cd"): (90_000, 9_000, 8_000)}, {}, ["partly"] * 2),
     ("C7", "mnist_28x28", {("own", 2, "cd"): (90_000, 30_000, 20_000)}, {}, ["partly", "reproduced"]),
     ("C7", "mnist_28x28", {("shared", 2, "lea-mvd"): (9e4, 6e4, 5.1e4)}, {}, ["reproduced", "not reproduced"]),
-    ("C7", "mnist_28x28", {}, {"factor": 1.00001}, ["undecided", "reproduced"]),
     ("C8", "mnist_28x28", {("own", 3, "cd"): (50_000, 40_000, 30_000)}, {}, ["partly", "reproduced"]),
     ("C8", "mnist_28x28", {("own", 3, "lea-mvd:printed"): (5_000, 3_000, 2_000)}, {}, ["partly", "reproduced"]),
     ("C9", "mnist_28x28", {("own", 1, "lea-mvd:printed"): (900, 600, 400)}, {}, ["partly"] * 2),
     ("C9", "mnist_28x28", {}, {"factor": 100}, ["reproduced"] * 2),
     ("C11", "readings", {("shared", 2, "lea-mvd:descent=off"): (500, 400, 99)}, {}, ["partly"] * 2),
-    ("C12", "readings", BEST, {}, ["reproduced"] * 2),
-    ("C12", "readings", {("shared", 3, "lea-mvd:reset=off"): (500, 400, 92)}, {}, ["reproduced"] * 2),
+    ("C12", "readings", BEST | {("shared", 3, "lea-mvd:reset=off"): (500, 400, 92)}, {}, ["reproduced"] * 2),
     ("C12", "readings", BEST, {"behind": 5}, ["partly"] * 2),
     ("C13", "local_minima", {10: 2}, {}, ["partly"] * 2),
     ("C13", "trained_minima", {"cd": 7}, {}, ["undecided"] * 2),
@@ -193,13 +192,7 @@ def test_what_would_change_an_answer(claim, table, changes, margins, expected) -
 
 @pytest.mark.parametrize(
     ("scatter", "drift", "expected"),
-    [
-        (0.05, 0, "reproduced"),
-        (5, 0, "undecided"),
-        (5, 20, "not reproduced"),
-        (0.05, 2, "not reproduced"),
-        (0.05, -2, "not reproduced"),
-    ],
+    [(0.05, 0, "reproduced"), (5, 0, "undecided"), (5, 20, "not reproduced"), (0.05, -2, "not reproduced")],
 )
 def test_a_test_that_could_hardly_be_met_decides_nothing(scatter: float, drift: float, expected: str) -> None:
     """CD's fall over ten epochs scatters, in percent: twelve runs cannot show 1 %, but that it is more, they can."""
@@ -255,7 +248,7 @@ def test_bad_margins_are_refused(wrong) -> None:
 
 
 def test_other_methods_are_compared_at_equal_evaluations_and_sizes() -> None:
-    bench = costs(COSTS | {("pycma separable", "float64"): 1.0, ("other", "float32"): 1.0, ("slow", "float32"): 2.0})
+    bench = costs(COSTS | {("pycma separable", "float64"): 1.5, ("other", "float32"): 1.0, ("slow", "float32"): 2.0})
     bench.loc[bench["method"] == "other", [*claims.COSTS.values()]] *= 3
     bench = pd.concat([bench, bench[bench["n"] == 10_000].assign(method="pycma full", generation_seconds=1e6)])
     errors = dict.fromkeys(
@@ -264,7 +257,7 @@ def test_other_methods_are_compared_at_equal_evaluations_and_sizes() -> None:
     late = runs(SMALL | errors)
     late.loc[(late["method"] == "cma-es") & (late["iteration"] == 14), ["evaluations", "mean_field"]] = (10_000, 1e-9)
     found = claims.beside_others(whole()._replace(linear_cost=bench, mnist_7x7=late))
-    assert found["time"].tolist()[:3] == pytest.approx([1, 100, 3])
+    assert found["time"].tolist()[:3] == pytest.approx([1000, 100, 3])
     assert found.loc["CMA-ES with a full matrix (pycma)", "error, RBM 2"] == pytest.approx(2, rel=1e-3)
     assert found.loc["CD", "error, RBM 3"] == pytest.approx(4, rel=1e-3)
 
@@ -293,7 +286,7 @@ def judged(monkeypatch, registered, later):
 
 
 JUDGED = [
-    ({"p": 0.049}, "yes"),
+    ({"p": 0.049, "runs": 5}, "yes"),  # 1 of 32 sign patterns
     ({"p": 0.051}, "no"),
     ({"rank_low": 1.5, "rank_high": 2.1}, "undecided"),
     ({"rank_low": 0.4, "rank_high": 0.6}, "undecided"),
@@ -301,8 +294,7 @@ JUDGED = [
     ({"error": 9.0}, "undecided"),  # it would hardly be shown
     ({"error": 9.0, "rank_low": 2.1, "rank_high": 2.2}, "no"),
     ({"error": 9.0, "rank_low": 0.3, "rank_high": 0.4}, "no"),
-    ({"p": 0.01, "runs": 4}, "too few runs"),  # 1 of 16 sign patterns
-    ({"p": 0.04, "runs": 5}, "yes"),
+    ({"p": 0.01, "runs": 4}, "too few runs"),  # 1 of 16
 ]
 
 
@@ -315,10 +307,11 @@ def test_what_a_part_is_judged_by(change, met, monkeypatch) -> None:
 
 def test_each_family_has_the_level_of_its_own_tests(monkeypatch) -> None:
     """The smaller p of two is judged at 2.5 %, the larger at 5 %; so is the power of their tests, of 44 and 56 %."""
-    shared, still = [part("x", p=0.03)] * 2, part("still", rank=0.0, error=0.0)  # still is a test, but decides nothing
-    found = judged(monkeypatch, [*shared, part("y", p=0.04)], [part("x", p=0.01), part("y", p=0.02), still])
-    assert found["p"].tolist() == pytest.approx([0.06, 0.06, 0.06, 0.03, 0.04])
-    assert found["met"].tolist() == ["no", "no", "no", "yes", "yes"]
+    x, y, still = part("x", p=0.03), part("y", p=0.04), part("still", rank=0.0, error=0.0)  # a test, but no evidence
+    found = judged(monkeypatch, [x, y, ("C5", *x[1:])], [part("x", p=0.01), part("y", p=0.02), still])
+    assert found["p"].tolist() == pytest.approx([0.06, 0.06, 0.03, 0.04, 0.06])
+    assert found["met"].tolist() == ["no", "no", "yes", "yes", "no"]
+    assert (claims.evidence(whole(), Margins(level=0.07))["met"] == "yes").all()
     unknown = {"lower": -np.inf, "upper": 1.0, "rank_high": 0.95, "error": np.log(claims.SMALLEST) / 1.8}
     parts = [part("x", p=0.4, **unknown), part("y", p=0.3, **unknown)]
     found = judged(monkeypatch, parts, [part(runs=5), part("y")])

@@ -109,6 +109,9 @@ def test_a_sample_is_of_calls_that_need_least_and_of_labels_that_differ_in_more_
     above = {(2, m, s): delayed(call)(2, m, s, below=first[1, m, s]) for m in ("cd", "lea-mvd") for s in range(3)}
     calls = {**above, **first}
     assert [*verify.sample(LABELS, calls, 1)] == [(1, "cd", 0)]
+    assert len(verify.sample(LABELS, calls | {(3, "cd", 0): first[1, "cd", 0]}, 99)) == len(calls), (
+        "one call, two labels"
+    )
     assert {(n, m) for n, m, _ in verify.sample(LABELS, calls, 4)} == {
         (n, m) for n in (1, 2) for m in ("cd", "lea-mvd")
     }
