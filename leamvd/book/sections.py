@@ -323,10 +323,8 @@ def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
     except (papermill.PapermillExecutionError, RuntimeError) as error:  # the latter where the kernel dies
         if isinstance(error.__context__, KeyboardInterrupt):  # after which nbclient cleans up
             raise error.__context__ from None
-        what: Any = error
-        text = (
-            f"cell In [{what.exec_count}]: {what.ename}: {what.evalue}" if hasattr(what, "ename") else "the kernel died"
-        )
+        failed: Any = isinstance(error, papermill.PapermillExecutionError) and error
+        text = f"cell In [{failed.exec_count}]: {failed.ename}: {failed.evalue}" if failed else "the kernel died"
         raise RuntimeError(f"{section.path.stem}, {text}\npartial notebook: {notebook}") from None
     content = nbformat.read(notebook, 4)
     for part in (content, *content.cells):

@@ -31,7 +31,7 @@ class Evaluation:
         if not self._vectorized:
             values = [_number(value) for value in self._map(self._call, [x.copy() for x in X])]
             return checks.objective_values(NAME, values, len(X))
-        parts = np.array_split(X, min(len(X), self._n_parts)) if self._map is not _in_turn else [X]
+        parts = np.array_split(X, min(len(X), self._n_parts))
         found = self._map(self._call, parts)
         try:
             told = [checks.objective_values(NAME, values, len(part)) for part, values in zip(parts, found, strict=True)]

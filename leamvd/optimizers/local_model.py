@@ -95,15 +95,9 @@ def measure(
     with np.errstate(over="ignore", invalid="ignore"):
         lower = np.concatenate([even + odd, even - odd]) < 0
         quadratic = 2 * even / sigma**2  # z'Hz
-        return LocalModel(
-            sigma,
-            n_pairs,
-            value,
-            float(np.sqrt(np.mean(odd**2)) / sigma),
-            float(quadratic.mean()),
-            float(quadratic.std(ddof=1)),
-            float(lower.mean()),
-        )
+        slope = float(np.sqrt(np.mean(odd**2)) / sigma)
+        curvature, scatter = float(quadratic.mean()), float(quadratic.std(ddof=1))
+    return LocalModel(sigma, n_pairs, value, slope, curvature, scatter, float(lower.mean()))
 
 
 def order_statistics(population_size: int) -> Floats:
