@@ -107,7 +107,7 @@ def trained(ends):
 MADE = {
     "linear_cost": (costs, COSTS),
     "mnist_7x7": (runs, SMALL),
-    "mnist_28x28": (functools.partial(runs, n_visible=784, n_images=2_000), LARGE),
+    "mnist_28x28": (functools.partial(runs, n_visible=784, n_images=200), LARGE),
     "readings": (runs, READINGS),
     "classification": (fine_tuned, WRONG),
     "mistakes": (wrong_images, WRONG),

@@ -130,14 +130,16 @@ def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_pa
     assert counted["lea-mvd"] / ends["lea-mvd"] == pytest.approx(n_images)
     assert n_images == pytest.approx(len(DIGITS.load("float64").test))
     of_pixels = found.probes[found.probes["layer"] == 0].assign(study="none")  # without a layer above
-    scores = classification.scores(found._replace(probes=pd.concat([found.probes, of_pixels])))
+    falling = found.runs.assign(test_error=found.runs["test_error"] / found.runs["epoch"])
+    scores = classification.scores(found._replace(runs=falling, probes=pd.concat([found.probes, of_pixels])))
     scores = scores.set_index(["study", "score", "method"])["value"].sort_index()
     probes, first = found.probes.set_index(["layer", "method"])["test_error"], found.runs[found.runs["epoch"] == 1]
     expected = {("none", "probe"): 100 * probes[0], ("mnist-7x7", "probe"): 100 * probes[2]}
-    expected |= {("mnist-7x7", "error"): 100 * ends, ("mnist-7x7", "pixels"): 100 * probes[0]}
+    expected |= {("mnist-7x7", "error"): 50 * ends, ("mnist-7x7", "pixels"): 100 * probes[0]}
     expected["mnist-7x7", "first"] = 100 * first.set_index("method")["test_error"]
     expected["mnist-7x7", "likelihood"] = found.likelihoods.groupby("method")["log_likelihood"].last()
     assert all(scores[score].to_dict() == values.to_dict() for score, values in expected.items())
+    assert scores.index.is_unique
 
 
 def made(errors: dict[str, tuple[float, ...]]) -> pd.DataFrame:

@@ -364,6 +364,22 @@ def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> Non
         minimize(never, method=LEAMVD(X0, seed=1, n_gen=20), **given)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"x0": np.full(9, 1e25), "dtype": "float32"},
+        {"x0": np.full(9, 1e155), "sigma_min": 0},
+        {"x0": None, "n_var": 9, "bounds": (-1e200, 1e200)},
+    ],
+)
+def test_points_whose_squares_overflow_are_refused_before_one_is_nan(given: dict[str, Any]) -> None:
+    seen: list[Any] = []
+    with pytest.raises(OverflowError, match="scale the variables") as caught:
+        run(lambda X: seen.extend(X.copy()) or np.abs(X).max(axis=1), vectorized=True, n_gen=30, **given)
+    assert np.isfinite(seen).all()
+    assert caught.value.result.fun == np.abs(seen).max(axis=1).min()  # type: ignore[attr-defined]
+
+
 def test_a_full_disk_leaves_the_earlier_checkpoint_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path, plain = tmp_path / "run.npz", saved(None)  # type: ignore[arg-type]
     saved(path, n_gen=3)

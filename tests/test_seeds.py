@@ -14,7 +14,6 @@ from leamvd.paper.layers import Images
 from leamvd.paper.results import Result
 
 IMAGES, TRAINING, READING = Images(n_images=40), Training(dtype="float64"), Reading(n_gen=2)
-READ = [IMAGES.load(dtype) for dtype in ("float32", "float64")]  # once, before draws are noted
 STACK = classification.random_stack((49, 3, 2), "0.1", "float64", seed=9).arrays
 
 
@@ -56,6 +55,8 @@ SHARED = {  # digits to test on, bits of test images, and errors that nobody loo
 @pytest.fixture
 def sown(monkeypatch):
     """Return a function that makes a draw, and returns the seeds of all its random numbers."""
+    for dtype in ("float32", "float64"):
+        IMAGES.load(dtype)  # which is remembered, and draws a subset
     found = []
 
     for owner, name, kind in (

@@ -13,11 +13,10 @@ def read(package: Path) -> dict[str, str]:
     return {path.relative_to(package.parent).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
-def digest(texts: Mapping[str, str]) -> str:
-    """Return the SHA-256 of the names of sources and of what they compute."""
+def digest(trees: Mapping[str, ast.Module]) -> str:
+    """Return the SHA-256 of the names of sources and of what they compute; docstrings are taken out of them."""
     found = hashlib.sha256()
-    for name, text in sorted(texts.items()):
-        tree = ast.parse(text)
+    for name, tree in sorted(trees.items()):
         for node in ast.walk(tree):
             if isinstance(body := getattr(node, "body", None), list):
                 node.body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]  # type: ignore[attr-defined]
@@ -25,15 +24,15 @@ def digest(texts: Mapping[str, str]) -> str:
     return found.hexdigest()
 
 
-def with_imports(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, str]:
-    """Return some of the sources and those that they import, directly or not."""
-    found: dict[str, str] = {}
+def with_imports(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, ast.Module]:
+    """Return the syntax of some sources and of those that they import, directly or not."""
+    found: dict[str, ast.Module] = {}
     waiting = list(names)
     for name in waiting:  # which grow by what is imported
         if name in texts and name not in found:
-            found[name] = texts[name]
+            found[name] = ast.parse(texts[name])
             here = name.rpartition("/")[0].replace("/", ".")
-            for node in ast.walk(ast.parse(texts[name])):
+            for node in ast.walk(found[name]):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     modules = [alias.name for alias in node.names]
                     if isinstance(node, ast.ImportFrom):

@@ -5,6 +5,7 @@ of it, and may be an argument of another one, which is then given its result. `r
 this process, in several, or on the Dask cluster of ``joblib.parallel_config("dask")``.
 """
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -160,7 +161,7 @@ def code() -> str:
     """Return a digest of the sources and versions that decide on results, without comments and docstrings."""
     quiet = ("leamvd/__main__.py", "leamvd/cli.py", "leamvd/book/", "leamvd/paper/plots.py")
     texts = sources.read(Path(leamvd.__file__).parent)
-    found = sources.digest({name: text for name, text in texts.items() if not name.startswith(quiet)})
+    found = sources.digest({name: ast.parse(text) for name, text in texts.items() if not name.startswith(quiet)})
     return hashlib.sha256((json.dumps(versions()) + found).encode()).hexdigest()[:12]
 
 
