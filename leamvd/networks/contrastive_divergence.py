@@ -136,8 +136,7 @@ class ContrastiveDivergence:
         n_visible, precision = self._V.shape[1], self._V.dtype
         n_hidden = checks.integer("n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS)
         self._batch_size = min(own.batch_size, len(self._V))
-        if seed is not None:
-            seed = checks.integer("seed", seed, at_least=0)
+        seed = None if seed is None else checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         shape = n_visible, n_hidden
         normal, scale = own.initial_weights == "normal", own.weight_scale
@@ -179,10 +178,9 @@ class ContrastiveDivergence:
         if not self._left.size:
             self._left = self._rng.permutation(len(self._V))
         n_visible, n_hidden = self._rbm.W.shape
-        precision = self._V.dtype
         # what every update reuses: visible and hidden units, data above, model below, and the statistic of the weights
         shapes = (2 * self._batch_size, n_visible), (2 * self._batch_size, n_hidden), (n_visible, n_hidden)
-        scratch = [np.empty(shape, precision) for shape in shapes]
+        scratch = [np.empty(shape, self._V.dtype) for shape in shapes]
         own = self._settings
         momentum = own.momentum if self.n_epochs < own.momentum_epochs else own.final_momentum
         threaded = self._rbm.W.size >= _LARGE and thread_count(None) > 1

@@ -50,7 +50,7 @@ class Checkpoint:
 
     def begin(self, opt: Optimizer) -> Iterator[Array]:
         """Yield the values that the optimizer, which has begun, is to be told; a ValueError where it is another's."""
-        arguments, made_by = _arguments(opt) | self._called, _made_by(type(opt))
+        arguments, made_by = _arguments(opt) | self._called, _made_by(opt)
         if changed := [name for name in arguments if arguments[name] != self.arguments.get(name, arguments[name])]:
             what = ", ".join(f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed)
             raise ValueError(f"checkpoint={str(self._path)!r} is of a search with {what}: name another file")
@@ -113,10 +113,15 @@ def checksum(X: Floats) -> int:
     return zlib.crc32(X[:, :: -(-X.shape[1] // 4096)].tobytes())
 
 
-@functools.cache
-def _made_by(kind: type[Optimizer]) -> dict[str, str]:
-    """Return the versions, the code and the processor that draw the candidates of a kind of optimizer."""
-    packages = ["leamvd", "numpy", "scipy", "numba"] + ["cma"] * issubclass(kind, CMAES)
+def _made_by(opt: Optimizer) -> dict[str, str]:
+    """Return the versions, the code and the processor that draw an optimizer's candidates."""
+    packages = ["leamvd", "numpy", "scipy", "numba"] + ["cma"] * isinstance(opt, CMAES)
     versions = {name: import_module(name).__version__ for name in packages}
-    code = sources.with_imports(["leamvd/optimizers/methods.py"], sources.read(Path(__file__).parents[1]))
-    return versions | {"code": sources.digest(code)[:8], "processor": get_host_cpu_name()}
+    return versions | {"code": _code(), "processor": get_host_cpu_name()}
+
+
+@functools.cache
+def _code() -> str:
+    """Return a digest of the sources that draw candidates."""
+    texts = sources.read(Path(__file__).parents[1])
+    return sources.digest(sources.with_imports(["leamvd/optimizers/methods.py"], texts))[:8]
