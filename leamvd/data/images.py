@@ -222,9 +222,9 @@ def _read_folder(folder: Path) -> _Source:
             path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
             if path is None:
                 raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
-            found = path.read_bytes()
-            digests[path.name] = hashlib.sha256(found).hexdigest()
-            arrays.append(_parse_idx(found, axes, path))
+            content = path.read_bytes()
+            digests[path.name] = hashlib.sha256(content).hexdigest()
+            arrays.append(_parse_idx(content, axes, path))
         images, labels = arrays
         if len(images) != len(labels):
             counts = f"{len(images)} images but {len(labels)} labels"

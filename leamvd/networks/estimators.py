@@ -39,10 +39,10 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         reading = EXPERIMENT if self.reading is None else self.reading
         if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}")
-        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(Training) if field.name != "dtype"}
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(Training) if f.name != "dtype"}
         return {
             "method": self.method,
-            "training": Training(dtype=V.dtype.name, **own),
+            "training": Training(dtype=V.dtype.name, **fields),
             "reading": dataclasses.replace(reading, n_gen=n_iter),
             "unit_interval": False,
         }

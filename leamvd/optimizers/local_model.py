@@ -52,9 +52,9 @@ class LocalModel(NamedTuple):
         largest = _expected(size, size)
         return float(2 * largest * self.slope / self.curvature) if self.curvature > 0 else math.inf
 
-    def gain(self, quality: float) -> float:
-        """Return the fall quality norm(g)^2 / (2 tr(H)) that one generation can expect at most, see `quality`."""
-        return float(quality * self.slope**2 / (2 * self.curvature)) if self.curvature > 0 else math.inf
+    def gain(self, factor: float) -> float:
+        """Return factor norm(g)^2 / (2 tr(H)), the fall that a generation can expect at most by its `quality`."""
+        return float(factor * self.slope**2 / (2 * self.curvature)) if self.curvature > 0 else math.inf
 
 
 def measure(
