@@ -54,8 +54,8 @@ def list_(names: tuple[str, ...]) -> None:
             known = section.profiles()
             click.echo(f"  {'':36} {'quick':18} {'paper':18}")
             for name, one in section.parameters.items():
-                own = (known.get(p, {}).get(name) if one.default is None else one.default for p in ("quick", "paper"))
-                quick, paper = (written(value)[:18] for value in own)
+                usual = (known.get(p, {}).get(name) if one.default is None else one.default for p in ("quick", "paper"))
+                quick, paper = (written(value)[:18] for value in usual)
                 click.echo(f"  {name:17} {one.type:18} {quick:18} {paper:18} {one.description}")
             for name, hours in _hours(section):
                 click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
@@ -118,9 +118,9 @@ def reproduce(
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
                 summaries = [_run(section, values, output, n_jobs) for values in sets]
-                found = [(v, table) for v, table in zip(sets, summaries, strict=True) if table is not None]
-                if len(found) > 1:
-                    click.echo(f"\n{section.path.stem}, all of these runs:\n{_together(found)}")
+                runs = [(v, table) for v, table in zip(sets, summaries, strict=True) if table is not None]
+                if len(runs) > 1:
+                    click.echo(f"\n{section.path.stem}, all of these runs:\n{_together(runs)}")
     except KeyboardInterrupt:
         click.echo(f"\nstopped; what is finished is in {output}\nThe same command goes on from there.", err=True)
         sys.exit(130)
@@ -177,12 +177,12 @@ def _printed(summary: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def _together(found: list[tuple[Values, pd.DataFrame]]) -> str:
+def _together(runs: list[tuple[Values, pd.DataFrame]]) -> str:
     """Return the summaries of runs that differ in some values as one table, a line for each run."""
-    swept = [name for name in found[0][0] if len({str(values[name]) for values, _ in found}) > 1]
+    swept = [name for name in runs[0][0] if len({str(values[name]) for values, _ in runs}) > 1]
     tables = [
         (_by_layer(table) if "measure" in table else table).assign(**{name: written(values[name]) for name in swept})
-        for values, table in found
+        for values, table in runs
     ]
     together = pd.concat(tables).fillna("–")
     return _text(together.sort_values([name for name in ("inputs", "method") if name in together], kind="stable"))
@@ -216,11 +216,11 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
 
     if not (results.NOTEBOOKS.parent / "_config.yml").is_file():
         raise ValueError(f"recording needs a clone of the repository, got an installed package: {results.NOTEBOOKS}")
-    own, commit = verify.recorded(name), results.committed()
+    entry, commit = verify.recorded(name), results.committed()
     with _computing(jobs, scheduler) as n_jobs:
-        found = results.tables(own.plan(), output / "calls", n_jobs=n_jobs, label=name)
-    kept = {table: own.keep(rows) for table, rows in found.items()}
-    click.echo(results.write_recorded(name, kept, spelled(own.settings), commit))
+        tables = results.tables(entry.plan(), output / "calls", n_jobs=n_jobs, label=name)
+    kept = {table: entry.keep(rows) for table, rows in tables.items()}
+    click.echo(results.write_recorded(name, kept, spelled(entry.settings), commit))
 
 
 @main.command("verify")

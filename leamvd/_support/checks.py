@@ -65,8 +65,8 @@ def precision(value: object) -> type[np.float32 | np.float64]:
 
 def floating(name: str, value: DTypeLike) -> np.dtype[np.floating]:
     """Return float32 or float64 as a dtype; a ValueError for anything else."""
-    found: np.dtype[np.floating] = choice(name, np.dtype(value), (np.dtype(np.float32), np.dtype(np.float64)))
-    return found
+    dtype: np.dtype[np.floating] = choice(name, np.dtype(value), (np.dtype(np.float32), np.dtype(np.float64)))
+    return dtype
 
 
 def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:

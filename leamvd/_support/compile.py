@@ -49,8 +49,8 @@ def kernel(
     def decorator(function: _F) -> _F:
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
             return function
-        found = _compiled(function, options) if parallel is None else _on_threads(function, parallel, options)
-        return cast("_F", found)
+        compiled = _compiled(function, options) if parallel is None else _on_threads(function, parallel, options)
+        return cast("_F", compiled)
 
     return decorator
 

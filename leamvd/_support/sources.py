@@ -15,24 +15,24 @@ def read(package: Path) -> dict[str, str]:
 
 def digest(trees: Mapping[str, ast.Module]) -> str:
     """Return the SHA-256 of the names of sources and of what they compute; docstrings are taken out of them."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for name, tree in sorted(trees.items()):
         for node in ast.walk(tree):
             if isinstance(body := getattr(node, "body", None), list):
                 node.body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]  # type: ignore[attr-defined]
-        found.update(f"{name}\n{ast.dump(tree)}\n".encode())
-    return found.hexdigest()
+        sha256.update(f"{name}\n{ast.dump(tree)}\n".encode())
+    return sha256.hexdigest()
 
 
 def with_imports(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, ast.Module]:
     """Return the syntax of some sources and of those that they import, directly or not."""
-    found: dict[str, ast.Module] = {}
+    taken: dict[str, ast.Module] = {}
     waiting = list(names)
     for name in waiting:  # which grow by what is imported
-        if name in texts and name not in found:
-            found[name] = ast.parse(texts[name])
+        if name in texts and name not in taken:
+            taken[name] = ast.parse(texts[name])
             here = name.rpartition("/")[0].replace("/", ".")
-            for node in ast.walk(found[name]):
+            for node in ast.walk(taken[name]):
                 if isinstance(node, ast.Import | ast.ImportFrom):
                     modules = [alias.name for alias in node.names]
                     if isinstance(node, ast.ImportFrom):
@@ -40,4 +40,4 @@ def with_imports(names: Iterable[str], texts: Mapping[str, str]) -> dict[str, as
                         modules = [start, *(f"{start}.{module}" for module in modules)]
                     for path in (module.replace(".", "/") for module in modules):
                         waiting += [f"{path}.py", f"{path}/__init__.py"]
-    return found
+    return taken

@@ -27,12 +27,12 @@ def _blas() -> tuple[ThreadpoolController, ThreadpoolController]:
     """Return the BLAS libraries whose number of threads holds for the thread that sets it, and all others."""
     import scipy.linalg.cython_blas  # noqa: F401  # kernels multiply matrices by SciPy's library: load it before looking
 
-    found = ThreadpoolController().select(user_api="blas")  # looks through what is loaded, which takes milliseconds
+    libraries = ThreadpoolController().select(user_api="blas")  # looks through what is loaded, which takes milliseconds
     paths: tuple[list[str], list[str]] = [], []
-    for library in found.info():
+    for library in libraries.info():
         by_thread = library["internal_api"] == "mkl" or library.get("threading_layer") == "openmp"
         paths[not by_thread].append(library["filepath"])
-    return found.select(filepath=paths[0]), found.select(filepath=paths[1])
+    return libraries.select(filepath=paths[0]), libraries.select(filepath=paths[1])
 
 
 @contextmanager

@@ -50,13 +50,13 @@ def _notebooks(sources: Path, results: Path | None) -> list[Path]:
     """Return the notebooks of the table of contents, or in their places the latest runs in a folder of results."""
     from sphinx_external_toc.parsing import parse_toc_yaml
 
-    own = [sources / f"{page}.ipynb" for page in parse_toc_yaml(sources / "_toc.yml") if page.startswith("notebooks/")]
+    ours = [sources / f"{page}.ipynb" for page in parse_toc_yaml(sources / "_toc.yml") if page.startswith("notebooks/")]
     if results is None:
-        return own
-    runs = [latest(results, path.stem) for path in own]
+        return ours
+    runs = [latest(results, path.stem) for path in ours]
     if not any(runs):
-        raise FileNotFoundError(f"results must hold runs of {', '.join(path.stem for path in own)}, got {results}")
-    return [run / path.name if run else path for run, path in zip(runs, own, strict=True)]
+        raise FileNotFoundError(f"results must hold runs of {', '.join(path.stem for path in ours)}, got {results}")
+    return [run / path.name if run else path for run, path in zip(runs, ours, strict=True)]
 
 
 def _build(sources: Path, notebooks: list[Path], work: Path) -> Path:

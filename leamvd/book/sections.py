@@ -75,8 +75,8 @@ class Parameter(NamedTuple):
 _RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")  # of seeds, both ends included
 
 
-def _seeds(found: re.Match[str]) -> str:
-    return ",".join(map(str, range(int(found[1]), int(found[2]) + 1)))
+def _seeds(ends: re.Match[str]) -> str:
+    return ",".join(map(str, range(int(ends[1]), int(ends[2]) + 1)))
 
 
 def written(value: object) -> str:
@@ -86,13 +86,13 @@ def written(value: object) -> str:
 
 def read_parameters(source: str) -> dict[str, Parameter]:
     """Return the parameters that a cell declares; ValueError if a line is not as `Parameter` describes it."""
-    found = {}
+    parameters = {}
     for line in filter(None, source.splitlines()):
         if not (parts := _LINE.fullmatch(line)):
             raise ValueError(f"not `name: type = value  # description`: {line!r}")
         name, kind, default, words = parts.groups(default="")
-        found[name] = Parameter(name, kind, ast.literal_eval(default), words)
-    return found
+        parameters[name] = Parameter(name, kind, ast.literal_eval(default), words)
+    return parameters
 
 
 # ---- sections
@@ -116,29 +116,29 @@ class Section(NamedTuple):
 
     def profiles(self) -> dict[str, Values]:
         """Return what each profile has for the parameters that are None in the notebook."""
-        found: dict[str, Values] = {}
+        by_profile: dict[str, Values] = {}
         for module in map(importlib.import_module, self.modules):
             known = getattr(module, "PROFILES", {})
             if "size" in self.parameters:  # profiles by the size of images
                 known = known[self.parameters["size"].default]
             for profile, settings in known.items():
-                found.setdefault(profile, {}).update(_fields(settings))
-        return found
+                by_profile.setdefault(profile, {}).update(_fields(settings))
+        return by_profile
 
 
 def _fields(settings: Any) -> Values:
     """Return the fields of a dataclass, and those of its own dataclasses."""
-    own = vars(settings) if dataclasses.is_dataclass(settings) else {}
-    return own | {name: value for part in own.values() for name, value in _fields(part).items()}
+    fields = vars(settings) if dataclasses.is_dataclass(settings) else {}
+    return fields | {name: value for part in fields.values() for name, value in _fields(part).items()}
 
 
 def load(names: Iterable[str] = (), folder: Path = results.NOTEBOOKS) -> list[Section]:
     """Return the sections of these names (or file stems), in the book's order; all of them when none is named."""
-    found = [read_section(path) for path in sorted(folder.glob("*.ipynb"))]
-    wanted, known = set(names), {name for section in found for name in (section.name, section.path.stem)}
+    sections = [read_section(path) for path in sorted(folder.glob("*.ipynb"))]
+    wanted, known = set(names), {name for section in sections for name in (section.name, section.path.stem)}
     for name in sorted(wanted - known):
         raise ValueError(f"no section {name!r}{_suggest(name, known)}")
-    return [section for section in found if not wanted or wanted & {section.name, section.path.stem}]
+    return [section for section in sections if not wanted or wanted & {section.name, section.path.stem}]
 
 
 def read_section(path: Path) -> Section:
@@ -146,11 +146,11 @@ def read_section(path: Path) -> Section:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     cells = ["".join(cell["source"]) for cell in code if "parameters" in cell["metadata"].get("tags", [])]
-    if (about := notebook["metadata"].get("leamvd")) is None or len(cells) != 1:
+    if (entry := notebook["metadata"].get("leamvd")) is None or len(cells) != 1:
         raise ValueError(f"{path.name} needs one cell tagged `parameters` and the metadata entry `leamvd`")
     program = hashlib.sha256("\0".join(_program("".join(cell["source"])) for cell in code).encode()).hexdigest()[:12]
-    modules = tuple(about.get("module", "").split())
-    return Section(path, about["section"], about["title"], modules, read_parameters(cells[0]), program)
+    modules = tuple(entry.get("module", "").split())
+    return Section(path, entry["section"], entry["title"], modules, read_parameters(cells[0]), program)
 
 
 def _program(source: str) -> str:
@@ -204,12 +204,12 @@ def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> t
 
     What the folder `calls` has is not computed.
     """
-    given, found, summary = section.complete(values) | {"folder": calls, "n_jobs": n_jobs}, {}, None
+    given, by_module, summary = section.complete(values) | {"folder": calls, "n_jobs": n_jobs}, {}, None
     for module in map(importlib.import_module, section.modules):
-        found[module.__name__] = own = module.tables(**_accepted(module.tables, given))
+        by_module[module.__name__] = tables = module.tables(**_accepted(module.tables, given))
         if make := getattr(module, "summary", None):
-            summary = make(own, **_accepted(make, given))
-    return found, summary
+            summary = make(tables, **_accepted(make, given))
+    return by_module, summary
 
 
 def check(section: Section, values: Values) -> None:
@@ -239,32 +239,32 @@ def about(section: Section, values: Values) -> dict[str, Any]:
 
     A run is named after its profile, what was changed, and a digest of all that decides. Its folder has that name.
     """
-    own, read = section.complete(values), sorted(results.ARCHIVE.glob("*/provenance.json"))
-    if own.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
-        read += sorted(path for path in Path(own["dataset"]).expanduser().glob("*") if path.is_file())
+    parameters, read = section.complete(values), sorted(results.ARCHIVE.glob("*/provenance.json"))
+    if parameters.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
+        read += sorted(path for path in Path(parameters["dataset"]).expanduser().glob("*") if path.is_file())
     usual = {name: one.default for name, one in section.parameters.items()} | {"profile": None}
-    changed = {name: written(value) for name, value in own.items() if value != usual[name]}
+    changed = {name: written(value) for name, value in parameters.items() if value != usual[name]}
     words = [word for name, text in changed.items() for word in ("-p", f"{name}={text}")]
-    found = {
+    content = {
         "section": section.name,
         "command": shlex.join(["leamvd", "reproduce", section.name, *words]),
-        "parameters": own,
+        "parameters": parameters,
         "program": section.program,
         "code": results.code(),
         "data": hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:12],
         "versions": results.versions(),
         "processor": get_host_cpu_name(),
     }
-    digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
     title = "-".join([changed.pop("profile", "run"), *(f"{name}={text}" for name, text in changed.items())])
-    return {"run": f"{re.sub(r'[^A-Za-z0-9_.,=+-]+', '-', title)[:70]}-{digest}", **found}
+    return {"run": f"{re.sub(r'[^A-Za-z0-9_.,=+-]+', '-', title)[:70]}-{digest}", **content}
 
 
 def latest(output: Path, stem: str) -> Path | None:
     """Return the folder of the last run of a section; None where there is none."""
     named = output / stem / LATEST
-    found = named.with_name(named.read_text(encoding="utf-8").strip()) if named.is_file() else None
-    return found if found and found.is_dir() else None
+    folder = named.with_name(named.read_text(encoding="utf-8").strip()) if named.is_file() else None
+    return folder if folder and folder.is_dir() else None
 
 
 def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> tuple[Path, bool]:
@@ -282,13 +282,13 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
             shutil.rmtree(left, ignore_errors=True)
     if not (finished := folder.is_dir()):
         calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
-        found, summary = compute(section, values, calls, n_jobs)
-        for module, tables in found.items():
-            own = work / "tables" / (module.rpartition(".")[2] if len(found) > 1 else "")
-            own.mkdir(parents=True)
+        by_module, summary = compute(section, values, calls, n_jobs)
+        for module, tables in by_module.items():
+            place = work / "tables" / (module.rpartition(".")[2] if len(by_module) > 1 else "")
+            place.mkdir(parents=True)
             for name, rows in tables._asdict().items():
                 if isinstance(rows, pd.DataFrame):
-                    rows.to_csv(own / f"{name}.csv", index=False)
+                    rows.to_csv(place / f"{name}.csv", index=False)
         work.mkdir(parents=True, exist_ok=True)
         if summary is not None:
             summary.to_csv(work / SUMMARY, index=False)
@@ -323,10 +323,8 @@ def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
     except (papermill.PapermillExecutionError, RuntimeError) as error:  # the latter where the kernel dies
         if isinstance(error.__context__, KeyboardInterrupt):  # after which nbclient cleans up
             raise error.__context__ from None
-        what: Any = error
-        text = (
-            f"cell In [{what.exec_count}]: {what.ename}: {what.evalue}" if hasattr(what, "ename") else "the kernel died"
-        )
+        failed: Any = isinstance(error, papermill.PapermillExecutionError) and error
+        text = f"cell In [{failed.exec_count}]: {failed.ename}: {failed.evalue}" if failed else "the kernel died"
         raise RuntimeError(f"{section.path.stem}, {text}\npartial notebook: {notebook}") from None
     content = nbformat.read(notebook, 4)
     for part in (content, *content.cells):

@@ -68,13 +68,13 @@ def _bbob(function: int, n_var: int, instance: int) -> Objective:
     checks.needs("functions of bbob-largescale", "coco", "cocoex")
     import cocoex
 
-    own = cocoex.Suite("bbob-largescale", "", f"dimensions:{n_var}").get_problem_by_function_dimension_instance(
+    coco = cocoex.Suite("bbob-largescale", "", f"dimensions:{n_var}").get_problem_by_function_dimension_instance(
         function, n_var, instance
     )
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # COCO tells the optimum in a file alone
-        own._best_parameter("print")
-        least = own(np.loadtxt("._bbob_problem_best_parameter.txt"))
-    return lambda X: np.array([own(x) for x in X]) - least
+        coco._best_parameter("print")
+        least = coco(np.loadtxt("._bbob_problem_best_parameter.txt"))
+    return lambda X: np.array([coco(x) for x in X]) - least
 
 
 # ---- functions of many local minima, with their gradients

@@ -199,7 +199,9 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
         centers = (2 * np.arange(side) + 1) * old // (2 * side)
         resized: NDArray[np.float64] = pictures[:, centers[:, None], centers]
     elif side < old:
-        shared = _shared_lengths(old, side)
+        new, given = np.arange(side + 1.0) * old, np.arange(old + 1.0) * side  # where intervals end
+        shared = np.minimum(new[1:, None], given[1:]) - np.maximum(new[:-1, None], given[:-1])
+        shared = shared.clip(min=0)
         resized = shared @ pictures @ shared.T / old**2
     else:
         from scipy import ndimage
@@ -220,9 +222,9 @@ def _read_folder(folder: Path) -> _Source:
             path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
             if path is None:
                 raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
-            found = path.read_bytes()
-            digests[path.name] = hashlib.sha256(found).hexdigest()
-            arrays.append(_parse_idx(found, axes, path))
+            content = path.read_bytes()
+            digests[path.name] = hashlib.sha256(content).hexdigest()
+            arrays.append(_parse_idx(content, axes, path))
         images, labels = arrays
         if len(images) != len(labels):
             counts = f"{len(images)} images but {len(labels)} labels"
@@ -265,20 +267,11 @@ def _digits() -> _Source:
     return _Source("scikit-learn digits", parts, 16, hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest())
 
 
-def _shared_lengths(old: int, new: int) -> NDArray[np.float64]:
-    """Return what each of `new` intervals shares with each of `old` ones, in units of 1 / (old * new)."""
-    a, b = np.arange(new + 1.0) * old, np.arange(old + 1.0) * new
-    shared: NDArray[np.float64] = np.minimum(a[1:, None], b[1:]) - np.maximum(a[:-1, None], b[:-1])
-    return shared.clip(min=0)
-
-
 def _binarize(levels: NDArray[Any], white: int, how: str, rng: np.random.Generator, dtype: str) -> NDArray[Any]:
-    ones: NDArray[np.bool]
     if how == "threshold":
-        ones = levels >= white / 2
+        pixels: NDArray[Any] = levels >= white / 2
     elif how == "bernoulli":  # in float32 whatever the dtype: the same bits for both
-        ones = rng.random(levels.shape, np.float32) < np.divide(levels, white, dtype=np.float32)
+        pixels = rng.random(levels.shape, np.float32) < np.divide(levels, white, dtype=np.float32)
     else:
-        gray: NDArray[Any] = np.divide(levels, white, dtype=dtype)
-        return gray
-    return ones.astype(dtype)
+        pixels = np.divide(levels, white, dtype=dtype)
+    return pixels.astype(dtype, copy=False)

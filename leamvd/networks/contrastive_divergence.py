@@ -130,17 +130,16 @@ class ContrastiveDivergence:
         unit_interval: bool = True,
         **fields: Any,
     ) -> None:
-        self._settings = own = dataclasses.replace(settings or CDSettings(), **fields)
+        self._settings = settings = dataclasses.replace(settings or CDSettings(), **fields)
         dtype = None if dtype is None else checks.floating("dtype", dtype)
         self._V = images("V", V, dtype, unit_interval=unit_interval)
         n_visible, precision = self._V.shape[1], self._V.dtype
         n_hidden = checks.integer("n_hidden", n_hidden, at_least=1, at_most=random_streams.MAX_COLUMNS)
-        self._batch_size = min(own.batch_size, len(self._V))
-        if seed is not None:
-            seed = checks.integer("seed", seed, at_least=0)
+        self._batch_size = min(settings.batch_size, len(self._V))
+        seed = None if seed is None else checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         shape = n_visible, n_hidden
-        normal, scale = own.initial_weights == "normal", own.weight_scale
+        normal, scale = settings.initial_weights == "normal", settings.weight_scale
         W = self._rng.normal(0, scale, shape) if normal else self._rng.uniform(-scale, scale, shape)
         self._rbm = RBMParameters(W.astype(precision), np.zeros(n_visible, precision), np.zeros(n_hidden, precision))
         self._step = RBMParameters(*map(np.zeros_like, self._rbm))
@@ -179,12 +178,11 @@ class ContrastiveDivergence:
         if not self._left.size:
             self._left = self._rng.permutation(len(self._V))
         n_visible, n_hidden = self._rbm.W.shape
-        precision = self._V.dtype
         # what every update reuses: visible and hidden units, data above, model below, and the statistic of the weights
         shapes = (2 * self._batch_size, n_visible), (2 * self._batch_size, n_hidden), (n_visible, n_hidden)
-        scratch = [np.empty(shape, precision) for shape in shapes]
-        own = self._settings
-        momentum = own.momentum if self.n_epochs < own.momentum_epochs else own.final_momentum
+        scratch = [np.empty(shape, self._V.dtype) for shape in shapes]
+        settings = self._settings
+        momentum = settings.momentum if self.n_epochs < settings.momentum_epochs else settings.final_momentum
         threaded = self._rbm.W.size >= _LARGE and thread_count(None) > 1
         with one_blas_thread(), workers(1) if threaded else nullcontext() as pool, np.errstate(all="ignore"):
             while self._left.size and n_batches:
@@ -193,7 +191,7 @@ class ContrastiveDivergence:
                 n_batches -= 1
         self.n_epochs += not self._left.size
         if not all(np.isfinite(p).all() for p in self._rbm):
-            raise ValueError(f"learning_rate must keep the weights finite, got {own.learning_rate}: they overflow")
+            raise ValueError(f"learning_rate must keep the weights finite, got {settings.learning_rate}: they overflow")
         return self.rbm
 
     def fit(self, n_epochs: int, *, error_seed: int = 0, progress: bool = False) -> list[Errors]:
@@ -223,27 +221,27 @@ class ContrastiveDivergence:
     def _update(
         self, batch: NDArray[np.intp], momentum: float, scratch: list[Array], pool: ThreadPoolExecutor | None
     ) -> None:
-        n, (W, b, c), own = len(batch), self._rbm, self._settings
+        n, (W, b, c), settings = len(batch), self._rbm, self._settings
         visible, hidden, statistic = scratch[0][: 2 * n], scratch[1][: 2 * n], scratch[2]
         data, model, p_data, p_model = visible[:n], visible[n:], hidden[:n], hidden[n:]
         np.take(self._V, batch, axis=0, out=data, mode="clip")  # any other mode goes through a copy
         _activate(data, W, c, p_data, pool)
-        bits = self._bits[:n] if own.persistent else sample_bits(p_data, self._rng, self._bits[:n])
-        for _ in range(own.cd_steps - 1):
+        bits = self._bits[:n] if settings.persistent else sample_bits(p_data, self._rng, self._bits[:n])
+        for _ in range(settings.cd_steps - 1):
             _activate(bits, W.T, b, model, pool)
             _activate(sample_bits(model, self._rng), W, c, p_model, pool)
             sample_bits(p_model, self._rng, bits)
         _activate(bits, W.T, b, model, pool)
-        if own.persistent:
+        if settings.persistent:
             model[:] = sample_bits(model, self._rng)
         _activate(model, W, c, p_model, pool)
-        if own.persistent:
+        if settings.persistent:
             sample_bits(p_model, self._rng, bits)
         # With the model's half of the hidden units negated, one product gives the difference of both statistics.
         np.negative(p_model, out=p_model)
         # rate/n turns sums into means; in the arrays' own dtype, so that float32 is not widened
         momentum, rate, shrink, none = np.array(
-            [momentum, own.learning_rate / n, own.learning_rate * own.weight_decay, 0.0], W.dtype
+            [momentum, settings.learning_rate / n, settings.learning_rate * settings.weight_decay, 0.0], W.dtype
         )
 
         def learn(rows: slice) -> None:

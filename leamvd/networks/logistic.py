@@ -19,11 +19,11 @@ def sigmoid(A: Array, bias: Array) -> None:
 @kernel()
 def sigmoid_columns(A: Array, bias: Array, start: int, stop: int) -> None:
     """Replace A[i, j] by sigma(A[i, j] + bias[j]) in the columns start..stop."""
-    own = bias[start:stop]
+    biases = bias[start:stop]
     for i in range(A.shape[0]):
         row = A[i, start:stop]
         for j in range(row.size):
-            row[j] = _expit(row[j] + own[j])
+            row[j] = _expit(row[j] + biases[j])
 
 
 @kernel(reassociate=True)

@@ -72,10 +72,10 @@ def computation(backend: str, device: str | None, precision: str | None, dtype: 
     if precision is not None:
         checks.choice("precision", precision, PRECISIONS)
     if backend == "torch":
-        found = Computation(backend, _device(device), precision or name)
-        if found.precision == "bfloat16" and found.device == "cpu":
+        chosen = Computation(backend, _device(device), precision or name)
+        if chosen.precision == "bfloat16" and chosen.device == "cpu":
             raise ValueError("precision='bfloat16' needs a GPU, got device='cpu'")
-        return found
+        return chosen
     if device not in (None, "cpu"):
         raise ValueError(f"device must be 'cpu' or None for backend='numpy', got {device!r}")
     if precision not in (None, name):
@@ -114,15 +114,15 @@ class TorchErrors:
         Images as columns. They are copied to the device.
     n_hidden : int
         Number of hidden units.
-    computation : Computation
+    where : Computation
         Device and precision.
     """
 
-    def __init__(self, blocks: Iterable[Array], n_hidden: int, computation: Computation) -> None:
+    def __init__(self, blocks: Iterable[Array], n_hidden: int, where: Computation) -> None:
         torch = pytorch()
-        self._device = torch.device(computation.device)
-        self._factor = getattr(torch, computation.precision)
-        wide = getattr(torch, computation.dtype.name)
+        self._device = torch.device(where.device)
+        self._factor = getattr(torch, where.precision)
+        wide = getattr(torch, where.dtype.name)
         self._blocks = [torch.tensor(block, dtype=wide, device=self._device) for block in blocks]
         n_visible, block_size = self._blocks[0].shape
         self._shape = n_visible, n_hidden
@@ -137,10 +137,10 @@ class TorchErrors:
             W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
             W = W.unflatten(1, self._shape).to(self._factor)
             for part in torch.arange(len(X), device=self._device).split(self._at_once):
-                own, own_b, own_c = W[part], b[part, :, None], c[part, :, None]
+                W_part, b_part, c_part = W[part], b[part, :, None], c[part, :, None]
                 for V in self._blocks:
-                    H = (own.mT @ V.to(self._factor)).to(V.dtype).add_(own_c).sigmoid_()
-                    V_hat = (own @ H.to(self._factor)).to(V.dtype).add_(own_b).sigmoid_()
+                    H = (W_part.mT @ V.to(self._factor)).to(V.dtype).add_(c_part).sigmoid_()
+                    V_hat = (W_part @ H.to(self._factor)).to(V.dtype).add_(b_part).sigmoid_()
                     # pairwise sums of a block lose nothing that matters
                     total[part] += V_hat.sub_(V).square_().sum(dim=(1, 2)).double()
         result: NDArray[np.float64] = total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()

@@ -79,10 +79,7 @@ class Optimizer(ABC):
         self.seed = random_streams.key(seed)
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
         self._n_gen_given = n_gen is not None
-        self.generation = 0
-        self.nfev = 0
-        self.n_nan = 0
-        self.n_inf = 0
+        self.generation = self.nfev = self.n_nan = self.n_inf = 0
         self.best_fun = math.inf
         self._best_x: Floats | None = None
         self._candidates: Floats | None = None

@@ -85,12 +85,12 @@ class Checkpoint:
 
 def _arguments(opt: Optimizer) -> dict[str, Any]:
     """Return what a search depends on, except its limits, as text that other values do not have."""
-    found = {name: value for name, value in vars(opt).items() if name[0] != "_" and name not in _OTHERS}
-    if isinstance(reading := found.pop("reading", None), Reading):
-        found |= {name: value for name, value in dataclasses.asdict(reading).items() if name not in ("n_gen", *found)}
+    fields = {name: value for name, value in vars(opt).items() if name[0] != "_" and name not in _OTHERS}
+    if isinstance(reading := fields.pop("reading", None), Reading):
+        fields |= {name: value for name, value in dataclasses.asdict(reading).items() if name not in ("n_gen", *fields)}
     bounds = f"{_text(opt._low)} to {_text(opt._high)}" if opt._low.size else "None"
-    found |= {"x0": _text(opt._x0), "bounds": bounds, "x0_in_population": opt._x0_in_population}
-    known = {"method": type(opt).__name__} | {name: str(value) for name, value in found.items()}
+    fields |= {"x0": _text(opt._x0), "bounds": bounds, "x0_in_population": opt._x0_in_population}
+    known = {"method": type(opt).__name__} | {name: str(value) for name, value in fields.items()}
     return known | {"seed": opt.seed, "sigma0": opt.sigma0}
 
 

@@ -103,23 +103,19 @@ class CMAES(Optimizer):
     def _sample(self) -> Floats:
         with one_blas_thread():  # so that its bits are fixed
             if self.generation == 0:
-                self._es = self._strategy()
+                import cma  # takes half a second, and only this method needs it
+
+                options = {
+                    "popsize": self.population_size,
+                    "CMA_diagonal": self.diagonal,
+                    "bounds": [self._low.tolist(), self._high.tolist()] if self._low.size else [None, None],
+                    "randn": _Normals(self.seed),
+                    "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
+                    "verbose": -9,
+                    "verb_log": 0,
+                }
+                self._es = cma.CMAEvolutionStrategy(self._x0, self.sigma0, options)
             return np.array(self._es.ask())
-
-    def _strategy(self) -> Any:
-        import cma  # takes half a second, and only this method needs it
-
-        options: dict[str, Any] = {
-            "popsize": self.population_size,
-            "CMA_diagonal": self.diagonal,
-            "randn": _Normals(self.seed),
-            "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
-            "verbose": -9,
-            "verb_log": 0,
-        }
-        if self._low.size:
-            options["bounds"] = [self._low.tolist(), self._high.tolist()]
-        return cma.CMAEvolutionStrategy(self._x0, self.sigma0, options)
 
     def _learn(self, X: Floats, F: Array) -> None:
         finite = F[np.isfinite(F)]

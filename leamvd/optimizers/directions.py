@@ -228,9 +228,9 @@ def descent(
     """
     if not orthogonal:
         products = products._replace(path_path=0.0)  # projecting out a zero vector does nothing (R8)
-    m, found = len(ir), _combine(products, ir, start, oriented, fresh)
-    p, square, mean, std = found[m : m + 4].tolist()
-    return Descent(found[:m], p, fresh, square, found[m + 4 :], mean, std)
+    m, packed = len(ir), _combine(products, ir, start, oriented, fresh)
+    p, square, mean, std = packed[m : m + 4].tolist()
+    return Descent(packed[:m], p, fresh, square, packed[m + 4 :], mean, std)
 
 
 @kernel()
@@ -257,7 +257,7 @@ def _combine(products: Products, ir: Integers, start: Array, oriented: bool, fre
     overlap = np.sum(before * a) + p * products.path_descent  # <C_hat, C(t - 1)>
     square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
     projections = fresh * new + old * rows[1:, m + 1]
-    found = np.empty(m + 4 + projections.size)
-    found[:m], found[m + 4 :] = a, projections
-    found[m], found[m + 1], found[m + 2], found[m + 3] = p, square, np.mean(projections), np.std(projections)
-    return found
+    packed = np.empty(m + 4 + projections.size)
+    packed[:m], packed[m + 4 :] = a, projections
+    packed[m], packed[m + 1], packed[m + 2], packed[m + 3] = p, square, np.mean(projections), np.std(projections)
+    return packed

@@ -31,10 +31,10 @@ class Evaluation:
         if not self._vectorized:
             values = [_number(value) for value in self._map(self._call, [x.copy() for x in X])]
             return checks.objective_values(NAME, values, len(X))
-        parts = np.array_split(X, min(len(X), self._n_parts)) if self._map is not _in_turn else [X]
-        found = self._map(self._call, parts)
+        parts = np.array_split(X, min(len(X), self._n_parts))
+        returned = self._map(self._call, parts)
         try:
-            told = [checks.objective_values(NAME, values, len(part)) for part, values in zip(parts, found, strict=True)]
+            told = [checks.objective_values(NAME, F, len(part)) for part, F in zip(parts, returned, strict=True)]
         except ValueError as error:
             error.add_note("a generation has a point in each row: for a function of columns give lambda X: fun(X.T)")
             raise

@@ -52,9 +52,9 @@ class LocalModel(NamedTuple):
         largest = _expected(size, size)
         return float(2 * largest * self.slope / self.curvature) if self.curvature > 0 else math.inf
 
-    def gain(self, quality: float) -> float:
-        """Return the fall quality norm(g)^2 / (2 tr(H)) that one generation can expect at most, see `quality`."""
-        return float(quality * self.slope**2 / (2 * self.curvature)) if self.curvature > 0 else math.inf
+    def gain(self, factor: float) -> float:
+        """Return factor norm(g)^2 / (2 tr(H)), the fall that a generation can expect at most by its `quality`."""
+        return float(factor * self.slope**2 / (2 * self.curvature)) if self.curvature > 0 else math.inf
 
 
 def measure(
@@ -95,15 +95,9 @@ def measure(
     with np.errstate(over="ignore", invalid="ignore"):
         lower = np.concatenate([even + odd, even - odd]) < 0
         quadratic = 2 * even / sigma**2  # z'Hz
-        return LocalModel(
-            sigma,
-            n_pairs,
-            value,
-            float(np.sqrt(np.mean(odd**2)) / sigma),
-            float(quadratic.mean()),
-            float(quadratic.std(ddof=1)),
-            float(lower.mean()),
-        )
+        slope = float(np.sqrt(np.mean(odd**2)) / sigma)
+        curvature, scatter = float(quadratic.mean()), float(quadratic.std(ddof=1))
+    return LocalModel(sigma, n_pairs, value, slope, curvature, scatter, float(lower.mean()))
 
 
 def order_statistics(population_size: int) -> Floats:

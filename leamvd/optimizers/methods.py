@@ -31,7 +31,7 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     """
     checks.choice("method", method, METHODS)
     if method == "lea-mvd":
-        own = {field.name for field in dataclasses.fields(Reading)} - {"population_size", "n_gen"}
-        if fields := {name: options.pop(name) for name in own & options.keys()}:
+        names = {field.name for field in dataclasses.fields(Reading)} - {"population_size", "n_gen"}
+        if fields := {name: options.pop(name) for name in names & options.keys()}:
             options["reading"] = dataclasses.replace(options.get("reading") or Reading(), **fields)
     return CLASSES[method](x0, **options)

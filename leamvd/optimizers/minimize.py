@@ -210,7 +210,10 @@ def minimize(
 
     def tell(F: Array) -> None:
         opt.tell(opt.ask(), F)
-        history.append(_generation(opt, F))
+        finite = F[np.isfinite(F)]
+        mean = float(finite.mean()) if finite.size else np.inf
+        worst = float(np.max(F)) if finite.size == F.size else np.inf
+        history.append(Generation(opt.best_fun, mean, worst, *opt.step_sizes, opt.nfev))
 
     def review() -> None:
         """Halt the search where, after the history's last generation, a limit or the callback ends it."""
@@ -316,19 +319,10 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     return _USUAL
 
 
-def _generation(opt: Optimizer, F: Array) -> Generation:
-    finite = F[np.isfinite(F)]
-    mean = float(finite.mean()) if finite.size else np.inf
-    worst = float(np.max(F)) if finite.size == F.size else np.inf
-    return Generation(opt.best_fun, mean, worst, *opt.step_sizes, opt.nfev)
-
-
 def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
     """Return the result, with the history as a `Generation` of arrays."""
-    found: Any = opt.result
     columns: Any = (np.array([getattr(row, name) for row in history]) for name in Generation._fields)
-    found.history = Generation(*columns)
-    return cast(OptimizeResult, found)
+    return OptimizeResult(opt.result, history=Generation(*columns))  # type: ignore[call-arg]  # as in `Optimizer.result`
 
 
 def _stops(callback: Callable[..., Any], opt: Optimizer) -> bool:

@@ -159,9 +159,7 @@ class Reading:
         checks.choice("reading", name, PRESETS)
         presets = {"printed": cls.printed, "recommended": cls.recommended}
         preset = presets[name]() if name in presets else cls(x0_in_population=name == "default")
-        values = {f.name: getattr(preset, f.name) for f in dataclasses.fields(cls)}
-        changes = {f.name: values[f.name] for f in dataclasses.fields(cls) if values[f.name] != f.default}
-        return dataclasses.replace(base or cls(), **changes)
+        return dataclasses.replace(base or cls(), **dict(vars(preset).items() - vars(cls()).items()))
 
     def __str__(self) -> str:
         """Return a table: row, field, the value that acts, and a star where the field is not left at its default."""
