@@ -8,7 +8,6 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
 from . import results
-from .functions import MARKS, Comparison, FirstRBM, Function
+from .functions import MARKS, Comparison, FirstRBM, Function, generations
 from .layers import Images
 from .methods import Method, trainer_of
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
@@ -49,6 +48,7 @@ NETWORKS = {  # the activations of the hidden layers
     "tangents, steps": ("tanh", "step"),
 }
 MLP = "mlp"  # the method that is scikit-learn's MLPClassifier
+MARKERS = {"lea-mvd": "o", "sep-cma-es": "s", "random": "^", MLP: "D"}  # in figures
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -120,8 +120,7 @@ def images() -> Dataset:
     """Return scikit-learn's digits, 1,297 for training and 500 for testing, the same for all seeds."""
     data = load("digits", side=8)
     V, labels = np.concatenate([data.train, data.test]), np.concatenate([data.train_labels, data.test_labels])
-    order = np.random.default_rng(0).permutation(len(V))
-    test, train = np.split(order, [500])
+    test, train = np.split(np.random.default_rng(0).permutation(len(V)), [500])
     return data._replace(train=V[train], train_labels=labels[train], test=V[test], test_labels=labels[test])
 
 
@@ -146,14 +145,13 @@ class CrossEntropy:
 
     def outputs(self, X: np.ndarray) -> np.ndarray:
         """Return the outputs before the softmax, shape (m, classes, images), of the rows of `X`, shape (m, n_var)."""
-        X, A, done = X.astype(self.V.dtype), self.V, 0
+        X, A = X.astype(self.V.dtype), self.V
         with one_blas_thread():
             for layer, (n_in, n_out) in enumerate(pairwise(self.sizes)):
-                W, b = np.split(X[:, done : done + (n_in + 1) * n_out], [n_in * n_out], axis=1)
+                W, b, X = np.split(X, [n_in * n_out, (n_in + 1) * n_out], axis=1)
                 A = W.reshape(-1, n_in, n_out).transpose(0, 2, 1) @ A
                 A += b[:, :, None]
                 A = ACTIVATIONS[self.hidden[layer]](A) if layer < len(self.hidden) else A
-                done += (n_in + 1) * n_out
         return A
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -193,8 +191,7 @@ def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]
     from sklearn.neural_network import MLPClassifier
 
     model = MLPClassifier(objective.sizes[1:-1], activation=objective.hidden[0], alpha=0, random_state=seed)
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning), one_blas_thread():
         model.fit(objective.V.T, objective.labels)
     layers = zip(model.coefs_, model.intercepts_, strict=True)
     return np.concatenate([part.ravel() for layer in layers for part in layer]), float(model.n_iter_)
@@ -206,9 +203,8 @@ def seconds(method: str, n_var: int) -> float:
     training, reading = own.training(Training(dtype="float64")), own.reading(Reading(n_gen=100))
     opt = training.optimizer(own.trainer, np.zeros(n_var), reading=reading, seed=0)
     began = time.perf_counter()
-    while not opt.stop():
-        X = opt.ask()
-        opt.tell(X, X[:, 0])
+    for _ in generations(opt, lambda X: X[:, 0]):
+        pass
     return (time.perf_counter() - began) / opt.nfev
 
 
@@ -223,10 +219,10 @@ def plan(settings: Settings) -> Plan:
 
 
 RECORDED = {
-    "architectures": Recorded(PROFILES["paper"], partial(plan, PROFILES["paper"])),
+    "architectures": Recorded(PROFILES["paper"], lambda: plan(PROFILES["paper"])),
     "preset_development": Recorded(DEVELOPMENT, DEVELOPMENT.plan),
     "preset_judged": Recorded(JUDGED, JUDGED.plan),
-    "preset_networks": Recorded(JUDGED_NETWORK, partial(plan, JUDGED_NETWORK)),
+    "preset_networks": Recorded(JUDGED_NETWORK, lambda: plan(JUDGED_NETWORK)),
 }
 
 # ---- tables
@@ -274,8 +270,6 @@ def at_equal_time(table: pd.DataFrame, seconds: Mapping[str, float], method: str
 
 
 # ---- figures
-
-MARKERS = {"lea-mvd": "o", "sep-cma-es": "s", "random": "^", MLP: "D"}
 
 
 def _look(method: str) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from scipy import stats
 from leamvd._support import checks
 from leamvd.data.functions import FUNCTIONS
 from leamvd.optimizers.directions import RATE
-from leamvd.optimizers.lea_mvd import LEAMVD
-from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.state import State
 
 from .functions import cosine, directions, generations
@@ -55,9 +54,9 @@ class Settings:
     def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[State]:
         """Yield the state after each generation, in double precision; the start solution is from N(0, start^2 I)."""
         x0 = start * np.random.default_rng(seed).standard_normal(self.n_var)
-        own = {name: getattr(self, name) for name in ("population_size", "n_elite", "n_gen", "dtype")}
-        reading = Reading(exponent=self.exponent, shift=self.shift, reset=reset)
-        opt = LEAMVD(x0, sigma_min=0, seed=seed, reading=reading, **own)
+        names = ("population_size", "n_elite", "n_gen", "dtype", "exponent", "shift")
+        own = {name: getattr(self, name) for name in names}
+        opt = optimizer("lea-mvd", x0, sigma_min=0, seed=seed, reset=reset, **own)
         for _ in generations(opt, FUNCTIONS[self.function]):
             arrays = ("population", "mean", "std", "path", "descent")
             yield opt.state._replace(**{name: getattr(opt.state, name).astype(np.float64) for name in arrays})
@@ -66,6 +65,9 @@ class Settings:
 PAPER = Settings(n_gen=300, seeds=tuple(range(30)), n_populations=2000)
 PROFILES = {"recorded": Settings(), "quick": Settings(), "paper": PAPER}
 RESETS = {"1": 1.0, "initial": "initial", "off": "off"}  # the readings of item R13 that are compared
+LOOKS = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}  # of their lines
+TOWARD, AWAY, PATH = "C_ani, toward the best", "C_ani, as printed", "P"
+V_TOWARD, V_AWAY = "v, toward the best", "v, as printed"
 FALSE_ALARMS = 0.01  # of all tests in one table together (Bonferroni)
 
 
@@ -110,16 +112,13 @@ def tables(
 
 # ---- one generation
 
-TOWARD, AWAY, PATH = "C_ani, toward the best", "C_ani, as printed", "P"
-V_TOWARD, V_AWAY = "v, toward the best", "v, as printed"
-
 
 def steps(state: State) -> dict[str, np.ndarray]:
     """Return the steps along C_ani and the shifts v (Eq. 4) in both readings of item R5, and P."""
     C, P = state.descent, state.path
-    toward, away = abs(state.descent_mean) * C, state.descent_mean * C
-    v = [state.beta2 * P + (1 - state.beta2) * step for step in (toward, away)]
-    return dict(zip((TOWARD, AWAY, PATH, V_TOWARD, V_AWAY), (toward, away, P, *v), strict=True))
+    found = {TOWARD: abs(state.descent_mean) * C, AWAY: state.descent_mean * C, PATH: P}
+    v = {V_TOWARD: TOWARD, V_AWAY: AWAY}
+    return found | {name: state.beta2 * P + (1 - state.beta2) * found[step] for name, step in v.items()}
 
 
 def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
@@ -162,17 +161,16 @@ def trace(settings: Settings, *, reset: Any = 1.0, start: float = 1.0) -> pd.Dat
     """
     rows = []
     for seed in settings.seeds:
-        before: State | None = None
+        C = np.zeros(settings.n_var)
         for state in settings.run(seed, reset=reset, start=start):
-            C_hat = state.descent - (0 if before is None else (1 - RATE) * before.descent)  # times RATE
-            success = before is not None and bool(state.fitness[0] < before.fitness[0])
-            stagnation = 0 if before is None or success else before.stagnation + 1
-            row = {"seed": seed, "generation": state.generation, "best": state.fitness[0], "success": success}
-            row |= {"reset": state.stagnation < stagnation, "stagnation": state.stagnation, "beta1": state.beta1}
-            row |= {"std": state.std_norm / np.sqrt(len(state.mean)), "hat_path": cosine(C_hat, state.path)}
-            rows.append(row | directions(state))
-            before = state
-    return pd.DataFrame(rows)
+            C_hat, C = state.descent - (1 - RATE) * C, state.descent  # times RATE
+            row = {"seed": seed, "generation": state.generation, "best": state.fitness[0], "beta1": state.beta1}
+            row |= {"std": state.std_norm / np.sqrt(len(C)), "hat_path": cosine(C_hat, state.path)}
+            rows.append(row | {"stagnation": state.stagnation} | directions(state))
+    table = pd.DataFrame(rows)
+    before = table[["best", "stagnation"]].shift().where(table["generation"] > 1)
+    success = table["best"] < before["best"]
+    return table.assign(success=success, reset=~success & (table["stagnation"] <= before["stagnation"]))
 
 
 def step_sizes(trace: pd.DataFrame) -> pd.DataFrame:
@@ -204,11 +202,11 @@ def stuck(resets: pd.DataFrame) -> pd.DataFrame:
     Before and after are medians of `std` in the generations before and of a reset.
     """
     ends = resets.groupby(["reading", "seed"], sort=False)["relative"].last().groupby("reading", sort=False)
-    found = pd.DataFrame({"runs": ends.size(), "resets": resets.groupby("reading")["reset"].sum()})
     marks = resets.assign(before=resets["std"].shift())[resets["reset"]].groupby("reading")[["before", "std"]].median()
-    found[["std before", "std after"]] = marks
-    found["never improved"] = ends.agg(lambda values: (values == 1).sum())
-    return found.assign(**{"last over first": ends.median()}).loc[list(RESETS)]
+    columns = {"runs": ends.size(), "resets": resets.groupby("reading")["reset"].sum()}
+    columns |= {"std before": marks["before"], "std after": marks["std"]}
+    columns |= {"never improved": ends.agg(lambda values: (values == 1).sum()), "last over first": ends.median()}
+    return pd.DataFrame(columns).loc[list(RESETS)]
 
 
 # ---- the sign of the shift
@@ -251,16 +249,13 @@ def signs(shifts: pd.DataFrame) -> pd.DataFrame:
 
 # ---- figures
 
-LOOKS = {"1": (VERMILION, "-"), "initial": (PURPLE, "--"), "off": (BLUE, ":")}  # of readings of the reset
-
 
 @styled
 def plot_flat(scene: Scene) -> Figure:
     """Plot a generation in two variables: the population, its projections, the shift, and the objective along it."""
     points, vectors, numbers, slices = scene
     figure, ((a, b), (c, d)) = panels(2, 2, height=7.0)
-    for row in points.itertuples(index=False):
-        a.plot([row.x1, row.f1], [row.x2, row.f2], color="0.8", linewidth=0.8)
+    a.plot(points[["x1", "f1"]].T, points[["x2", "f2"]].T, color="0.8", linewidth=0.8)
     a.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
     _population(a, points, vectors, ["x1", "x2"])
     drawn, best = points[points["in_u"]], points[["x1", "x2"]].to_numpy()[0]

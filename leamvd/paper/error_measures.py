@@ -64,13 +64,13 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     networks have the same data set, number of images and seeds.
     """
     tried, again = read_recorded("forensics"), read_recorded("forensics_confirmed")
-    searched = tried, read_recorded("forensics", "combinations"), again
+    others = {"forensics": tried, "combinations": read_recorded("forensics", "combinations"), "confirmed": again}
     if profile == "recorded":
         results.refuse(changes)
         bare = tried[tried["method"].isin(UNTRAINED) & (tried["inputs"] == "own")]
-        return Tables(read_recorded("mnist_7x7"), bare, *searched)
-    found = results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="error measures")
-    return Tables(**found, **dict(zip(Tables._fields[2:], searched, strict=True)))
+        return Tables(read_recorded("mnist_7x7"), bare, **others)
+    plan = planned(profile, **changes)
+    return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="error measures"), **others)
 
 
 def planned(profile: str, **changes: Any) -> Plan:
@@ -133,12 +133,10 @@ def collapse(
 
 def accuracy(train: np.ndarray, test: np.ndarray, data: Dataset) -> float:
     """Return the part of the test images that a ridge classifier on standardized features, (m, k), gets right."""
-    from sklearn.linear_model import RidgeClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
+    from sklearn import linear_model, pipeline, preprocessing
 
-    classifier = make_pipeline(StandardScaler(), RidgeClassifier()).fit(train, data.train_labels)
-    return float(classifier.score(test, data.test_labels))
+    classifier = pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.RidgeClassifier())
+    return float(classifier.fit(train, data.train_labels).score(test, data.test_labels))
 
 
 # ---- tables of the controls

@@ -34,6 +34,8 @@ from .statistics import paired, summarize
 
 REFERENCE = 0.01  # the step size whose slope and curvature predict searches
 POPULATION_SIZE, GENERATIONS = 24, 49  # the first of the paper's 50 generations makes the population that 49 move
+WEIGHTS = {"paper": fractional_tournament(POPULATION_SIZE, 1.5), "best": order_statistics(POPULATION_SIZE)}
+QUALITIES = {name: quality(weights) for name, weights in WEIGHTS.items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,11 +68,15 @@ LARGE = {"side": 28, "layers": (500, 500, 2000)}
 QUICK = Settings(layers=(30, 30), methods=_methods(0.001, 0.003, 0.01, 0.1), seeds=(0, 1), n_pairs=20)
 PROFILES = {"quick": QUICK.changed(dtype="float64", n_gen=12), "paper": PAPER, "paper-28x28": PAPER.changed(**LARGE)}
 SIZES = {"": PROFILES["paper"], "_28x28": PROFILES["paper-28x28"]}  # recorded, by the end of the name
+PIXELS = {"mnist-7x7": "7×7 pixels", "mnist-28x28": "28×28 pixels"}
 
 START = Settings(images=Images(dataset="mnist"), inputs=("own", "shared"), sigmas=(REFERENCE,), seeds=tuple(range(30)))
 STARTS = START, START.changed(**LARGE, seeds=(0, 1, 2))  # the start solutions of Sections 3 and 4
 FIRST = START.changed(side=28, n_images=2_000, methods=_methods(0.003, 0.01, 0.03, 0.1), inputs=("own",))
 SCALING = [FIRST.changed(layers=(n_hidden,), seeds=(0, 1, 2)) for n_hidden in (5, 16, 50, 160, 500)]
+
+LAYER = ["study", "layer", "inputs"]
+SEARCH = [*LAYER, "method", "seed"]
 
 
 class Tables(NamedTuple):
@@ -153,11 +159,9 @@ def gradient_step(start: Result, images: Images, features: str, seed: int) -> Re
     objective = ReconstructionObjective(V, n_hidden)
     with one_blas_thread():
         value, gradient = error_and_gradient(x0, V, n_hidden)
-        length = value / float(gradient @ gradient)  # would end at zero if the error were linear
-    found = optimize.minimize_scalar(
-        lambda t: objective((x0 - t * gradient)[None])[0], bracket=(0.0, length), options={"maxiter": 10}
-    )
-    return Result(pd.DataFrame({"first": [value], "best": [found.fun], "nfev": [found.nfev]}))
+        bracket = 0.0, value / float(gradient @ gradient)  # would end at zero if the error were linear
+    end = optimize.minimize_scalar(lambda t: objective((x0 - t * gradient)[None])[0], bracket, options={"maxiter": 10})
+    return Result(pd.DataFrame({"first": [value], "best": [end.fun], "nfev": [end.nfev]}))
 
 
 def _last_layer(stack: Result, images: Images, features: str, seed: int) -> tuple[np.ndarray, np.ndarray, int, int]:
@@ -165,10 +169,6 @@ def _last_layer(stack: Result, images: Images, features: str, seed: int) -> tupl
     *below, top = rbms(stack)
     V = layer_inputs(below, images, features, seed, top.W.dtype)
     return V, top.flat(), len(top.c), layer_seed(seed, len(below) + 1)
-
-
-LAYER = ["study", "layer", "inputs"]
-SEARCH = [*LAYER, "method", "seed"]
 
 
 def plan(*studies: Settings) -> Plan:
@@ -210,25 +210,20 @@ def _recorded(names: Iterable[str], *studies: Settings, columns: Any = ("layer",
     return Recorded(studies, planned)
 
 
-def _scaling(*names: str) -> Recorded:
-    """Return some tables of the layers that get ever more hidden units; of a search its last row."""
-    found = _recorded(names, *SCALING, columns=["n_hidden", "method", "seed"])
-    return found._replace(keep=lambda rows: rows.query("iteration == iteration.max()") if "iteration" in rows else rows)
-
-
 PREDICTIONS = ("pairs", "surrogates")  # what is recorded before the searches
 RECORDED = {
     **{f"explanation{end}": _recorded(Tables._fields, study) for end, study in SIZES.items()},
     **{f"predictions{end}": _recorded(PREDICTIONS, study) for end, study in SIZES.items()},
     "starts": _recorded(PREDICTIONS, *STARTS, columns=["study", "inputs", "layer", "seed"]),
-    "scaling": _scaling("runs", "gradient_steps"),
-    "scaling_predictions": _scaling(*PREDICTIONS),
+}
+RECORDED |= {  # of searches the last row
+    name: _recorded(names, *SCALING, columns=["n_hidden", "method", "seed"])._replace(
+        keep=lambda rows: rows.query("iteration == iteration.max()") if "iteration" in rows else rows
+    )
+    for name, names in {"scaling": ("runs", "gradient_steps"), "scaling_predictions": PREDICTIONS}.items()
 }
 
 # ---- tables
-
-WEIGHTS = {"paper": fractional_tournament(POPULATION_SIZE, 1.5), "best": order_statistics(POPULATION_SIZE)}
-QUALITIES = {name: quality(weights) for name, weights in WEIGHTS.items()}
 
 
 def step_sizes(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -357,8 +352,6 @@ def _compound(fall: Any, times: float) -> Any:
 
 # ---- figures
 
-PIXELS = {"mnist-7x7": "7×7 pixels", "mnist-28x28": "28×28 pixels"}
-
 
 @styled
 def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
@@ -404,8 +397,8 @@ def plot_gains(both: pd.DataFrame, needed: pd.DataFrame) -> Figure:
     figure, axes = panels(len(studies), len(kinds), height=2.6 * len(studies) + 1.4, sharey=True)
     most = 1.3 * float(np.nanmax([*both[["measured", "high", *kinds]].max(), needed["needed"].max()]))
     limits = -0.2, most
-    for (study, own), (kind, label) in product(both.groupby("study", sort=False), kinds.items()):
-        ax = axes[studies.index(study), list(kinds).index(kind)]
+    cells = product(both.groupby("study", sort=False), kinds.items())
+    for ax, ((study, own), (kind, label)) in zip(axes.flat, cells, strict=True):
         ax.plot([0, most], [0, most], "k:", linewidth=0.8)
         for (layer, reset), points in own.groupby(["layer", "reset"], sort=False):
             bars = points[["low", "high"]].sub(points["measured"], axis=0).abs().to_numpy().T

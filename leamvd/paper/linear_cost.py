@@ -6,8 +6,6 @@ samples, and beside the objective of the paper's experiments? (Claims C1 and C2.
 
 import ctypes
 import gc
-import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +29,7 @@ from .results import Plan, Result, delayed, read_recorded
 
 POPULATION_SIZE, SIGMA0 = 24, 0.1  # of all methods, which start at x = (1, ..., 1)
 NORMALS = 50_000_000  # drawn at once, or two rows of variables; more would take no less a time for each
+NAMED = {"lea-mvd": "LEA-MVD", "cma-es": "CMA-ES,\nfull matrix", "sep-cma-es": "separable\nCMA-ES"}  # others are gray
 DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "quick": {"lea-mvd": (1_000, 10_000), "sep-cma-es": (1_000, 10_000), "cma-es": (100, 300, 1_000)},
@@ -62,12 +61,11 @@ def tables(
     sizes: Sequence[int] | None = None,
 ) -> Tables:
     """Return the section's tables; `methods` and `sizes` of None are the profile's."""
-    others = (read_recorded("linear_cost", name) for name in Tables._fields[1:])
+    others = {name: read_recorded("linear_cost", name) for name in Tables._fields[1:]}
     if profile == "recorded":
         results.refuse({"methods": methods, "sizes": sizes})
-        return Tables(read_recorded("linear_cost", "optimizers").replace(RECORDED_AS), *others)
-    found = results.tables(planned(profile, methods, sizes), folder, label="linear cost")
-    return Tables(found["optimizers"], *others)
+        return Tables(read_recorded("linear_cost", "optimizers").replace(RECORDED_AS), **others)
+    return Tables(**results.tables(planned(profile, methods, sizes), folder, label="linear cost"), **others)
 
 
 def summary(found: Tables, **_: Any) -> pd.DataFrame:
@@ -84,9 +82,8 @@ def summary(found: Tables, **_: Any) -> pd.DataFrame:
 def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> Plan:
     """Return a measurement for each method, dtype and number of variables."""
     usual = SIZES[checks.choice("profile", profile, [*SIZES])]
+    sizes = [checks.integer("sizes", n, at_least=1) for n in sizes or ()]
     chosen = {checks.choice("methods", method, [*DTYPES]): sizes or usual[method] for method in methods or DTYPES}
-    for n in sizes or ():
-        checks.integer("sizes", n, at_least=1)
     keys = ((method, n, dtype) for method, own in chosen.items() for dtype in DTYPES[method] for n in own)
     return {"optimizers": (["method", "n", "dtype"], {key: delayed(measure)(*key) for key in keys})}
 
@@ -160,7 +157,7 @@ def alternate(works: Mapping[str, Callable[[], float]], rounds: int = 7) -> dict
 
     A first call tells how often a work is repeated to fill ten milliseconds of each round, of which the mean is taken.
     """
-    calls = {name: max(1, math.ceil(0.01 / max(work(), 1e-9))) for name, work in works.items()}
+    calls = {name: max(1, int(np.ceil(0.01 / max(work(), 1e-9)))) for name, work in works.items()}
     seconds = {name: np.empty(rounds) for name in works}
     for i in range(rounds):
         for name, work in works.items():
@@ -183,7 +180,7 @@ def peak_bytes(work: Callable[[], object]) -> float:
 
 
 def _memory(name: str) -> float:
-    return 1024.0 * int(re.findall(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[0])
+    return 1024.0 * int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0])  # it is in kB
 
 
 # ---- tables
@@ -233,8 +230,6 @@ def at_ends(relative: pd.DataFrame) -> pd.DataFrame:
 
 
 # ---- figures
-
-NAMED = {"lea-mvd": "LEA-MVD", "cma-es": "CMA-ES,\nfull matrix", "sep-cma-es": "separable\nCMA-ES"}  # others are gray
 
 
 @styled

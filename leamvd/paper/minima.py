@@ -5,8 +5,6 @@ RBMs. One has escaped if L-BFGS-B, started again from its best point, ends lower
 """
 
 import dataclasses
-import math
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,10 +49,9 @@ class Settings:
     rbm_seeds: tuple[int, ...] = tuple(range(30))  # of LEA-MVD's searches of RBMs
 
 
-PAPER = Settings()
 FEW = {"functions": ("rastrigin", "griewank"), "sizes": (2, 10), "methods": ("lea-mvd", "sep-cma-es", "random")}
 FEW |= {"sigmas": (0.1, 0.3), "seeds": (0, 1), "rbm_seeds": (0,), "images": Images(n_images=200)}
-PROFILES = {"quick": Settings(**FEW), "paper": PAPER}
+PROFILES = {"quick": Settings(**FEW), "paper": Settings()}
 EARLY, BUDGET = 1_000, 5_000  # evaluations of a search of the paper, about, and of the searches on functions
 N_HIDDEN, EPOCHS = 5, 50  # of the RBMs, and of contrastive divergence
 STARTS = {"cd": "contrastive divergence", "l-bfgs": "L-BFGS"}  # what a search of an RBM comes after
@@ -91,15 +88,14 @@ class Valley(NamedTuple):
     gradient: Objective
     tolerance: float
     x: np.ndarray = np.empty(0)  # the minimum, shape (n,)
-    start: float = math.nan  # its value
+    start: float = np.nan  # its value
 
+    @one_blas_thread()
     def descend(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         """Return where L-BFGS-B ends from a point, and the value there."""
-        with one_blas_thread():
-            found = optimize.minimize(
-                self.value, x, jac=self.gradient, method="L-BFGS-B", bounds=[(0, 1)] * len(x), options=LBFGS
-            )
-        return found.x, float(found.fun)
+        cube = [(0, 1)] * len(x)
+        end = optimize.minimize(self.value, x, jac=self.gradient, method="L-BFGS-B", bounds=cube, options=LBFGS)
+        return end.x, float(end.fun)
 
 
 def valley(function: str, n_var: int, seed: int) -> Valley | None:
@@ -124,23 +120,22 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
     `early` and `end` are what L-BFGS-B makes of the best points after `EARLY` and `BUDGET` evaluations; all are NaN
     where there is no local minimum to start from.
     """
-    own, here, rows = Method.parse(method), valley(function, n_var, seed), []
+    columns = ["sigma0", "start", "tolerance", "early", "end", "best", "evaluations"]
+    if (here := valley(function, n_var, seed)) is None:
+        return Result(pd.DataFrame({"sigma0": sigmas}).reindex(columns=columns))
+    own, rows = Method.parse(method), []
     given: dict[str, Any] = {}
     if own.trainer == "lea-mvd":
-        given = {"reading": dataclasses.replace(own.reading(Reading()), limits="clip")}
+        given = {"reading": own.reading(Reading()), "limits": "clip"}
     elif own.trainer.endswith("cma-es"):
-        given = {"population_size": 4 + int(3 * math.log(n_var))}  # pycma's
+        given = {"population_size": 4 + int(3 * np.log(n_var))}  # pycma's
     for sigma0 in sigmas:
-        if here is None:
-            rows.append((sigma0, *[math.nan] * 6))
-            continue
         opt = optimizer(own.trainer, here.x, bounds=(0, 1), sigma0=sigma0, n_gen=BUDGET, seed=seed, **given)
         early = here.x
         for _ in generations(opt, here.value, BUDGET):
             early = opt.result.x if opt.nfev <= EARLY else early
         ends = (here.descend(x)[1] for x in (early, opt.result.x))
         rows.append((sigma0, here.start, here.tolerance, *ends, opt.best_fun, float(opt.nfev)))
-    columns = ["sigma0", "start", "tolerance", "early", "end", "best", "evaluations"]
     return Result(pd.DataFrame(rows, columns=columns))
 
 
@@ -157,17 +152,16 @@ def curvatures(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> np.ndarray:
 
 def descend_rbm(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> tuple[np.ndarray, float]:
     """Return where L-BFGS ends from an RBM, and the error there."""
-    before = np.inf
+    before, options = np.inf, LBFGS | {"maxfun": ROUND}
     while True:
-        found = optimize.minimize(
-            error_and_gradient, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=LBFGS | {"maxfun": ROUND}
-        )
-        theta, now = found.x, float(found.fun)
+        end = optimize.minimize(error_and_gradient, theta, (V, n_hidden), jac=True, method="L-BFGS-B", options=options)
+        theta, now = end.x, float(end.fun)
         if now >= before - TOLERANCE * now:
             return theta, now
         before = now
 
 
+@one_blas_thread()
 def escape_from_training(images: Images, method: str, seed: int) -> Result:
     """Return the ends of the paper's search of an RBM from each of `STARTS`.
 
@@ -180,15 +174,13 @@ def escape_from_training(images: Images, method: str, seed: int) -> Result:
     trainer.fit(EPOCHS)
     theta, objective, rows = trainer.rbm.flat(), ReconstructionObjective(V, N_HIDDEN), []
     for start in STARTS:
-        with one_blas_thread():
-            error, gradient = error_and_gradient(theta, V, N_HIDDEN)
-            values = curvatures(theta, V, N_HIDDEN)
-            lower, without = descend_rbm(theta, V, N_HIDDEN)
+        error, gradient = error_and_gradient(theta, V, N_HIDDEN)
+        values = curvatures(theta, V, N_HIDDEN)
+        lower, without = descend_rbm(theta, V, N_HIDDEN)
         opt = training.optimizer(own.trainer, theta, reading=reading, seed=seed)
         for _ in generations(opt, objective):
             pass
-        with one_blas_thread():
-            end = descend_rbm(opt.result.x, V, N_HIDDEN)[1]
+        end = descend_rbm(opt.result.x, V, N_HIDDEN)[1]
         steepness = float(np.linalg.norm(gradient)), values[0], values[-1]
         rows.append((start, len(theta), error, *steepness, TOLERANCE * error, without, opt.best_fun, end))
         theta = lower
@@ -205,7 +197,7 @@ def plan(settings: Settings) -> Plan:
     return {"runs": (["function", "n_var", "method", "seed"], runs), "rbms": (["method", "seed"], rbms)}
 
 
-RECORDED = {"local_minima": Recorded(PAPER, partial(plan, PAPER))}
+RECORDED = {"local_minima": Recorded(PROFILES["paper"], lambda: plan(PROFILES["paper"]))}
 
 # ---- tables
 

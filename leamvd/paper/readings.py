@@ -6,7 +6,7 @@ the suggested settings good ones (C12)?
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,13 +86,11 @@ def methods(items: Iterable[str] = ALTERNATIVES) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*sorted(map(default, every), key=len), *every]))
 
 
-def pairs(methods: Iterable[str]) -> list[tuple[str, str]]:
+def pairs(there: Collection[str]) -> list[tuple[str, str]]:
     """Return item and method of the alternatives that are there with their default; "own" is one without an item."""
-    there = list(methods)
-    named = [(item, method) for item, alternatives in ALTERNATIVES.items() for method in alternatives]
-    known = {method for _, method in named}
-    named += [("own", method) for method in there if method not in known and default(method) != method]
-    return [(item, method) for item, method in named if method in there and default(method) in there]
+    items = {method: item for item, alternatives in ALTERNATIVES.items() for method in alternatives}
+    items |= {method: "own" for method in there if method not in items and default(method) != method}
+    return [(item, method) for method, item in items.items() if method in there and default(method) in there]
 
 
 # ---- settings
@@ -108,9 +106,7 @@ class Settings(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "sizes", tuple(self.sizes))
-        for n_var in self.sizes:
-            checks.integer("sizes", n_var, at_least=2)
+        object.__setattr__(self, "sizes", tuple(checks.integer("sizes", n_var, at_least=2) for n_var in self.sizes))
         checks.integer("budget", self.budget, at_least=self.reading.population_size)
         if not pairs(self.methods):
             raise ValueError(f"methods must have an alternative and its default among them, got {self.methods!r}")
@@ -142,6 +138,8 @@ and E11 (all); the controls are CMA-ES with other settings."""
 
 ARCHIVE = {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits", "own")}
 ARCHIVE = {"paper": "readings"} | ARCHIVE | {"all": "mnist_7x7", "controls": "readings_cma_es"}  # Section 3's layers
+FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]  # columns of the table of functions
+TOGETHER = "functions"  # the problem that stands for all: the geometric mean of what a seed reaches on each
 
 
 class Tables(NamedTuple):
@@ -225,9 +223,6 @@ def followed(search: Iterator[Any]) -> Result:
     return Result(pd.DataFrame([row]))
 
 
-FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]
-
-
 def acting(methods: Iterable[str]) -> dict[str, Method]:
     """Return those methods that are LEA-MVD with settings that can act on a function.
 
@@ -266,8 +261,7 @@ def follows(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.C
 
 def every_tenth(rows: pd.DataFrame) -> pd.DataFrame:
     """Return every tenth iteration and the last of each layer: tables are large, and the page shows ends."""
-    ends = rows.groupby(LABELS)["iteration"].transform("max")
-    return rows[(rows["iteration"] % 10 == 0) | (rows["iteration"] == ends)]
+    return rows[(rows["iteration"] % 10 == 0) | rows.index.isin(last(rows).index)]
 
 
 def _recorded(study: Settings) -> Recorded:
@@ -282,8 +276,6 @@ RECORDED["readings_functions"] = Recorded(
 )
 
 # ---- tables
-
-TOGETHER = "functions"  # the problem that stands for all: the geometric mean of what a seed reaches on each
 
 
 def outcomes(runs: pd.DataFrame, measure: str) -> pd.DataFrame:
