@@ -266,11 +266,9 @@ def committed() -> str:
     return str(run((*git, "rev-parse", "HEAD")).stdout[:12])
 
 
-def write_recorded(
-    name: str, tables: Mapping[str, pd.DataFrame], settings: Any, commit: str | None, folder: Path = ARCHIVE
-) -> Path:
+def write_recorded(name: str, tables: Mapping[str, pd.DataFrame], settings: Any, commit: str | None) -> Path:
     """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
-    place = folder / name
+    place = ARCHIVE / name
     place.mkdir(parents=True, exist_ok=True)
     sums = {}
     for table, rows in tables.items():

@@ -119,11 +119,11 @@ def share(successes: pd.Series, *, lower: float) -> Effect:
 
     The error is that of a share that lies on the bound.
     """
-    runs, number = len(successes), int(successes.sum())
-    p = float(stats.binomtest(number, runs, lower, alternative="greater").pvalue)
-    low, high = map(float, stats.binomtest(number, runs).proportion_ci(0.95))
+    runs, count = len(successes), int(successes.sum())
+    p = float(stats.binomtest(count, runs, lower, alternative="greater").pvalue)
+    low, high = map(float, stats.binomtest(count, runs).proportion_ci(0.95))
     error = math.sqrt(lower * (1 - lower) / runs)
-    return Effect(number / runs, low, high, lower, np.inf, "share", runs, "binomial", p, error, np.inf)
+    return Effect(count / runs, low, high, lower, np.inf, "share", runs, "binomial", p, error, np.inf)
 
 
 def shares(table: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFrame:
