@@ -210,7 +210,7 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
 ) -> None:
     monkeypatch.setattr(results, "ARCHIVE", tmp_path)
     table = pd.DataFrame({"x": np.random.default_rng(0).normal(size=9), "name": list("abcdefghi")})
-    results.write_recorded("one", {"runs": table}, {"sizes": [2, 3]}, "0123456789ab", tmp_path)
+    results.write_recorded("one", {"runs": table}, {"sizes": [2, 3]}, "0123456789ab")
     pd.testing.assert_frame_equal(results.read_recorded("one"), table, check_exact=True)
     known = results.provenance("one")
     assert (known["settings"], known["commit"], known["code"]) == ({"sizes": [2, 3]}, "0123456789ab", results.code())

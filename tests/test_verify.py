@@ -123,10 +123,10 @@ def test_a_recorded_number_that_was_altered_is_found(
 ) -> None:
     plan = {"runs": (LABELS, {(1, "cd", seed): delayed(call)(1, "cd", seed) for seed in range(4)})}
     monkeypatch.setattr(results, "ARCHIVE", tmp_path)
-    monkeypatch.setattr(verify, "all_recorded", lambda: {"small": Recorded({}, lambda: plan)})
+    monkeypatch.setattr(verify, "all_recorded", lambda: {"small": Recorded([], lambda: plan)})
     found = results.tables(plan, tmp_path / "calls")["runs"]
     found.loc[2, "error"] += altered
-    results.write_recorded("small", {"runs": found}, {}, "0123456789ab", tmp_path)
+    results.write_recorded("small", {"runs": found}, [], "0123456789ab")
     changed, rows = verify.verify("small", tmp_path / "calls")
     assert changed == []
     assert rows["drifts"].tolist() == [altered]

@@ -29,7 +29,7 @@ from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
 from .methods import trainer_of
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
-from .statistics import compared, components, paired
+from .statistics import Effect, compared, components, paired
 
 # ---- settings
 
@@ -228,7 +228,6 @@ def likelihoods(stack: Result, images: Images, dtype: str, seed: int, n_chains: 
 
 
 def _rng(seed: int, purpose: int, number: int) -> np.random.Generator:
-    """Return random numbers of their own for each seed, purpose and number."""
     return np.random.default_rng([seed, purpose, number])
 
 
@@ -290,16 +289,14 @@ def scores(found: Tables) -> pd.DataFrame:
     }
     values = {name: rows.assign(value=100 * rows["test_error"]) for name, rows in parts.items()}
     values["likelihood"] = last(found.likelihoods).rename(columns={"log_likelihood": "value"})
-    every = [rows[[*RUN, "value"]].assign(score=name) for name, rows in values.items()]
-    return pd.concat(every, ignore_index=True)
+    return pd.concat([rows[[*RUN, "value"]].assign(score=name) for name, rows in values.items()], ignore_index=True)
 
 
 def differences(scores: pd.DataFrame, baseline: str = "cd") -> pd.DataFrame:
     """Return by how much the errors of methods exceed those of one method of the same seed: means, 95 % intervals."""
     errors = scores[scores["score"] == "error"]
     compare = [(method, baseline) for method in errors["method"].unique() if method != baseline]
-    found = compared(errors, "value", compare, by=["study"], unit="difference")
-    return found.drop(columns=["equal", "p"])
+    return compared(errors, "value", compare, by=["study"], unit="difference").drop(columns=["equal", "p"])
 
 
 def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
@@ -320,17 +317,27 @@ def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_image
     return float(found["high"] - found["mean"])
 
 
-def ratios(found: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.DataFrame:
-    """Return by study the ratio of two test errors, with its 95 % interval over seeds and test images."""
-    rows = []
-    for study, own in last(found.runs, "epoch").groupby("study", sort=False):
-        errors = {name: runs.set_index("seed")["test_error"] for name, runs in own.groupby("method")}
-        listed = found.mistakes[found.mistakes["study"] == study]
+def classify_better(
+    runs: pd.DataFrame, mistakes: pd.DataFrame, method: str = "lea-mvd", baseline: str = "cd"
+) -> dict[str, Effect]:
+    """Test by study whether a method's test errors are below another one's; intervals cover other test images too."""
+    effects = {}
+    for study, ends in last(runs, "epoch").groupby("study", sort=False):
+        errors = ends.pivot(index="seed", columns="method", values="test_error")
+        listed = mistakes[mistakes["study"] == study]
         if {method, baseline} <= {*listed["method"]}:
-            ratio = paired(errors[method], errors[baseline]).rank
+            effect = paired(errors[method], errors[baseline], upper=1)
             n_images = round(listed["method"].eq(baseline).sum() / errors[baseline].sum())
             half = over_test_images(listed, method, baseline, n_images)
-            rows.append((study, ratio, ratio * np.exp(-half), ratio * np.exp(half)))
+            low, high = effect.rank * np.exp(-half), effect.rank * np.exp(half)
+            effects[study] = effect._replace(rank_low=low, rank_high=high)
+    return effects
+
+
+def ratios(found: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.DataFrame:
+    """Return by study the ratio of two test errors, with its 95 % interval over seeds and test images."""
+    effects = classify_better(found.runs, found.mistakes, method, baseline)
+    rows = [(study, effect.rank, effect.rank_low, effect.rank_high) for study, effect in effects.items()]
     return pd.DataFrame(rows, columns=["study", "ratio", "low", "high"])
 
 
@@ -384,7 +391,6 @@ def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
 
 
 def _panels(table: pd.DataFrame, ylabel: str) -> tuple[Figure, np.ndarray]:
-    """Return a figure and a panel for each study."""
     studies = table["study"].unique()
     figure, axes = panels(len(studies), 1, height=0.7 + 3 * len(studies))
     for ax, study in zip(axes[:, 0], studies, strict=True):

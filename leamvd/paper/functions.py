@@ -82,12 +82,11 @@ def start(
     Of `training`, sigma0, x0 and n_elite act; of `reading` all but n_gen, and the population size alone on baselines.
     """
     x0, objective = problem.start(seed)
-    own: dict[str, Any] = {"n_elite": training.n_elite, "reading": reading} if trainer == "lea-mvd" else {}
-    if training.x0 == "none":  # initialization (A)
-        own |= {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}
-    else:
-        own |= {"x0": x0}
-    own |= {"sigma0": problem.scale * training.sigma0, "population_size": reading.population_size}
+    own: dict[str, Any] = {"sigma0": problem.scale * training.sigma0, "population_size": reading.population_size}
+    if trainer == "lea-mvd":
+        own |= {"n_elite": training.n_elite, "reading": reading}
+    within = {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}  # initialization (A)
+    own |= within if training.x0 == "none" else {"x0": x0}
     return optimizer(trainer, **own, n_gen=budget, seed=seed), objective
 
 

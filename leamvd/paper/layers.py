@@ -23,7 +23,7 @@ from leamvd.optimizers.reading import Reading
 
 from .methods import Method
 from .results import Call, Result, canonical, delayed
-from .statistics import Effect, paired, summarize, unpaired
+from .statistics import paired, summarize, unpaired
 
 # ---- settings
 
@@ -42,7 +42,9 @@ class Images:
 
     def load(self, dtype: Any) -> Dataset:
         """Return the images; a data set other than the checksum's is an error."""
-        data = _load(dataclasses.replace(self, checksum=""), str(dtype))
+        pixels = {"side": self.side, "pooling": self.pooling, "binarize": self.binarize}
+        training = {"n_train": self.n_images, "image_set": self.image_set}
+        data = _load(self.dataset, **pixels, **training, dtype=str(dtype))
         if self.checksum not in ("", data.checksum):
             raise ValueError(f"{self.dataset} is another data set here than where it was asked for: checksums differ")
         return data
@@ -53,17 +55,7 @@ class Images:
         return dataclasses.replace(self, checksum=checksum, n_images=count if self.n_images is None else self.n_images)
 
 
-@functools.lru_cache(2)
-def _load(images: Images, dtype: str) -> Dataset:
-    return data_sets.load(
-        images.dataset,
-        side=images.side,
-        pooling=images.pooling,
-        binarize=images.binarize,
-        n_train=images.n_images,
-        image_set=images.image_set,
-        dtype=dtype,
-    )
+_load = functools.lru_cache(2)(data_sets.load)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -275,18 +267,14 @@ def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
 
     It is of the pairs where two seeds or more are shared, else of two samples; `paired` is how many seeds are shared.
     """
+    ours, theirs = (dict([*last(table).set_index("seed").groupby(GROUP, sort=False)]) for table in (a, b))
     rows = []
-    for measure in MEASURES:
-        ours, theirs = (
-            {cell: own.set_index("seed")[measure] / own.set_index("seed")["n_images"] for cell, own in ends}
-            for ends in (last(table).groupby(GROUP, sort=False) for table in (a, b))
-        )
-        for cell, x in ours.items():
-            if cell in theirs:
-                y = theirs[cell]
-                shared = len(x.index.intersection(y.index))
-                found: Effect = (paired if shared >= min(2, len(x), len(y)) else unpaired)(y, x)
-                rows.append((measure, *cell, shared, found.low, found.effect, found.high))
+    for measure, cell in product(MEASURES, ours):
+        if cell in theirs:
+            x, y = (ends[measure] / ends["n_images"] for ends in (ours[cell], theirs[cell]))
+            shared = len(x.index.intersection(y.index))
+            effect = (paired if shared >= min(2, len(x), len(y)) else unpaired)(y, x)
+            rows.append((measure, *cell, shared, effect.low, effect.effect, effect.high))
     return pd.DataFrame(rows, columns=["measure", *GROUP, "paired", "low", "ratio", "high"])
 
 

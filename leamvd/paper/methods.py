@@ -25,6 +25,8 @@ _SETTINGS = {
     **dict.fromkeys(OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)),
 }
 """Settings that a trainer can have of its own: those that what it computes depends on, its start solution included."""
+_SEEN = {name: {*own, "dtype", *(_COMPUTATION if name != "cd" else ())} for name, own in _SETTINGS.items()}
+"""And those that it sees at all: the others have their defaults."""
 
 
 def trainer_of(text: str) -> str:
@@ -73,25 +75,19 @@ class Method:
 
     def training(self, base: Training) -> Training:
         """Return a study's settings with the method's own; what the trainer does not see has its default."""
-        unseen: tuple[str, ...] = () if self.trainer == "lea-mvd" else ("n_elite",)
-        if self.trainer == "cd":
-            unseen += (*_START, *_COMPUTATION)
-        usual = {name: getattr(Training, name) for name in unseen}
-        own = {name: value for name, value in self.settings if name in Training.__dataclass_fields__}
-        changed = dataclasses.replace(base, **usual | own)
-        return dataclasses.replace(changed, **changed.computation._asdict() if self.trainer != "cd" else {})
+        values = vars(base) | dict(self.settings)
+        training = Training(**{name: values[name] for name in vars(base) if name in _SEEN[self.trainer]})
+        return dataclasses.replace(training, **training.computation._asdict() if self.trainer != "cd" else {})
 
     def reading(self, base: Reading) -> Reading:
         """Return a study's reading with the method's own settings; what the trainer does not see has its default."""
         own = dict(self.settings)
-        changed = Reading.named(own.get(PRESET, "default"), base)
-        changed = dataclasses.replace(changed, **{name: value for name, value in own.items() if name in _READ})
-        seen = {"lea-mvd": _READ, "cd": ("n_gen",)}.get(self.trainer, ("population_size", "n_gen", "x0_in_population"))
-        return Reading(**{name: getattr(changed, name) for name in seen})
+        values = vars(Reading.named(own.get(PRESET, "default"), base)) | own
+        return Reading(**{name: values[name] for name in _READ if name in _SEEN[self.trainer]})
 
     def spelled(self, training: Training, reading: Reading) -> dict[str, dict[str, Any]]:
         """Return each setting that the method has in a study and that its trainer sees, whatever the defaults are."""
-        seen = {*_SETTINGS[self.trainer], "dtype", *(_COMPUTATION if self.trainer != "cd" else ())}
+        seen = _SEEN[self.trainer]
         whole = {"training": self.training(training), "reading": self.reading(reading).complete()}
         return {part: {name: value for name, value in vars(own).items() if name in seen} for part, own in whole.items()}
 

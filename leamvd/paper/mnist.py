@@ -103,10 +103,9 @@ def summary(found: Tables, profile: str = "recorded", size: str = "7x7", **chang
     """Return the last errors, and where the same is recorded their ratios to it, see `layers.summary`."""
     if profile == "recorded":
         return layers.errors(found.runs)
-    own = PROFILES[size]
-    names = {name: f"mnist_{size}_{name}".removesuffix("_paper") for name in own if name != "quick"}
-    known = [(own[name], read_recorded(recorded)) for name, recorded in names.items()]
-    return layers.summary(found.runs, own[profile].changed(**changes), known)
+    recorded = {name: kept for name, kept in RECORDED.items() if name.startswith(f"mnist_{size}")}
+    known = [(kept.settings, read_recorded(name)) for name, kept in recorded.items()]
+    return layers.summary(found.runs, PROFILES[size][profile].changed(**changes), known)
 
 
 # ---- what is computed
@@ -157,18 +156,15 @@ def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -
     return Recorded([study for _, study in studies], planned, last)
 
 
-def _agreement(studies: tuple[Study, ...]) -> Recorded:
-    own = [((name, one.size), one.changed(**given)) for one, (name, given) in product(studies, BACKENDS.items())]
-    return _several(["search", "section"], own)
-
-
 RECORDED = {
     f"mnist_{size}_{profile}".removesuffix("_paper"): _recorded(study)
     for size, own in PROFILES.items()
     for profile, study in own.items()
     if profile != "quick"
 }
-RECORDED |= {name: _agreement(studies) for name, studies in AGREEMENT.items()}
+for name, studies in AGREEMENT.items():
+    searched = [((by, one.size), one.changed(**given)) for one, (by, given) in product(studies, BACKENDS.items())]
+    RECORDED[name] = _several(["search", "section"], searched)
 RECORDED["image_sets"] = _several(["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
 
 # ---- tables
@@ -201,9 +197,8 @@ def with_start(runs: pd.DataFrame, controls: pd.DataFrame) -> pd.DataFrame:
     left = left_start(search)["own":"own"].loc[lambda moved: moved > 0].index.get_level_values("layer").min()
     begins = search[(search["iteration"] == 0) & ((search["inputs"] != "own") | ~(search["layer"] > left))]
     above = controls[(controls["method"] == ONE_EPOCH) & (controls["layer"] > left)]
-    begins = pd.concat([begins, last(above[above["inputs"].isin(runs["inputs"])])])
-    both = pd.concat([begins.assign(method=START), runs])
-    return both.sort_values(["inputs", "layer"], kind="stable", ignore_index=True)
+    begins = pd.concat([begins, last(above[above["inputs"].isin(runs["inputs"])])]).assign(method=START)
+    return pd.concat([begins, runs]).sort_values(["inputs", "layer"], kind="stable", ignore_index=True)
 
 
 def final(table: pd.DataFrame) -> pd.DataFrame:
@@ -333,10 +328,9 @@ def plot_learning(
     for (kind, layer, method), line in layers.bands(later, measure).groupby(GROUP, sort=False):
         band(axes[kind, layer], line, "iteration", label=method, linewidth=1.5, **method_look(method))
     for (method, layer), value in printed.items():
-        if ("own", layer) in axes and method in set(runs["method"]):
-            axes["own", layer].axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
-            at = axes["own", layer].get_yaxis_transform()
-            axes["own", layer].text(0.99, value, f"paper: {value:,.0f}", transform=at, ha="right", va="bottom")
+        if (ax := axes.get(("own", layer))) and method in set(runs["method"]):
+            ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
+            ax.text(0.99, value, f"paper: {value:,.0f}", transform=ax.get_yaxis_transform(), ha="right", va="bottom")
     for ax in axes.values():
         if constant:
             ax.axhline(1.0, color="black", linewidth=0.8)

@@ -60,8 +60,7 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
         bound.apply_defaults()
         parts = bound.arguments.items()
         told = {name: {"call": part.key} if isinstance(part, Call) else canonical(part) for name, part in parts}
-        content = [function.__module__, function.__qualname__, told]
-        text = json.dumps(content, sort_keys=True, allow_nan=False)
+        text = json.dumps([function.__module__, function.__qualname__, told], sort_keys=True, allow_nan=False)
         key = f"{function.__name__}-{hashlib.sha256(text.encode()).hexdigest()[:20]}"
         needs = [value for value in bound.arguments.values() if isinstance(value, Call)]
         return Call(function, bound.arguments, needs, key)
@@ -205,7 +204,6 @@ if not NOTEBOOKS.is_dir():
     NOTEBOOKS = Path(leamvd.__file__).parent / "notebooks"  # of what pip has installed
 ARCHIVE = NOTEBOOKS / "recorded"
 
-
 HISTORY = {
     "forensics": "its bfloat16 is given up on processors",
     "forensics_confirmed": "its bfloat16 is given up on processors",
@@ -243,8 +241,7 @@ def refuse(changes: Mapping[str, Any]) -> None:
 
 def provenance(name: str) -> dict[str, Any]:
     """Return the settings, code, commit, versions and processor of what is recorded under a name, None if unknown."""
-    found: dict[str, Any] = json.loads((ARCHIVE / name / "provenance.json").read_text(encoding="utf-8"))
-    return found
+    return json.loads((ARCHIVE / name / "provenance.json").read_text(encoding="utf-8"))
 
 
 def changes(recorded: Any, now: Any, usual: Mapping[str, Any], name: str = "") -> Iterator[str]:
@@ -270,11 +267,9 @@ def committed() -> str:
     return str(run((*git, "rev-parse", "HEAD")).stdout[:12])
 
 
-def write_recorded(
-    name: str, tables: Mapping[str, pd.DataFrame], settings: Any, commit: str | None, folder: Path = ARCHIVE
-) -> Path:
+def write_recorded(name: str, tables: Mapping[str, pd.DataFrame], settings: Any, commit: str | None) -> Path:
     """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
-    place = folder / name
+    place = ARCHIVE / name
     place.mkdir(parents=True, exist_ok=True)
     sums = {}
     for table, rows in tables.items():

@@ -119,22 +119,18 @@ def share(successes: pd.Series, *, lower: float) -> Effect:
 
     The error is that of a share that lies on the bound.
     """
-    runs, found = len(successes), int(successes.sum())
-    p = float(stats.binomtest(found, runs, lower, alternative="greater").pvalue)
+    runs, count = len(successes), int(successes.sum())
+    p = float(stats.binomtest(count, runs, lower, alternative="greater").pvalue)
+    low, high = map(float, stats.binomtest(count, runs).proportion_ci(0.95))
     error = math.sqrt(lower * (1 - lower) / runs)
-    return Effect(found / runs, *_exact(successes), lower, np.inf, "share", runs, "binomial", p, error, np.inf)
+    return Effect(count / runs, low, high, lower, np.inf, "share", runs, "binomial", p, error, np.inf)
 
 
 def shares(table: pd.DataFrame, value: str, by: Sequence[str]) -> pd.DataFrame:
     """Return for each group of runs, in order of appearance, the share that succeeds, as `summarize` does of a mean."""
-    rows = [(*cell, len(own), own.mean(), *_exact(own)) for cell, own in table.groupby(list(by), sort=False)[value]]
+    groups = table.groupby(list(by), sort=False)[value]
+    rows = [(*cell, len(successes), *share(successes, lower=0)[:3]) for cell, successes in groups]
     return pd.DataFrame(rows, columns=[*by, "runs", "mean", "low", "high"])
-
-
-def _exact(successes: pd.Series) -> tuple[float, float]:
-    """Return the ends of the exact 95 % interval of a share."""
-    ends = stats.binomtest(int(successes.sum()), len(successes)).proportion_ci(0.95)
-    return float(ends.low), float(ends.high)
 
 
 def compared(
@@ -178,23 +174,20 @@ def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.S
     by_row, by_column = cells.mean(axis=1), cells.mean(axis=0)
     rest = cells.sub(by_row, axis=0).sub(by_column, axis=1) + mean
     squares = np.array([b * by_row.var(), a * by_column.var(), (rest**2).to_numpy().sum() / ((a - 1) * (b - 1))])
-    between_rows, between_columns = (squares[0] - squares[2]) / b, (squares[1] - squares[2]) / a
     weights = np.array([1, 1, -1]) / (a * b)  # of the mean's variance: both factors' and the rest's
     variance = max(float(weights @ squares), float(squares[2]) / (a * b))
     freedom = variance**2 / float(((weights * squares) ** 2 / [a - 1, b - 1, (a - 1) * (b - 1)]).sum())
     half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
-    stds = np.sqrt(np.maximum([between_rows, between_columns, squares[2]], 0))
+    variances = (squares[0] - squares[2]) / b, (squares[1] - squares[2]) / a, squares[2]
     names = [rows, columns, "neither", "mean", "low", "high"]
-    return pd.Series([*stds, mean, mean - half, mean + half], names, dtype=float)
+    return pd.Series([*np.sqrt(np.maximum(variances, 0)), mean, mean - half, mean + half], names, dtype=float)
 
 
 def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return p-values, shape (m,), corrected by Holm's step-down method; NaN is no test and stays."""
-    adjusted = np.full(len(p), np.nan)
-    order = np.argsort(p)[: int((~np.isnan(p)).sum())]  # NaN sorts last
-    scaled = p[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
-    return adjusted
+    tests = pd.Series(p).dropna().sort_values()
+    adjusted = (tests * np.arange(len(tests), 0, -1)).cummax().clip(upper=1.0)
+    return adjusted.reindex(range(len(p))).to_numpy()
 
 
 def power(effect: Effect, level: float, smallest: float) -> float:

@@ -72,13 +72,12 @@ def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) ->
 
 def sample(columns: list[str], calls: Mapping[tuple[Any, ...], Call], count: int) -> dict[tuple[Any, ...], Call]:
     """Return some of a table's calls, those that need least first, of labels that differ in more than the seed."""
-    once: dict[str, tuple[Any, ...]] = {}
-    for label, call in calls.items():
-        once.setdefault(call.key, label)  # a call that stands behind several labels is the first one's
-    table, labels = pd.DataFrame(once.values(), columns=columns), [*once.values()]
+    labels, keys = [*calls], pd.Series([call.key for call in calls.values()])
+    table = pd.DataFrame(labels, columns=columns).assign(needs=[*map(_depth, calls.values())])
+    table = table[~keys.duplicated()]  # a call that stands behind several labels is the first one's
     turn = table.groupby([name for name in columns if name != "seed"], dropna=False).cumcount()
-    order = table.assign(turn=turn, needs=[_depth(calls[label]) for label in labels])
-    return {labels[i]: calls[labels[i]] for i in order.sort_values(["turn", "needs"], kind="stable").index[:count]}
+    order = table.assign(turn=turn).sort_values(["turn", "needs"], kind="stable").index[:count]
+    return {labels[i]: calls[labels[i]] for i in order}
 
 
 def _depth(call: Call) -> int:
