@@ -29,10 +29,6 @@ from leamvd.optimizers.reading import Reading
 class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What the estimators share."""
 
-    def _keep(self, given: dict[str, Any]) -> None:
-        """Keep the arguments of a constructor as they are, under their names, as scikit-learn asks for."""
-        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
-
     def _settings(self, V: Array, n_iter: int) -> dict[str, Any]:
         """Return the arguments that `train` and `pretrain` share, except the seed, for the images `V`."""
         n_iter = checks.integer("n_iter", n_iter, at_least=1)
@@ -133,7 +129,16 @@ class RBM(_Network):
         device: str | None = None, precision: str | None = None, verbose: int = 0,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:  # fmt: skip
-        self._keep(locals())
+        self.n_hidden = n_hidden
+        self.method, self.n_iter, self.reading = method, n_iter, reading
+        self.learning_rate, self.batch_size = learning_rate, batch_size
+        self.cd_steps, self.persistent = cd_steps, persistent
+        self.momentum, self.final_momentum, self.momentum_epochs = momentum, final_momentum, momentum_epochs
+        self.weight_decay, self.initial_weights, self.weight_scale = weight_decay, initial_weights, weight_scale
+        self.n_elite, self.sigma0 = n_elite, sigma0
+        self.x0, self.x0_epochs, self.x0_limit = x0, x0_epochs, x0_limit
+        self.backend, self.device, self.precision = backend, device, precision
+        self.verbose, self.random_state = verbose, random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train on the images `X`, shape (m, n_visible), from the start."""
@@ -248,7 +253,16 @@ class DBN(_Network):
         device: str | None = None, precision: str | None = None, verbose: int = 0,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:  # fmt: skip
-        self._keep(locals())
+        self.layers, self.features = layers, features
+        self.method, self.n_iter, self.reading = method, n_iter, reading
+        self.learning_rate, self.batch_size = learning_rate, batch_size
+        self.cd_steps, self.persistent = cd_steps, persistent
+        self.momentum, self.final_momentum, self.momentum_epochs = momentum, final_momentum, momentum_epochs
+        self.weight_decay, self.initial_weights, self.weight_scale = weight_decay, initial_weights, weight_scale
+        self.n_elite, self.sigma0 = n_elite, sigma0
+        self.x0, self.x0_epochs, self.x0_limit = x0, x0_epochs, x0_limit
+        self.backend, self.device, self.precision = backend, device, precision
+        self.verbose, self.random_state = verbose, random_state
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train each layer on the features of the one below, the lowest on the images `X`, shape (m, n_visible)."""
