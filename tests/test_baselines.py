@@ -8,7 +8,7 @@ import pytest
 import reference
 from problems import sphere
 
-from leamvd import LEAMVD, Reading, minimize
+from leamvd import minimize
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.random_search import RandomSearch
@@ -105,17 +105,3 @@ def test_every_generation_of_random_search_is_a_draw_of_its_own(start: Any) -> N
             else:
                 expected = np.clip(start + 3 * reference.normals(key, generation, row, 7), -1, 2)
             np.testing.assert_allclose(x, expected, atol=1e-13)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2**63 + 5])
-def test_methods_of_one_seed_draw_unrelated_numbers(seed: int) -> None:
-    """Contrastive divergence draws its first weights by PCG64(seed), LEA-MVD its first population by Philox."""
-    n, x0 = 4000, np.zeros(4000)
-    weights = np.random.Generator(np.random.PCG64(seed)).standard_normal(24 * n)
-    bits = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed).spawn(1)[0])).standard_normal(24 * n)
-    reading = Reading(x0_in_population=False)
-    first = [LEAMVD(x0, seed=seed, reading=reading), RandomSearch(x0, seed=seed, x0_in_population=False)]
-    first.append(CMAES(x0, seed=seed, diagonal=True, x0_in_population=False))
-    draws = np.array([weights, bits, *(opt.ask().ravel() for opt in first)])
-    correlations = np.corrcoef(draws)[np.triu_indices(len(draws), 1)]
-    assert np.abs(correlations).max() * np.sqrt(draws.shape[1]) < 5

@@ -14,12 +14,8 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
-from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import BernoulliRBM
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leamvd._support.threads import one_blas_thread
@@ -229,15 +225,6 @@ def test_pickled_bit_for_bit_and_cloned(model: Any) -> None:
     with pytest.raises(NotFittedError):
         clone(model).transform(V)
     assert np.array_equal(clone(model).fit(V).transform(V), model.transform(V))
-
-
-def test_settings_are_searched_in_a_pipeline() -> None:
-    X, y = load_digits(n_class=3, return_X_y=True)
-    model = make_pipeline(RBM(n_iter=5, random_state=0), LogisticRegression(max_iter=1000))
-    grid = {"rbm__n_hidden": [1, 40], "rbm__reading": [None, Reading(exponent=2)]}
-    search = GridSearchCV(model, grid, cv=3).fit(X / 16, y)
-    assert search.best_params_["rbm__n_hidden"] == 40
-    assert search.best_score_ > 0.9
 
 
 # ---- random numbers

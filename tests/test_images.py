@@ -15,9 +15,6 @@ from leamvd.data import images as data_images
 from leamvd.data.images import load, resize
 from leamvd.data.mnist import DataError
 
-# ---- names
-
-
 # ---- resizing
 
 
@@ -32,12 +29,6 @@ def area_means(images: NDArray[np.float64], side: int) -> NDArray[np.float64]:
 def test_smaller_images_are_means_over_areas(old: int, side: int) -> None:
     images = np.random.default_rng(old).random((3, old, old))
     np.testing.assert_allclose(resize(images.reshape(3, -1), side), area_means(images, side), rtol=1e-14)
-
-
-def test_28_to_7_is_the_mean_of_4_by_4_blocks() -> None:
-    images = np.random.default_rng(0).integers(0, 256, (5, 784))
-    blocks = images.reshape(5, 7, 4, 7, 4).mean(axis=(2, 4)).reshape(5, 49)
-    np.testing.assert_array_equal(resize(images, 7), blocks)
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
-from problems import PROBLEMS, rastrigin, rosenbrock, sphere
+from problems import rastrigin, rosenbrock, sphere
 from reference import Reference
 
 from leamvd import LEAMVD, Reading, State
@@ -84,14 +84,6 @@ def run_with_reference(
 
 def optimizer(n: int = 13, reading: Reading | None = None, **options: Any) -> LEAMVD:
     return LEAMVD(**{"n_var": n, "bounds": (-1, 1), "seed": 3, "reading": reading} | options)
-
-
-@pytest.mark.compiled
-@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
-@pytest.mark.parametrize("start", ["bounds", "x0"])
-def test_every_problem_follows_the_equations(problem: Any, start: str) -> None:
-    opt = optimizer(x0=np.linspace(-1, 1, 13) if start == "x0" else None)
-    run_with_reference(opt, problem.fun, 1e-9, generations=40)
 
 
 @pytest.mark.compiled

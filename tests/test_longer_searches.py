@@ -68,14 +68,6 @@ def test_a_comparison_runs_every_method_on_every_problem_to_its_marks(tmp_path: 
     assert runs.query("method == 'random' and seed == 1")["evaluations"].tolist() == [96, 192, 480]
 
 
-def test_what_is_recorded_has_the_marks_of_the_plan() -> None:
-    _, calls = longer_searches.RECORDED["longer_searches"].plan()["runs"]
-    runs = longer_searches.tables().runs
-    for (name, *_), call in list(calls.items())[::50]:
-        marks = runs[runs["problem"] == name]["mark"].unique().tolist()
-        assert list(call.arguments["marks"]) == marks
-
-
 def test_means_and_ratios_are_geometric_paired_and_of_each_problems_last_mark() -> None:
     rows = [
         (on, method, seed, mark, 24 * mark, best * (1 if mark == last else 2))

@@ -41,13 +41,6 @@ def test_weights_by_row_go_to_the_wrong_individuals(told: leamvd.LEAMVD) -> None
     assert np.linalg.norm(G @ as_asked) > np.linalg.norm(state.mean), "further from the optimum at 0"
 
 
-def test_a_double_binary_tournament_is_nearer_to_exponent_3_than_to_2() -> None:
-    size = 24
-    double = (1 - 1 / size) * selection.tournament(size, 4) + selection.tournament(size, 2) / size
-    distance = {a: abs(double - selection.fractional_tournament(size, a)).sum() / 2 for a in (2, 3)}
-    assert distance[3] < 0.05 < distance[2]
-
-
 def test_the_product_as_printed_is_a_hundredth_of_the_projection(told: leamvd.LEAMVD) -> None:
     state = told.state
     C = state.descent

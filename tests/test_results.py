@@ -2,10 +2,6 @@
 
 import dataclasses
 import hashlib
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -175,28 +171,6 @@ def test_the_digest_of_the_code_sees_what_can_change_a_result(tmp_path: Path, mo
         digests.append(results.code.__wrapped__())
     assert len(set(digests[:-1])) == 1
     assert digests[-1] != digests[0]
-
-
-def test_a_kill_in_the_middle_loses_what_was_being_computed_alone(tmp_path: Path) -> None:
-    program = tmp_path / "slow.py"
-    program.write_text(
-        "import sys, time, pandas as pd\n"
-        "from leamvd.paper.results import Result, delayed, run_all\n"
-        "def slow(n):\n"
-        "    print('computed', n, flush=True)\n"
-        "    time.sleep(60 if n == 2 and len(sys.argv) > 1 else 0)\n"
-        "    return Result(pd.DataFrame({'n': [n]}))\n"
-        "if __name__ == '__main__':\n"
-        "    found = run_all([delayed(slow)(n) for n in range(4)], 'kept')\n"
-        "    print(sorted(int(rows['n'].iloc[0]) for rows in found.values()))\n"
-    )
-    command = [sys.executable, str(program)]
-    with subprocess.Popen([*command, "slowly"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
-        while len(list(tmp_path.rglob("kept/*/*.npz"))) < 2:
-            time.sleep(0.05)
-        run.send_signal(signal.SIGKILL)
-    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert again.stdout.splitlines() == ["computed 2", "computed 3", "[0, 1, 2, 3]"]
 
 
 def test_tables_have_the_columns_that_name_a_call_first(tmp_path: Path) -> None:

@@ -88,10 +88,3 @@ def test_the_first_page_types_what_its_notebooks_show() -> None:
         for value in values
     ]
     assert missing(re.sub(r"```.*?```", "", text, flags=re.DOTALL), shown) == []
-
-
-def test_a_number_that_nothing_shows_is_named() -> None:
-    page = "The error fell to 12.3 and then by 46 % in 24 generations, see [Table 9](x) and `n = 7`.\n"
-    assert typed(page) == ["12.3", "46"]
-    assert missing(page, [12.34, 0.46]) == []
-    assert missing(page, [12.36, 45.4]) == ["12.3", "46"]

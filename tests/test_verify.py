@@ -86,17 +86,6 @@ def test_elsewhere_a_quiet_method_has_the_room_of_its_own_seeds_and_of_all_where
         assert verify.compare(recorded, own, ["method", "seed"], elsewhere=True)["drifts"].tolist() == [drifts]
 
 
-def test_elsewhere_a_thousand_numbers_of_another_seed_drift_in_one_of_a_thousand_calls() -> None:
-    rng = np.random.default_rng(0)
-
-    def drawn(seeds: int) -> pd.DataFrame:
-        table = pd.DataFrame(rng.normal(size=(seeds * 500, 2)), columns=["error", "loss"])
-        return table.assign(method="cd", seed=np.repeat(range(seeds), 500))
-
-    calls = (verify.compare(drawn(12), drawn(1), ["method", "seed"], elsewhere=True) for _ in range(10))
-    assert not any(found["drifts"].item() for found in calls)
-
-
 def test_what_is_missing_drifts_unless_it_was_missing() -> None:
     assert judged(here().iloc[:-1], elsewhere=True)["drifts"]
     alone = table().query("layer == 2 and method == 'cd' and seed == 0")
