@@ -168,8 +168,8 @@ def grows(
     """
     lines = slopes(optimizers.replace(RECORDED_AS), at_least, last_decade=True).query("method == @method")
     for cost, line in product(of, lines.to_dict("records")):
-        found = Effect(line[cost], np.nan, np.nan, *bounds, "slope", line["sizes"], "least squares", np.nan)
-        yield Part(f"{cost}, {line['dtype']}", NAMES[method], NOTHING, "grows like n to the power {}", found)
+        slope = Effect(line[cost], np.nan, np.nan, *bounds, "slope", line["sizes"], "least squares", np.nan)
+        yield Part(f"{cost}, {line['dtype']}", NAMES[method], NOTHING, "grows like n to the power {}", slope)
 
 
 def ends_lower(study: Errors, view: str, layer: int, method: str, baseline: str) -> Part:
@@ -185,25 +185,25 @@ def stays(study: Errors, layer: int, method: str, since: int, percent: float) ->
     first = study.runs.loc[("own", layer, method, since), "mean_field"]
     fallen = 100 * (1 - study.ends("own", layer, method)["mean_field"] / first)
     says = f"{NAMES[method]} lowers the error by {{}} %"
-    found = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
-    return Part(f"{study.pixels}, RBM {layer}", NAMES[method], NOTHING, says, found)
+    effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
+    return Part(f"{study.pixels}, RBM {layer}", NAMES[method], NOTHING, says, effect)
 
 
 def has_converged(study: Errors, layer: int, percent: float) -> Part:
     """Test whether CD's log error has stopped falling over the last epochs, by a line fitted to each run."""
     logs = np.log(study.runs.loc[("own", layer, "cd"), "mean_field"].unstack("seed")).tail(EPOCHS)
     fallen = logs.apply(lambda log: -100 * EPOCHS * np.polyfit(logs.index, log, 1)[0])
-    found = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
+    effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
     says = f"the error of {NAMES['cd']} falls by {{}} % over the last {EPOCHS} epochs"
-    return Part(f"{study.pixels}, RBM {layer}", NAMES["cd"], NOTHING, says, found)
+    return Part(f"{study.pixels}, RBM {layer}", NAMES["cd"], NOTHING, says, effect)
 
 
 def ends_as_printed(study: Errors, layer: int, method: str, **bounds: float) -> Part:
     """Test whether the error of 10,000 images over the printed number is within bounds."""
     end, number = study.ends("own", layer, method), PRINTED[trainer_of(method), layer]
-    found = paired(1e4 * end["mean_field"] / end["n_images"], number, **bounds)
+    effect = paired(1e4 * end["mean_field"] / end["n_images"], number, **bounds)
     says = f"{NAMES[method]} ends at {{}} times the printed {number:,.0f}"
-    return Part(f"{study.pixels}, RBM {layer}", NAMES[method], f"the printed {number:,.0f}", says, found)
+    return Part(f"{study.pixels}, RBM {layer}", NAMES[method], f"the printed {number:,.0f}", says, effect)
 
 
 def compares_sizes(small: Errors, large: Errors, layer: int, method: str, per: str, **bounds: float) -> Part:
@@ -220,11 +220,11 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
     It is the test with the largest p: where that is met, all are.
     """
     tests = {}
-    for layer, own in product((1, 2, 3), settings):
-        default, other = (readings.ends("shared", layer, name) for name in ("lea-mvd", f"lea-mvd:{own}"))
-        tests[layer, own] = paired(default["mean_field"], other["mean_field"], upper=1 + percent / 100)
-    (layer, own), found = max(tests.items(), key=lambda test: test[1].p)
-    return Part(f"RBM {layer}, {name}", "LEA-MVD", own, f"LEA-MVD ends at {{}} times its error with {own}", found)
+    for layer, given in product((1, 2, 3), settings):
+        default, other = (readings.ends("shared", layer, name) for name in ("lea-mvd", f"lea-mvd:{given}"))
+        tests[layer, given] = paired(default["mean_field"], other["mean_field"], upper=1 + percent / 100)
+    (layer, given), effect = max(tests.items(), key=lambda test: test[1].p)
+    return Part(f"RBM {layer}, {name}", "LEA-MVD", given, f"LEA-MVD ends at {{}} times its error with {given}", effect)
 
 
 # ---- what decides
@@ -232,15 +232,15 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
 Judged = Iterator[tuple[str, str, Part]]  # claim, view and part
 
 
-def registered_claims(found: Tables, margins: Margins) -> Judged:
+def registered_claims(measured: Tables, margins: Margins) -> Judged:
     """Yield the parts of the claims that the rules before the runs judge too; their tests are a family."""
-    small, large = Errors.of("7×7 pixels", found.mnist_7x7), Errors.of("28×28 pixels", found.mnist_28x28)
-    readings = Errors.of("7×7 pixels", found.readings)
+    small, large = Errors.of("7×7 pixels", measured.mnist_7x7), Errors.of("28×28 pixels", measured.mnist_28x28)
+    readings = Errors.of("7×7 pixels", measured.readings)
     within = {"lower": 1 / margins.factor, "upper": margins.factor}
     ours, layers = {view: method for view, (_, _, method) in VIEWS.items()}, (1, 2, 3)
-    for part in grows(found.linear_cost, "lea-mvd", COSTS, 10_000, margins.linear):
+    for part in grows(measured.linear_cost, "lea-mvd", COSTS, 10_000, margins.linear):
         yield "C1", "both", part
-    for part in grows(found.linear_cost, "cma-es", ["memory"], 1_000, margins.quadratic):
+    for part in grows(measured.linear_cost, "cma-es", ["memory"], 1_000, margins.quadratic):
         yield "C2", "both", part
     for view, method in (("both", EQUAL), *ours.items()):
         yield "C3", view, stays(small, 1, method, 0, margins.unchanged)
@@ -262,31 +262,31 @@ def registered_claims(found: Tables, margins: Margins) -> Judged:
         yield "C9", "conclusion", compares_sizes(small, large, layer, default, "unit", **within)
     for layer in layers:
         yield "C10", "both", has_converged(small, layer, margins.unchanged)
-    for name, own in ABLATED.items():
-        yield "C11", "both", no_setting_ends_lower(readings, name, [own])
+    for name, setting in ABLATED.items():
+        yield "C11", "both", no_setting_ends_lower(readings, name, [setting])
     yield "C12", "both", no_setting_ends_lower(readings, "exponent 1.5", EXPONENTS, margins.behind)
     yield "C12", "both", no_setting_ends_lower(readings, "no tuning", TUNED, margins.behind)
-    for study, effect in classification.classify_better(found.classification, found.mistakes).items():
+    for study, effect in classification.classify_better(measured.classification, measured.mistakes).items():
         where = f"classifier, {study.removeprefix('mnist-').replace('x', '×')} pixels"
         says = f"after LEA-MVD {{}} times as many images are wrong as after {NAMES['cd']}"
         yield "C15", "both", Part(where, "LEA-MVD", NAMES["cd"], says, effect)
 
 
-def later_claims(found: Tables) -> Judged:
+def later_claims(measured: Tables) -> Judged:
     """Yield the parts of the claims that had no test before the runs; their tests are another family."""
-    for where, own in minima.most_escape(minima.Tables(found.local_minima, found.trained_minima)).items():
-        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, "a share of {} of the searches escapes", own)
-    for where, own in architectures.learns(found.architectures).items():
+    for where, effect in minima.most_escape(minima.Tables(measured.local_minima, measured.trained_minima)).items():
+        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, "a share of {} of the searches escapes", effect)
+    for where, effect in architectures.learns(measured.architectures).items():
         says = "{} times as many images are wrong as at the start"
-        yield "C14", "both", Part(where, "LEA-MVD", "its start", says, own)
+        yield "C14", "both", Part(where, "LEA-MVD", "its start", says, effect)
 
 
-def evidence(found: Tables, margins: Margins = Margins()) -> pd.DataFrame:
+def evidence(measured: Tables, margins: Margins = Margins()) -> pd.DataFrame:
     """Return every part of every claim: its effect, its test, and whether it is "met": yes, no or undecided.
 
     `p` is corrected by Holm's method over the family of the claim's tests.
     """
-    families = registered_claims(found, margins), later_claims(found)
+    families = registered_claims(measured, margins), later_claims(measured)
     rows = pd.concat([_judged([*parts], margins.level) for parts in families], ignore_index=True)
     return rows.sort_values("claim", key=lambda claims: claims.str[1:].astype(int), kind="stable", ignore_index=True)
 
@@ -327,20 +327,20 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
     where that hangs on undecided parts, and not testable where a part has too few runs. The last column has the effect
     that is furthest from what the claim asks for.
     """
-    found = {}
+    table = {}
     for claim, words in CLAIMS.items():
         views = [rows[(rows["claim"] == claim) & rows["view"].isin([view, "both"])] for view in VIEWS]
-        found[claim] = [words, *(_answer(own["met"]) for own in views), _furthest(views[0])]
+        table[claim] = [words, *(_answer(judged["met"]) for judged in views), _furthest(views[0])]
     columns = ["in the paper's words", *VIEWS, "furthest from the claim, as printed"]
-    return pd.DataFrame.from_dict(found, orient="index", columns=columns).rename_axis("claim")
+    return pd.DataFrame.from_dict(table, orient="index", columns=columns).rename_axis("claim")
 
 
 def _answer(met: pd.Series) -> str:
     if met.eq("too few runs").any():
         return "not testable"
     least, most = (
-        "reproduced" if own.all() else "partly" if own.any() else "not reproduced"
-        for own in (met.eq("yes"), met.isin(["yes", "undecided"]))
+        "reproduced" if counted.all() else "partly" if counted.any() else "not reproduced"
+        for counted in (met.eq("yes"), met.isin(["yes", "undecided"]))
     )
     return least if least == most else "undecided"
 
@@ -355,20 +355,20 @@ def _furthest(rows: pd.DataFrame) -> str:
     return f"{row['where']}: " + row["says"].format(f"{row['effect']:.3g}{ends}")
 
 
-def beside_others(found: Tables) -> pd.DataFrame:
+def beside_others(measured: Tables) -> pd.DataFrame:
     """Return costs and final errors of other methods over those of LEA-MVD, a row for each method.
 
     Time and memory are of a generation on one thread, at the largest n at which LEA-MVD was measured in the same dtype
     too; of the methods that are not pycma's, the fastest. Errors are mean-field errors at 7x7 pixels on shared inputs,
     after as many evaluations as LEA-MVD has made: geometric means, and how far their 95 % intervals reach at most.
     """
-    measured = costs(found.linear_cost.replace(RECORDED_AS))[["label", "method", "dtype", "n", *COSTS.values()]]
-    own = measured["method"] == "lea-mvd"
-    both = measured[~own].merge(measured[own], on=["dtype", "n"], suffixes=("", "_own"))
+    table = costs(measured.linear_cost.replace(RECORDED_AS))[["label", "method", "dtype", "n", *COSTS.values()]]
+    ours = table["method"] == "lea-mvd"
+    both = table[~ours].merge(table[ours], on=["dtype", "n"], suffixes=("", "_own"))
     both = both.loc[both.groupby("label")["n"].idxmax()]
     both = both.assign(**{cost: both[column] / both[f"{column}_own"] for cost, column in COSTS.items()})
     fastest = both.sort_values("time").drop_duplicates("method").set_index("method")[["n", *COSTS]]
-    shared = found.mnist_7x7[found.mnist_7x7["inputs"] == "shared"]
+    shared = measured.mnist_7x7[measured.mnist_7x7["inputs"] == "shared"]
     ends = last(shared[shared["evaluations"] <= shared.loc[shared["method"] == "lea-mvd", "evaluations"].max()])
     errors = compared(ends, "mean_field", [(name, "lea-mvd") for name in ("sep-cma-es", "cma-es", "cd")], by=["layer"])
     errors = errors.assign(reach=100 * np.fmax(errors["ratio"] / errors["low"], errors["high"] / errors["ratio"]) - 100)
@@ -425,16 +425,16 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
     A panel has room for every finite number of its parts, and for effects as large as a factor of 2 or 1 %.
     """
     groups = [*rows.groupby(["claim", "unit"], sort=False)]
-    heights = [1.5 * len(own) + 2.3 for _, own in groups]
+    heights = [1.5 * len(parts) + 2.3 for _, parts in groups]
     figure, axes = panels(len(groups), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
-    for ax, ((claim, unit), own) in zip(axes[:, 0], groups, strict=True):
-        own = own.sort_values("view", kind="stable")
-        values = own[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
+    for ax, ((claim, unit), parts) in zip(axes[:, 0], groups, strict=True):
+        parts = parts.sort_values("view", kind="stable")
+        values = parts[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
         values = np.append(values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, []))
         log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
         low, high = log([values.min(), values.max()])
         left, right = exp([1.05 * low - 0.05 * high, 1.05 * high - 0.05 * low])
-        for y, row in zip(range(len(own) - 1, -1, -1), own.to_dict("records"), strict=True):
+        for y, row in zip(range(len(parts) - 1, -1, -1), parts.to_dict("records"), strict=True):
             color, marker, label = LOOKS[row["met"]]
             shaded = np.clip([row["lower"], row["upper"]], left, right)
             ax.plot(shaded, [y, y], color=GREEN, alpha=0.15, linewidth=7, solid_capstyle="butt")
@@ -448,7 +448,7 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
             ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
         if unit == "ratio":
             log_scale(ax, "x")
-        ax.set(xlim=(left, right), ylim=(-0.5, len(own) - 0.3), yticks=[])
+        ax.set(xlim=(left, right), ylim=(-0.5, len(parts) - 0.3), yticks=[])
         ax.grid(axis="y", visible=False)
         ax.set_title(f"{claim}, {unit}")
     legend(figure)

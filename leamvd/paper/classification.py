@@ -99,10 +99,10 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     if profile == "recorded":
         results.refuse(changes)
         parts = ([read_recorded(name, table) for name in ARCHIVE.values()] for table in Tables._fields[:3])
-        found = [pd.concat(rows, ignore_index=True) for rows in parts]
+        measured = [pd.concat(rows, ignore_index=True) for rows in parts]
         small, large = (read_recorded(name) for name in ("mistakes", "mistakes_28x28"))
         same = large["method"].eq(ONE_EPOCH)  # at 28x28 pixels no search left its start solution
-        return Tables(*found, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
+        return Tables(*measured, pd.concat([small, large, large[same].assign(method="lea-mvd")], ignore_index=True))
     return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="classification"))
 
 
@@ -190,10 +190,10 @@ def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndar
 
     scaler = StandardScaler().fit(V)
     V, T = scaler.transform(V), scaler.transform(T)
-    found = _fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
+    classifier = _fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
     with one_blas_thread():
-        errors = [float(np.mean(found.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
-    return errors[0], errors[1], int(found.n_iter_[0])
+        errors = [float(np.mean(classifier.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
+    return errors[0], errors[1], int(classifier.n_iter_[0])
 
 
 def probes(stack: Result, images: Images, dtype: str) -> Result:
@@ -201,8 +201,8 @@ def probes(stack: Result, images: Images, dtype: str) -> Result:
     data, layers, rows, began = images.load(dtype), rbms(stack), [], time.perf_counter()
     for layer in range(len(layers) + 1):
         V, T = (layer_input(layers[:layer], V) for V in (data.train, data.test))
-        found = probe(V, data.train_labels, T, data.test_labels)
-        rows.append((layer, *found, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
+        scored = probe(V, data.train_labels, T, data.test_labels)
+        rows.append((layer, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
     columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
     return Result(pd.DataFrame(rows, columns=columns))
 
@@ -217,12 +217,12 @@ def likelihoods(stack: Result, images: Images, dtype: str, seed: int, n_chains: 
     base, rows, log_w = likelihood.base_rates(data.train), [], np.empty(0)
     bits = sample_bits(data.test.astype(np.float64), _rng(0, _BITS, 1))
     independent = likelihood.independent(base).log_likelihood(bits)
-    own = {"n_chains": n_chains // BATCHES, "n_temperatures": n_temperatures}
+    settings = {"n_chains": n_chains // BATCHES, "n_temperatures": n_temperatures}
     for batch in range(1, BATCHES + 1):
-        added = likelihood.log_weights(rbm, base, **own, rng=_rng(seed, _CHAINS, batch))
+        added = likelihood.log_weights(rbm, base, **settings, rng=_rng(seed, _CHAINS, batch))
         log_w = np.concatenate([log_w, added])
-        found = likelihood.estimate(rbm, bits, log_w)
-        rows.append((batch, len(log_w), *found, independent, time.perf_counter() - began))
+        estimate = likelihood.estimate(rbm, bits, log_w)
+        rows.append((batch, len(log_w), *estimate, independent, time.perf_counter() - began))
     columns = ["iteration", "chains", *likelihood.LogLikelihood._fields, "independent", "seconds"]
     return Result(pd.DataFrame(rows, columns=columns))
 
@@ -250,7 +250,7 @@ def plan(study: Settings) -> Plan:
         calls["likelihoods"][run] = delayed(likelihoods)(first, *given, seed, study.n_chains, study.n_temperatures)
         if scale == method:
             calls["mistakes"][run] = delayed(mistakes)(tuned, *given)
-    return {name: (RUN, own) for name, own in calls.items()}
+    return {name: (RUN, labeled) for name, labeled in calls.items()}
 
 
 def _recorded(profile: str, *methods: str) -> Recorded:
@@ -274,32 +274,32 @@ RECORDED = {
 # ---- tables
 
 
-def scores(found: Tables) -> pd.DataFrame:
+def scores(measured: Tables) -> pd.DataFrame:
     """Return what stacks are compared by, a row for each run, with the column "value".
 
     Test errors in percent: "first" after the first epoch of fine-tuning, "error" after the last, "pixels" and "probe"
     of probes of the images and of the highest layer; and "likelihood", the log-likelihood of a test image in nats.
     """
-    layer = found.probes["layer"]
+    layer = measured.probes["layer"]
     parts = {
-        "first": found.runs[found.runs["epoch"] == 1],
-        "error": last(found.runs, "epoch"),
-        "pixels": found.probes[layer == 0],
-        "probe": found.probes[layer == layer.groupby(found.probes["study"]).transform("max")],
+        "first": measured.runs[measured.runs["epoch"] == 1],
+        "error": last(measured.runs, "epoch"),
+        "pixels": measured.probes[layer == 0],
+        "probe": measured.probes[layer == layer.groupby(measured.probes["study"]).transform("max")],
     }
     values = {name: rows.assign(value=100 * rows["test_error"]) for name, rows in parts.items()}
-    values["likelihood"] = last(found.likelihoods).rename(columns={"log_likelihood": "value"})
+    values["likelihood"] = last(measured.likelihoods).rename(columns={"log_likelihood": "value"})
     return pd.concat([rows[[*RUN, "value"]].assign(score=name) for name, rows in values.items()], ignore_index=True)
 
 
-def differences(scores: pd.DataFrame, baseline: str = "cd") -> pd.DataFrame:
+def differences(table: pd.DataFrame, baseline: str = "cd") -> pd.DataFrame:
     """Return by how much the errors of methods exceed those of one method of the same seed: means, 95 % intervals."""
-    errors = scores[scores["score"] == "error"]
+    errors = table[table["score"] == "error"]
     compare = [(method, baseline) for method in errors["method"].unique() if method != baseline]
     return compared(errors, "value", compare, by=["study"], unit="difference").drop(columns=["equal", "p"])
 
 
-def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
+def over_test_images(wrong_images: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
     """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
 
     Both are random and crossed, see `components`. Of so many images those that a network of a seed gets wrong are
@@ -307,24 +307,24 @@ def over_test_images(mistakes: pd.DataFrame, method: str, baseline: str, n_image
     """
     shares = []
     for name in (method, baseline):
-        listed = mistakes[mistakes["method"] == name].assign(wrong=1.0)
+        listed = wrong_images[wrong_images["method"] == name].assign(wrong=1.0)
         wrong = listed.pivot(index="image", columns="seed", values="wrong").reindex(range(n_images)).fillna(0.0)
         shares.append(wrong / wrong.to_numpy().mean())
     cells = (shares[0] - shares[1]).stack().rename("share").reset_index()
     if cells["share"].nunique() < 2 or cells["seed"].nunique() < 2:
         return 0.0 if cells["seed"].nunique() > 1 else np.nan
-    found = components(cells, "share", "image", "seed")
-    return float(found["high"] - found["mean"])
+    scatter = components(cells, "share", "image", "seed")
+    return float(scatter["high"] - scatter["mean"])
 
 
 def classify_better(
-    runs: pd.DataFrame, mistakes: pd.DataFrame, method: str = "lea-mvd", baseline: str = "cd"
+    runs: pd.DataFrame, wrong_images: pd.DataFrame, method: str = "lea-mvd", baseline: str = "cd"
 ) -> dict[str, Effect]:
     """Test by study whether a method's test errors are below another one's; intervals cover other test images too."""
     effects = {}
     for study, ends in last(runs, "epoch").groupby("study", sort=False):
         errors = ends.pivot(index="seed", columns="method", values="test_error")
-        listed = mistakes[mistakes["study"] == study]
+        listed = wrong_images[wrong_images["study"] == study]
         if {method, baseline} <= {*listed["method"]}:
             effect = paired(errors[method], errors[baseline], upper=1)
             n_images = round(listed["method"].eq(baseline).sum() / errors[baseline].sum())
@@ -334,9 +334,9 @@ def classify_better(
     return effects
 
 
-def ratios(found: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.DataFrame:
+def ratios(measured: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.DataFrame:
     """Return by study the ratio of two test errors, with its 95 % interval over seeds and test images."""
-    effects = classify_better(found.runs, found.mistakes, method, baseline)
+    effects = classify_better(measured.runs, measured.mistakes, method, baseline)
     rows = [(study, effect.rank, effect.rank_low, effect.rank_high) for study, effect in effects.items()]
     return pd.DataFrame(rows, columns=["study", "ratio", "low", "high"])
 
@@ -349,8 +349,8 @@ def plot_errors(bands: pd.DataFrame) -> Figure:
     """Plot test errors, given as shares, in percent against the column epoch."""
     figure, axes = _panels(bands, "test error after fine-tuning, %")
     percent = bands.assign(**100 * bands[["mean", "low", "high"]])
-    for ax, (_, own) in zip(axes, percent.groupby("study", sort=False), strict=True):
-        for method, line in own.groupby("method", sort=False):
+    for ax, (_, rows) in zip(axes, percent.groupby("study", sort=False), strict=True):
+        for method, line in rows.groupby("method", sort=False):
             band(ax, line, "epoch", label=method, **_look(str(method), bands))
         ax.set_xlabel("epoch")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -364,12 +364,12 @@ def plot_probes(table: pd.DataFrame) -> Figure:
     """Plot test errors of linear probes, given as shares, in percent by the column layer, in which 0 is the images."""
     figure, axes = _panels(table, "test error of a linear probe, %")
     percent, n_methods = table.assign(**100 * table[["mean", "low", "high"]]), table["method"].nunique()
-    for ax, (_, own) in zip(axes, percent.groupby("study", sort=False), strict=True):
-        for i, (method, points) in enumerate(own.groupby("method", sort=False)):
+    for ax, (_, rows) in zip(axes, percent.groupby("study", sort=False), strict=True):
+        for i, (method, points) in enumerate(rows.groupby("method", sort=False)):
             places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
             look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
             ax.errorbar(places, points["mean"], error_bars(points), label=method, **look)
-        layers = sorted(own["layer"].unique())
+        layers = sorted(rows["layer"].unique())
         ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
         log_scale(ax, "y")
     legend(figure)
@@ -380,13 +380,13 @@ def plot_probes(table: pd.DataFrame) -> Figure:
 def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
     """Plot log-likelihoods of the first layers; a line is what `independent` pixels find, by study."""
     figure, axes = _panels(table, "log-likelihood of a test image, nats")
-    for ax, (study, own) in zip(axes, table.groupby("study", sort=False), strict=True):
-        for i, (method, point) in enumerate(own.groupby("method", sort=False)):
+    for ax, (study, rows) in zip(axes, table.groupby("study", sort=False), strict=True):
+        for i, (method, point) in enumerate(rows.groupby("method", sort=False)):
             color = _look(str(method), table)["color"]
             ax.errorbar([i], point["mean"], error_bars(point), color=color, marker="o", markersize=4)
         ax.axhline(independent[study], color="black", linewidth=0.8)
-        ax.set_xticks(range(len(own)), own["method"], rotation=20)
-        ax.set_xlim(-0.5, len(own) - 0.5)
+        ax.set_xticks(range(len(rows)), rows["method"], rotation=20)
+        ax.set_xlim(-0.5, len(rows) - 0.5)
     return figure
 
 

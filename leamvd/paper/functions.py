@@ -82,12 +82,12 @@ def start(
     Of `training`, sigma0, x0 and n_elite act; of `reading` all but n_gen, and the population size alone on baselines.
     """
     x0, objective = problem.start(seed)
-    own: dict[str, Any] = {"sigma0": problem.scale * training.sigma0, "population_size": reading.population_size}
+    options: dict[str, Any] = {"sigma0": problem.scale * training.sigma0, "population_size": reading.population_size}
     if trainer == "lea-mvd":
-        own |= {"n_elite": training.n_elite, "reading": reading}
+        options |= {"n_elite": training.n_elite, "reading": reading}
     within = {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}  # initialization (A)
-    own |= within if training.x0 == "none" else {"x0": x0}
-    return optimizer(trainer, **own, n_gen=budget, seed=seed), objective
+    options |= within if training.x0 == "none" else {"x0": x0}
+    return optimizer(trainer, **options, n_gen=budget, seed=seed), objective
 
 
 def generations(opt: Optimizer, objective: Objective, budget: float = math.inf) -> Iterator[Any]:
@@ -125,9 +125,9 @@ class Comparison:
         """Return the plan of one table, "runs"."""
         calls = {}
         for (problem, marks), text, seed in product(self.problems.items(), self.methods, self.seeds):
-            own = Method.parse(text)
-            settings = own.training(Training()), own.reading(Reading())
-            calls[str(problem), text, seed] = delayed(search)(problem, own.trainer, *settings, seed, marks)
+            method = Method.parse(text)
+            settings = method.training(Training()), method.reading(Reading())
+            calls[str(problem), text, seed] = delayed(search)(problem, method.trainer, *settings, seed, marks)
         return {"runs": (["problem", "method", "seed"], calls)}
 
 
@@ -139,11 +139,11 @@ def against(table: pd.DataFrame, method: str) -> pd.DataFrame:
     """
     ends = last(table, "mark")
     others = [(other, method) for other in ends["method"].unique() if other != method]
-    found = compared(ends, "best", others, by=["problem"], upper=1)
+    rows = compared(ends, "best", others, by=["problem"], upper=1)
     best = summarize(ends, "best", ["problem", "method"], geometric=True).set_index(["problem", "method"])["mean"]
     for name, column in (("best", "method"), ("own", "baseline")):
-        found = found.join(best.rename(name), on=["problem", column])
-    return found[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
+        rows = rows.join(best.rename(name), on=["problem", column])
+    return rows[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -160,5 +160,5 @@ def directions(state: State) -> dict[str, float]:
     P, C = state.path.astype(np.float64), state.descent.astype(np.float64)
     path, descent = float(np.linalg.norm(P)), float(np.linalg.norm(C))
     parts = state.beta2 * path, (1 - state.beta2) * abs(state.descent_mean) * descent
-    found = {"beta2": state.beta2, "path_length": path, "descent_length": descent, "descent_path": cosine(C, P)}
-    return found | {"descent_share": parts[1] / sum(parts) if any(parts) else math.nan}
+    row = {"beta2": state.beta2, "path_length": path, "descent_length": descent, "descent_path": cosine(C, P)}
+    return row | {"descent_share": parts[1] / sum(parts) if any(parts) else math.nan}

@@ -86,8 +86,8 @@ class Study:
             checks.choice("inputs", value, ("own", "shared"))
         for method in map(Method.parse, self.methods):
             if method.trainer == "lea-mvd":  # refuses now, and not after hours, a population that it cannot have
-                own = method.training(self.training)
-                own.optimizer("lea-mvd", np.zeros(1), reading=method.reading(self.reading), seed=0)
+                settings = method.training(self.training)
+                settings.optimizer("lea-mvd", np.zeros(1), reading=method.reading(self.reading), seed=0)
 
     @property
     def size(self) -> str:
@@ -99,8 +99,8 @@ class Study:
         given = {name: value for name, value in changes.items() if value is not None}
         for part in ("images", "training", "reading"):
             value = given.pop(part, getattr(self, part))
-            own = {name: given.pop(name) for name in vars(value) if name in given}
-            self = dataclasses.replace(self, **{part: dataclasses.replace(value, **own)})
+            fields = {name: given.pop(name) for name in vars(value) if name in given}
+            self = dataclasses.replace(self, **{part: dataclasses.replace(value, **fields)})
         return dataclasses.replace(self, **given)
 
     def known(self) -> Self:
@@ -124,11 +124,11 @@ def spelled(settings: Any) -> Any:
         return {str(name): spelled(value) for name, value in named.items()}
     if not dataclasses.is_dataclass(settings):
         return canonical(settings)
-    found = vars(settings.known() if isinstance(settings, Images) else settings).copy()
-    if "methods" in found:
-        base = found.pop("training", Training()), found.pop("reading", Reading())
-        found["methods"] = {text: Method.parse(text).spelled(*base) for text in found["methods"]}
-    return {name: spelled(value) for name, value in found.items()}
+    fields = vars(settings.known() if isinstance(settings, Images) else settings).copy()
+    if "methods" in fields:
+        base = fields.pop("training", Training()), fields.pop("reading", Reading())
+        fields["methods"] = {text: Method.parse(text).spelled(*base) for text in fields["methods"]}
+    return {name: spelled(value) for name, value in fields.items()}
 
 
 # ---- what is computed
@@ -145,9 +145,9 @@ def layer(
     below: Result | None = None,
 ) -> Result:
     """Return the errors of a layer after each iteration from 0, its start solution, on; and the stack it is on."""
-    stack = rbms(below)
-    V, T = (layer_inputs(stack, images, features, seed, training.dtype, test=test) for test in (False, True))
-    own_seed, mean = layer_seed(seed, len(stack) + 1), V.mean(axis=0, dtype=np.float64)
+    lower = rbms(below)
+    V, T = (layer_inputs(lower, images, features, seed, training.dtype, test=test) for test in (False, True))
+    own_seed, mean = layer_seed(seed, len(lower) + 1), V.mean(axis=0, dtype=np.float64)
     rows, flat = [], None
     for step in train(trainer, V, n_hidden, training=training, reading=reading, seed=own_seed):
         previous, flat = flat, step.rbm.flat()
@@ -163,7 +163,7 @@ def layer(
         n_test_images=len(T),
         input_std=float(V.std(axis=0, dtype=np.float64).mean()),
     )
-    top = {f"{name}{len(stack) + 1}": values for name, values in step.rbm._asdict().items()}
+    top = {f"{name}{len(lower) + 1}": values for name, values in step.rbm._asdict().items()}
     return Result(table, {**({} if below is None else below.arrays), **top})
 
 
@@ -180,11 +180,11 @@ def rbms(result: Result | None) -> list[RBMParameters]:
 
 
 def layer_inputs(
-    stack: list[RBMParameters], images: Images, features: str, seed: int, dtype: Any, *, test: bool = False
+    lower: list[RBMParameters], images: Images, features: str, seed: int, dtype: Any, *, test: bool = False
 ) -> np.ndarray:
     """Return what the layer above a stack sees, shape (m, n_visible)."""
     data = images.load(dtype)
-    return layer_input(stack, data.test if test else data.train, features=features, seed=seed, test=test)
+    return layer_input(lower, data.test if test else data.train, features=features, seed=seed, test=test)
 
 
 # ---- the layers of a study
@@ -192,9 +192,9 @@ def layer_inputs(
 
 def layer_call(study: Study, method: str, n_hidden: int, seed: int, below: Call | None) -> Call:
     """Return the call that trains a layer of a study by one of its methods."""
-    own, features = Method.parse(method), study.features if below else "probabilities"
-    settings = own.training(study.training), own.reading(study.reading)
-    return delayed(layer)(study.images, own.trainer, n_hidden, seed, *settings, features, below)
+    parsed, features = Method.parse(method), study.features if below else "probabilities"
+    settings = parsed.training(study.training), parsed.reading(study.reading)
+    return delayed(layer)(study.images, parsed.trainer, n_hidden, seed, *settings, features, below)
 
 
 @functools.cache
@@ -257,8 +257,8 @@ def bands(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     Errors are per 10,000 images. Where there is one run both ends are its value.
     """
     by = [*GROUP, "iteration"]
-    found = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(columns="runs")
-    means = table.groupby(by, sort=False)[["passes", "seconds"]].mean().reset_index().merge(found, on=by)
+    intervals = summarize(table.assign(value=scaled(table, measure)), "value", by).drop(columns="runs")
+    means = table.groupby(by, sort=False)[["passes", "seconds"]].mean().reset_index().merge(intervals, on=by)
     return means.assign(**{end: means[end].fillna(means["mean"]) for end in ("low", "high")})
 
 
@@ -284,7 +284,7 @@ def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, p
     Methods, inputs and seeds may differ, and what computes the errors that optimizers see; of several recorded studies
     it is the one that shares most methods and inputs.
     """
-    found, alike = errors(table), {}
+    last_errors, alike = errors(table), {}
     for known, rows in recorded:
         free = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
         computed = {name: getattr(known.training, name) for name in Computation._fields}
@@ -293,9 +293,9 @@ def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, p
         if all(both) and study.changed(checksum="", training=training, **free) == known:
             alike[len(both[0]) * len(both[1])] = rows
     if not alike:
-        return found
+        return last_errors
     ends = ratios(alike[max(alike)], table).rename(columns={"low": "ratio_low", "high": "ratio_high"})
-    return found.merge(ends, how="left", on=["measure", *GROUP])
+    return last_errors.merge(ends, how="left", on=["measure", *GROUP])
 
 
 def left_at(table: pd.DataFrame, value: str, run: list[str]) -> pd.Series:
@@ -317,8 +317,8 @@ def timed(table: pd.DataFrame, objectives: pd.DataFrame, training: pd.DataFrame)
     evaluation is interpolated, in logarithms, and so is the ratio of an epoch to an evaluation; beyond them both stay
     as they are. What an optimizer needs for itself is not among the seconds.
     """
-    own = objectives.query("backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'")
-    evaluated = _per_image(own, own["seconds"] / own["population_size"])
+    numpy_rows = objectives.query("backend == 'numpy' and precision == 'float32' and threads == 1 and status == 'ok'")
+    evaluated = _per_image(numpy_rows, numpy_rows["seconds"] / numpy_rows["population_size"])
     epochs = training.query("trainer == 'leamvd' and threads == 1")
     trained = _per_image(epochs, epochs["seconds"])
     size = np.log(table["n_visible"] * table["n_hidden"])

@@ -25,7 +25,7 @@ _SETTINGS = {
     **dict.fromkeys(OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)),
 }
 """Settings that a trainer can have of its own: those that what it computes depends on, its start solution included."""
-_SEEN = {name: {*own, "dtype", *(_COMPUTATION if name != "cd" else ())} for name, own in _SETTINGS.items()}
+_SEEN = {name: {*names, "dtype", *(_COMPUTATION if name != "cd" else ())} for name, names in _SETTINGS.items()}
 """And those that it sees at all: the others have their defaults."""
 
 
@@ -45,10 +45,10 @@ class Method:
     @functools.cache
     def parse(cls, text: str) -> Self:
         """Return the method that a text stands for: "lea-mvd", "lea-mvd:printed" or "lea-mvd:sigma0=0.01+reset=off"."""
-        trainer, _, own = text.partition(":")
+        trainer, _, given = text.partition(":")
         checks.choice("methods", trainer, TRAINERS)
         settings: dict[str, Any] = {}
-        for part in own.split("+") if own else ():
+        for part in given.split("+") if given else ():
             name, equals, value = part.partition("=")
             if not equals:
                 name, value = PRESET, checks.choice(f"a preset in methods, {text!r},", part, PRESETS)
@@ -70,8 +70,8 @@ class Method:
         texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in self.settings}
         # A plus sign joins settings, and whole numbers stand without a point.
         plain = {name: text.removesuffix(".0").replace("e+", "e") for name, text in texts.items()}
-        own = "+".join(text if name == PRESET else f"{name}={text}" for name, text in plain.items())
-        return f"{self.trainer}:{own}" if own else self.trainer
+        joined = "+".join(text if name == PRESET else f"{name}={text}" for name, text in plain.items())
+        return f"{self.trainer}:{joined}" if joined else self.trainer
 
     def training(self, base: Training) -> Training:
         """Return a study's settings with the method's own; what the trainer does not see has its default."""
@@ -81,15 +81,15 @@ class Method:
 
     def reading(self, base: Reading) -> Reading:
         """Return a study's reading with the method's own settings; what the trainer does not see has its default."""
-        own = dict(self.settings)
-        values = vars(Reading.named(own.get(PRESET, "default"), base)) | own
+        settings = dict(self.settings)
+        values = vars(Reading.named(settings.get(PRESET, "default"), base)) | settings
         return Reading(**{name: values[name] for name in _READ if name in _SEEN[self.trainer]})
 
     def spelled(self, training: Training, reading: Reading) -> dict[str, dict[str, Any]]:
         """Return each setting that the method has in a study and that its trainer sees, whatever the defaults are."""
         seen = _SEEN[self.trainer]
         whole = {"training": self.training(training), "reading": self.reading(reading).complete()}
-        return {part: {name: value for name, value in vars(own).items() if name in seen} for part, own in whole.items()}
+        return {part: {n: v for n, v in vars(settings).items() if n in seen} for part, settings in whole.items()}
 
     def without(self, *names: str) -> "Method":
         """Return the method without some of its settings."""

@@ -89,35 +89,35 @@ def tables(
         results.refuse(changes)
         name = f"mnist_{checks.choice('size', size, tuple(PROFILES))}"
         return Tables(read_recorded(name), read_recorded(name, "pictures"), read_recorded(f"{name}_controls"))
-    found = results.tables(planned(profile, size, **changes), folder, n_jobs=n_jobs, label=f"images of {size}")
-    return Tables(**found, controls=found["runs"].iloc[:0])
+    computed = results.tables(planned(profile, size, **changes), folder, n_jobs=n_jobs, label=f"images of {size}")
+    return Tables(**computed, controls=computed["runs"].iloc[:0])
 
 
 def planned(profile: str, size: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
-    own = PROFILES[checks.choice("size", size, tuple(PROFILES))]
-    return plan(own[checks.choice("profile", profile, tuple(own))].changed(**changes).on_disk())
+    profiles = PROFILES[checks.choice("size", size, tuple(PROFILES))]
+    return plan(profiles[checks.choice("profile", profile, tuple(profiles))].changed(**changes).on_disk())
 
 
-def summary(found: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any) -> pd.DataFrame:
+def summary(measured: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any) -> pd.DataFrame:
     """Return the last errors, and where the same is recorded their ratios to it, see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(found.runs)
+        return layers.errors(measured.runs)
     recorded = {name: kept for name, kept in RECORDED.items() if name.startswith(f"mnist_{size}")}
     known = [(kept.settings, read_recorded(name)) for name, kept in recorded.items()]
-    return layers.summary(found.runs, PROFILES[size][profile].changed(**changes), known)
+    return layers.summary(measured.runs, PROFILES[size][profile].changed(**changes), known)
 
 
 # ---- what is computed
 
 
-def pictures(top: Result, images: Images, dtype: str) -> Result:
+def pictures(top: Result, source: Images, dtype: str) -> Result:
     """Return gray levels from 0 to 255, of test images, one of each class, and of the first ten units' weights.
 
     `layers` is how many layers of the stack an image went up and came down again: none, the first and all. Weights are
     divided by the largest one; 0 is gray level 127.5.
     """
-    rbms, data = layers.rbms(top), images.load(dtype)
+    rbms, data = layers.rbms(top), source.load(dtype)
     V = data.test[np.unique(data.test_labels, return_index=True)[1][:10]]
     W = rbms[0].W[:, :10].T
     shown = {("digit", n): dbn.reconstruct(rbms[:n], V) for n in sorted({0, 1, len(rbms)})}
@@ -146,8 +146,8 @@ def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -
 
     def planned() -> Plan:
         calls = {
-            (*own, *label): call
-            for own, study in studies
+            (*values, *label): call
+            for values, study in studies
             for label, call in searches(study.known()).items()
             if label[1] > 1 or "own" in study.inputs
         }
@@ -158,8 +158,8 @@ def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -
 
 RECORDED = {
     f"mnist_{size}_{profile}".removesuffix("_paper"): _recorded(study)
-    for size, own in PROFILES.items()
-    for profile, study in own.items()
+    for size, profiles in PROFILES.items()
+    for profile, study in profiles.items()
     if profile != "quick"
 }
 for name, studies in AGREEMENT.items():
@@ -182,8 +182,8 @@ def told_apart(table: pd.DataFrame) -> pd.DataFrame:
 
 def left_start(table: pd.DataFrame) -> pd.Series:
     """Return in how many runs each search was ever below the error of iteration 0, by inputs, layer and method."""
-    own = table[~table["method"].map(trainer_of).isin(["cd", START])]
-    left = left_at(own, "mean_field", [*GROUP, "seed"]) < np.inf
+    rows = table[~table["method"].map(trainer_of).isin(["cd", START])]
+    left = left_at(rows, "mean_field", [*GROUP, "seed"]) < np.inf
     return left.groupby(level=GROUP, sort=False).sum().rename("runs")
 
 
@@ -213,13 +213,13 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
 
 def answer(runs: pd.DataFrame, inputs: str) -> pd.DataFrame:
     """Return what became of LEA-MVD and of CD, with errors on one kind of inputs: a column for each RBM."""
-    found, left, rows = final(runs).reset_index(), left_start(runs).reset_index(), {}
+    ends, left, rows = final(runs).reset_index(), left_start(runs).reset_index(), {}
     for kind in runs["inputs"].unique():
-        own = left[(left["inputs"] == kind) & (left["method"] == "lea-mvd")].set_index("layer")
-        rows[f"runs that left the start, {kind} inputs"] = own["runs"].astype(float)
+        by_layer = left[(left["inputs"] == kind) & (left["method"] == "lea-mvd")].set_index("layer")
+        rows[f"runs that left the start, {kind} inputs"] = by_layer["runs"].astype(float)
     for (measure, words), method in product(layers.MEASURES.items(), ("lea-mvd", "cd")):
-        own = found[(found["inputs"] == inputs) & (found["method"] == method)].set_index("layer")
-        rows[f"{words} error, {method.upper()}"] = own[measure.replace("_", " ")]
+        by_layer = ends[(ends["inputs"] == inputs) & (ends["method"] == method)].set_index("layer")
+        rows[f"{words} error, {method.upper()}"] = by_layer[measure.replace("_", " ")]
     return pd.DataFrame(rows).rename_axis(None).T.rename(columns="RBM {}".format)
 
 
@@ -238,9 +238,9 @@ def equal_work(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame
 def equal_evaluations(runs: pd.DataFrame) -> pd.DataFrame:
     """Return LEA-MVD's last errors over those of CMA-ES after as many evaluations, on shared inputs, by layer."""
     rows = {}
-    for layer, own in runs[runs["inputs"] == "shared"].groupby("layer"):
-        ends = last(own[own["method"] == "lea-mvd"]).set_index("seed")
-        enough = own[(own["method"] == "cma-es") & (own["evaluations"] >= ends["evaluations"].max())]
+    for layer, group in runs[runs["inputs"] == "shared"].groupby("layer"):
+        ends = last(group[group["method"] == "lea-mvd"]).set_index("seed")
+        enough = group[(group["method"] == "cma-es") & (group["evaluations"] >= ends["evaluations"].max())]
         first = enough.drop_duplicates("seed").set_index("seed")
         effect = paired(ends["mean_field"], first["mean_field"])
         rows[f"RBM {layer}"] = effect.rank, effect.rank_low, effect.rank_high, first["iteration"].max()
@@ -253,17 +253,17 @@ def improvements(table: pd.DataFrame) -> pd.DataFrame:
 
     Errors are per 10,000 images, falls in percent of the start's.
     """
-    own = table[(table["inputs"] == "own") & (table["method"].map(trainer_of) != "cd")]
-    seeds = own.groupby("seed")["method"].nunique()
-    own = own[own["seed"].isin(seeds.index[seeds == seeds.max()])]
-    own = own.assign(error=scaled(own, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
-    ends = own.groupby(["layer", "method", "seed"], sort=False)["error"].agg(["first", "last"])
+    rows = table[(table["inputs"] == "own") & (table["method"].map(trainer_of) != "cd")]
+    seeds = rows.groupby("seed")["method"].nunique()
+    rows = rows[rows["seed"].isin(seeds.index[seeds == seeds.max()])]
+    rows = rows.assign(error=scaled(rows, "mean_field")).sort_values(["layer", "iteration"], kind="stable")
+    ends = rows.groupby(["layer", "method", "seed"], sort=False)["error"].agg(["first", "last"])
     ends.columns = ["error of the start", "at the end"]
     fall = 100 * (1 - ends["at the end"] / ends["error of the start"])
     by = ["layer", "method"]
-    found = summarize(fall.rename("fall").reset_index(), "fall", by).set_index(by)
+    falls = summarize(fall.rename("fall").reset_index(), "fall", by).set_index(by)
     names = {"mean": "fall, %", "low": "95 % interval low", "high": "95 % interval high"}
-    return ends.groupby(by, sort=False).mean().join(found.rename(columns=names))
+    return ends.groupby(by, sort=False).mean().join(falls.rename(columns=names))
 
 
 def image_sets(table: pd.DataFrame) -> pd.DataFrame:
@@ -273,9 +273,9 @@ def image_sets(table: pd.DataFrame) -> pd.DataFrame:
     """
     ends = table.set_index(["inputs", "layer", "image_set", "seed", "method"])["mean_field"].unstack()
     logs = np.log(ends["lea-mvd"] / ends["cd"]).rename("log").reset_index().groupby(["inputs", "layer"])
-    found = logs[["log", "image_set", "seed"]].apply(components, "log", "image_set", "seed")
-    wider = found.eval("sqrt(1 + 30 * image_set**2 / (seed**2 + neither**2))")
-    both = np.exp(found[["mean", "low", "high"]]).join(100 * found[["image_set", "seed", "neither"]])
+    scatter = logs[["log", "image_set", "seed"]].apply(components, "log", "image_set", "seed")
+    wider = scatter.eval("sqrt(1 + 30 * image_set**2 / (seed**2 + neither**2))")
+    both = np.exp(scatter[["mean", "low", "high"]]).join(100 * scatter[["image_set", "seed", "neither"]])
     names = ["ratio", "95 % interval low", "95 % interval high", "between sets, %", "between seeds, %", "neither, %"]
     return both.set_axis(names, axis=1).assign(**{"times as wide": wider})
 
@@ -288,25 +288,25 @@ def agreement(table: pd.DataFrame) -> pd.DataFrame:
     """
     first, *others = table["search"].unique()
     by = ["section", "method", "layer"]
-    found = compared(table, "mean_field", [(other, first) for other in others], by=by, names="search")
+    rows = compared(table, "mean_field", [(other, first) for other in others], by=by, names="search")
     logs = np.log(table["mean_field"]).where(table["search"] == first)
     scatter = logs.groupby([table[name] for name in by]).std().rename("between seeds")
-    found["equivalent"] = (found["low"] >= 1 / 1.02) & (found["high"] <= 1.02)
-    return found.drop(columns="baseline").join(scatter, on=by)
+    rows["equivalent"] = (rows["low"] >= 1 / 1.02) & (rows["high"] <= 1.02)
+    return rows.drop(columns="baseline").join(scatter, on=by)
 
 
 # ---- pictures
 
 
-def images(pictures: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.ndarray]:
+def images(table: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.ndarray]:
     """Return the digits that stacks give back, or weights, by name: arrays of shape (images, side, side)."""
-    found = {}
-    own = pictures[(pictures["seed"] == seed) & (pictures["kind"] == kind)]
-    for (method, n), rows in own.groupby(["method", "layers"], sort=False):
+    shown = {}
+    chosen = table[(table["seed"] == seed) & (table["kind"] == kind)]
+    for (method, n), rows in chosen.groupby(["method", "layers"], sort=False):
         side = int(np.sqrt(len(rows) / rows["image"].nunique()))
         name = {0: "original", 1: f"{method}, RBM 1"}.get(n, f"{method}, all {n}") if kind == "digit" else method
-        found[name] = rows["gray"].to_numpy().reshape(-1, side, side)
-    return found
+        shown[name] = rows["gray"].to_numpy().reshape(-1, side, side)
+    return shown
 
 
 # ---- figures
@@ -352,8 +352,8 @@ def plot_ends(table: pd.DataFrame, label: str) -> Figure:
     figure, axes = _grid(errors, 0.25 * len(methods) + 0.7, sharey=True)
     for (measure, kind, layer), points in errors.groupby(["measure", "inputs", "layer"], sort=False):
         ax, hollow = axes[kind, layer], measure == measures[1]
-        own, shift = ends.query("inputs == @kind and layer == @layer"), 0.15 if hollow else -0.15
-        ax.plot(scaled(own, measure), own["method"].map(methods.index) + shift, "|", color="black", alpha=0.25)
+        rows, shift = ends.query("inputs == @kind and layer == @layer"), 0.15 if hollow else -0.15
+        ax.plot(scaled(rows, measure), rows["method"].map(methods.index) + shift, "|", color="black", alpha=0.25)
         for method, point in points.groupby("method", sort=False):
             color = method_look(method)["color"]
             look = {"color": color, "markersize": 4, "mfc": "white" if hollow else color}
@@ -389,7 +389,7 @@ def _grid(table: pd.DataFrame, height: float, **options: Any) -> tuple[Figure, d
     """Return a figure with a row for each layer and a column for each kind of inputs, and its axes by both."""
     kinds, numbers = list(table["inputs"].unique()), sorted(table["layer"].unique())
     figure, axes = panels(len(numbers), len(kinds), height=1.2 + height * len(numbers), **options)
-    found = {(kind, layer): ax for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True)}
-    for (kind, layer), ax in found.items():
+    grid = {(kind, layer): ax for (layer, kind), ax in zip(product(numbers, kinds), axes.flat, strict=True)}
+    for (kind, layer), ax in grid.items():
         ax.set_title(f"RBM {layer}, {kind} inputs")
-    return figure, found
+    return figure, grid

@@ -44,8 +44,8 @@ STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}  # readings of one metho
 
 def method_look(method: str) -> dict[str, str]:
     """Return color and line style of a method, given its text."""
-    trainer, _, own = method.partition(":")
-    return {"color": COLORS.get(trainer, GRAY), "linestyle": STYLES.get(own, "-.")}
+    trainer, _, settings = method.partition(":")
+    return {"color": COLORS.get(trainer, GRAY), "linestyle": STYLES.get(settings, "-.")}
 
 
 @styled
@@ -78,8 +78,8 @@ class _Between(LogFormatter):
 
 def legend(figure: Figure, ncols: int = 3) -> None:
     """Show the labels of all panels, each once, below them."""
-    found = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=ncols)
+    lines = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=ncols)
 
 
 def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:
@@ -95,8 +95,8 @@ def input_std(errors: pd.DataFrame) -> Figure:
     """Plot the measure "input_std" of each layer on the first kind of inputs, a line for each method."""
     figure, ((ax,),) = panels(1, 1, height=3.6)
     layers = sorted(errors["layer"].unique())
-    own = errors[errors["inputs"] == errors["inputs"].iloc[0]]
-    for method, points in own.groupby("method", sort=False):
+    shown = errors[errors["inputs"] == errors["inputs"].iloc[0]]
+    for method, points in shown.groupby("method", sort=False):
         look = method_look(method) | {"linewidth": 1.0, "marker": "o", "markersize": 3, "label": method}
         ax.errorbar(points["layer"], points["mean"], error_bars(points), **look)
     ax.set_xticks(layers, [f"RBM {layer}" for layer in layers])
@@ -138,7 +138,7 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
     """Return words, looks and arrays, to eight digits, of each of a figure's axes; at the end those of its legends."""
-    found = []
+    drawn = []
     eight_digits = np.vectorize(lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object])
     for ax in figure.axes:
         named = [axis for axis in (ax.xaxis, ax.yaxis) if isinstance(axis.get_major_locator(), FixedLocator)]
@@ -155,11 +155,11 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
         words = {"title": ax.get_title(), "x": ax.get_xlabel(), "y": ax.get_ylabel()}
         words |= {"scales": [ax.get_xscale(), ax.get_yscale()], "texts": [text.get_text() for text in texts]}
         plain = [eight_digits(np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)).tolist() for values in arrays]
-        found.append(words | {"looks": [*map(_look, ax.lines)], "arrays": plain})
+        drawn.append(words | {"looks": [*map(_look, ax.lines)], "arrays": plain})
     legends = figure.findobj(Legend)
     labels = [text.get_text() for part in (figure, *legends) for text in part.texts]
     looks = [_look(line) for shown in legends for line in shown.findobj(Line2D)]
-    return [*found, {"texts": labels, "looks": looks, "arrays": []}]
+    return [*drawn, {"texts": labels, "looks": looks, "arrays": []}]
 
 
 def _look(line: Line2D) -> str:

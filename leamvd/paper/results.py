@@ -96,13 +96,13 @@ def run_all(
     """
     store = Path(os.environ.get(STORE, folder)) / f"{code()}-{get_host_cpu_name()}"
     store.mkdir(parents=True, exist_ok=True)
-    found: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
+    rows: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
     missing: dict[str, Call] = {}
     asked = list(calls)
     for call in asked:  # which grows by what is needed for what is missing
-        if call.key not in found and call.key not in missing:
+        if call.key not in rows and call.key not in missing:
             if (result := _read(store / f"{call.key}.npz")) is not None:
-                found[call.key] = result.rows
+                rows[call.key] = result.rows
             else:
                 missing[call.key] = call
                 asked += call.needs
@@ -112,17 +112,17 @@ def run_all(
     quiet = {} if missing else {"disable": True}  # where nothing is missing; else TQDM_DISABLE decides
     with tqdm(total=len(missing), desc=label, unit="call", leave=False, **quiet) as bar:
         while missing:
-            ready = [call for call in missing.values() if all(need.key in found for need in call.needs)]
+            ready = [call for call in missing.values() if all(need.key in rows for need in call.needs)]
             sent = (
                 joblib.delayed(_compute)(call, [_read(store / f"{one.key}.npz") for one in (call, *call.needs)], *here)
                 for call in ready
             )
             for key, result in workers(sent):
                 _write(store / f"{key}.npz", result)
-                found[key] = result.rows
+                rows[key] = result.rows
                 del missing[key]
                 bar.update()
-    return found
+    return rows
 
 
 def _compute(call: Call, kept: list[Any], asked: str, parent: int, n_threads: int) -> tuple[str, Result]:
@@ -145,12 +145,12 @@ Plan = Mapping[str, tuple[list[str], Mapping[tuple[Any, ...], Call]]]
 
 def tables(plan: Plan, folder: str | Path = ".", *, n_jobs: int = 1, label: str = "") -> dict[str, pd.DataFrame]:
     """Return the tables of a plan, see `run_all`; the columns that name a call come first."""
-    calls = [call for _, own in plan.values() for call in own.values()]
-    found = run_all(calls, folder, n_jobs=n_jobs, label=label)
+    calls = [call for _, labeled in plan.values() for call in labeled.values()]
+    computed = run_all(calls, folder, n_jobs=n_jobs, label=label)
     tidy: dict[str, list[pd.DataFrame]] = {name: [] for name in plan}
-    for name, (columns, own) in plan.items():
-        for values, call in own.items():
-            rows = found[call.key].assign(**dict(zip(columns, values, strict=True)))
+    for name, (columns, labeled) in plan.items():
+        for values, call in labeled.items():
+            rows = computed[call.key].assign(**dict(zip(columns, values, strict=True)))
             tidy[name].append(rows[[*columns, *rows.columns.difference(columns, sort=False)]])
     return {name: pd.concat(rows, ignore_index=True) for name, rows in tidy.items()}
 
@@ -160,17 +160,17 @@ def code() -> str:
     """Return a digest of the sources and versions that decide on results, without comments and docstrings."""
     quiet = ("leamvd/__main__.py", "leamvd/cli.py", "leamvd/book/", "leamvd/paper/plots.py")
     texts = sources.read(Path(leamvd.__file__).parent)
-    found = sources.digest({name: ast.parse(text) for name, text in texts.items() if not name.startswith(quiet)})
-    return hashlib.sha256((json.dumps(versions()) + found).encode()).hexdigest()[:12]
+    digest = sources.digest({name: ast.parse(text) for name, text in texts.items() if not name.startswith(quiet)})
+    return hashlib.sha256((json.dumps(versions()) + digest).encode()).hexdigest()[:12]
 
 
 def versions() -> dict[str, str]:
     """Return the versions of the packages that decide on results, those that are installed."""
-    found = {}
+    installed = {}
     for name in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            installed[name] = version(name)
+    return installed
 
 
 def _write(path: Path, result: Result) -> None:
@@ -233,9 +233,9 @@ def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
     return pd.read_csv(io.BytesIO(content), compression="xz" if path.suffix == ".xz" else None)  # exact from 3.1 on
 
 
-def refuse(changes: Mapping[str, Any]) -> None:
+def refuse(asked: Mapping[str, Any]) -> None:
     """Refuse changes, other than None, of what is recorded: its settings are fixed."""
-    if given := [name for name, value in changes.items() if value is not None]:
+    if given := [name for name, value in asked.items() if value is not None]:
         raise ValueError(f"profile='recorded' has fixed settings; {given[0]} needs profile quick or paper")
 
 
@@ -267,12 +267,12 @@ def committed() -> str:
     return str(run((*git, "rev-parse", "HEAD")).stdout[:12])
 
 
-def write_recorded(name: str, tables: Mapping[str, pd.DataFrame], settings: Any, commit: str | None) -> Path:
+def write_recorded(name: str, frames: Mapping[str, pd.DataFrame], settings: Any, commit: str | None) -> Path:
     """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
     place = ARCHIVE / name
     place.mkdir(parents=True, exist_ok=True)
     sums = {}
-    for table, rows in tables.items():
+    for table, rows in frames.items():
         path = next(place.glob(f"{table}.csv*"), place / f"{table}.csv.xz")
         rows.to_csv(path, index=False, lineterminator="\n")
         sums[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -150,12 +150,12 @@ def compared(
     """
     rows = []
     for cell, group in table.groupby(list(by), sort=False):
-        runs = {name: own.set_index("seed")[value] for name, own in group.groupby(names, sort=False)}
+        runs = {name: part.set_index("seed")[value] for name, part in group.groupby(names, sort=False)}
         for name, baseline in pairs:
             if name in runs and baseline in runs:
                 a, b = runs[name], runs[baseline]
-                found = paired(a, b, unit, upper=upper)
-                rows.append((*cell, name, baseline, found.runs, (a == b.reindex(a.index)).sum(), *found[:3], found.p))
+                test = paired(a, b, unit, upper=upper)
+                rows.append((*cell, name, baseline, test.runs, (a == b.reindex(a.index)).sum(), *test[:3], test.p))
     result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", unit, "low", "high", "p"])
     tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
     return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))

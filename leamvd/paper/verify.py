@@ -34,7 +34,7 @@ COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"
 def all_recorded() -> dict[str, Recorded]:
     """Return what is recorded by calls, by its names, from all files of `leamvd.paper`."""
     files = [importlib.import_module(f"{paper.__name__}.{info.name}") for info in pkgutil.iter_modules(paper.__path__)]
-    return {name: own for file in files for name, own in getattr(file, "RECORDED", {}).items()}
+    return {name: entry for file in files for name, entry in getattr(file, "RECORDED", {}).items()}
 
 
 def recorded(name: str) -> Recorded:
@@ -53,21 +53,21 @@ def changed_settings(name: str) -> list[str]:
     parts = settings if isinstance(settings, (list, tuple)) else [settings]
     kinds = {Training, Reading, Images, *map(type, parts)}
     usual = {field.name: field.default for kind in kinds for field in dataclasses.fields(kind)}
-    found = results.changes(results.provenance(name)["settings"], spelled(settings), usual)
-    return [change for change in found if change.split(" ")[0].rpartition(".")[2] not in Computation._fields]
+    changed = results.changes(results.provenance(name)["settings"], spelled(settings), usual)
+    return [change for change in changed if change.split(" ")[0].rpartition(".")[2] not in Computation._fields]
 
 
 def verify(name: str, folder: str | Path, *, count: int = 1, n_jobs: int = 1) -> tuple[list[str], pd.DataFrame]:
     """Compute so many calls behind each table of what is recorded; return what is not as it was, and `COLUMNS`."""
-    own, changed = recorded(name), differences(results.provenance(name))
-    verified = {table: planned for table, planned in own.plan().items() if table not in own.unverified}
+    entry, changed = recorded(name), differences(results.provenance(name))
+    verified = {table: planned for table, planned in entry.plan().items() if table not in entry.unverified}
     chosen = {table: (columns, sample(columns, calls, count)) for table, (columns, calls) in verified.items()}
     here = results.tables(chosen, folder, n_jobs=n_jobs, label=name)
-    found = [
-        compare(read_recorded(name, table), own.keep(here[table]), columns, elsewhere=bool(changed))
+    compared = [
+        compare(read_recorded(name, table), entry.keep(here[table]), columns, elsewhere=bool(changed))
         for table, (columns, _) in chosen.items()
     ]
-    return changed, pd.concat(found, ignore_index=True)
+    return changed, pd.concat(compared, ignore_index=True)
 
 
 def sample(columns: list[str], calls: Mapping[tuple[Any, ...], Call], count: int) -> dict[tuple[Any, ...], Call]:
@@ -86,42 +86,42 @@ def _depth(call: Call) -> int:
 
 def differences(known: Mapping[str, Any]) -> list[str]:
     """Return what rounding depends on and is not as it was recorded: the processor and versions."""
-    then, own, here = known["processor"] or "unknown", known["versions"] or {}, get_host_cpu_name()
-    found = [] if then == here else [f"the processor was {then} and is {here}"]
-    return found + [f"{n} was {own[n]} and is {now}" for n, now in results.versions().items() if own.get(n, now) != now]
+    then, old, here = known["processor"] or "unknown", known["versions"] or {}, get_host_cpu_name()
+    texts = [] if then == here else [f"the processor was {then} and is {here}"]
+    return texts + [f"{n} was {old[n]} and is {now}" for n, now in results.versions().items() if old.get(n, now) != now]
 
 
-def compare(recorded: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsewhere: bool) -> pd.DataFrame:
+def compare(known: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsewhere: bool) -> pd.DataFrame:
     """Return a row for each call that was computed `here`, with `COLUMNS`, against the whole table that is recorded.
 
     All numbers must agree to six digits. Where they do not and processor or versions are others, the first iterations
     of a first layer must agree to five, and all else may differ by what two seeds differ by.
     """
-    names, found = [name for name in labels if name in recorded], []
+    names, rows = [name for name in labels if name in known], []
     cell = [name for name in names if name != "seed"]
-    numbers = [*here.select_dtypes("number").columns.intersection(recorded.columns).difference([*labels, "seconds"])]
-    for label, own in here.groupby(names, sort=False, dropna=False):
-        mine = (recorded[names].astype(str) == list(map(str, label))).all(axis=1)
-        then, now = (table[numbers].reset_index(drop=True).astype(float) for table in (recorded[mine], own))
+    numbers = [*here.select_dtypes("number").columns.intersection(known.columns).difference([*labels, "seconds"])]
+    for label, group in here.groupby(names, sort=False, dropna=False):
+        mine = (known[names].astype(str) == list(map(str, label))).all(axis=1)
+        then, now = (table[numbers].reset_index(drop=True).astype(float) for table in (known[mine], group))
         then, now = then.align(now)
         difference = (now - then).abs() / then.abs().where(then != 0, 1)
         difference = difference.mask(then.isna() & now.isna(), 0).fillna(np.inf)  # a row that is missing
         worst, judged = difference / SAME, "digits"
         if elsewhere and 1 < worst.to_numpy().max() < np.inf:
-            worst, judged = _scattered(recorded[~mine], own, cell, then, now), "first iterations, other seeds"
-            if {"layer", "iteration", "n_var"} <= {*own}:
-                first = ((own["layer"] == 1) & (own["iteration"] <= 1)).to_numpy()
-                worst[first] = difference[first] / (FIRST_OF_LARGE if own["n_var"].iloc[0] >= LARGE else FIRST)
+            worst, judged = _scattered(known[~mine], group, cell, then, now), "first iterations, other seeds"
+            if {"layer", "iteration", "n_var"} <= {*group}:
+                first = ((group["layer"] == 1) & (group["iteration"] <= 1)).to_numpy()
+                worst[first] = difference[first] / (FIRST_OF_LARGE if group["n_var"].iloc[0] >= LARGE else FIRST)
         row, column = divmod(int(worst.to_numpy().argmax()), worst.shape[1])
         relative, place = float(difference.to_numpy()[row, column]), f"{worst.columns[column]}, row {row}"
         digits = int(np.clip(np.floor(-np.log10(relative)), 0, 16)) if relative > 0 else 16
         both, drifts = (then.iloc[row, column], now.iloc[row, column]), bool(worst.iloc[row, column] > 1)
-        found.append((" ".join(map(str, label)), place, *both, digits, judged, drifts))
-    return pd.DataFrame(found, columns=COLUMNS)
+        rows.append((" ".join(map(str, label)), place, *both, digits, judged, drifts))
+    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _scattered(
-    others: pd.DataFrame, own: pd.DataFrame, cell: list[str], then: pd.DataFrame, now: pd.DataFrame
+    others: pd.DataFrame, group: pd.DataFrame, cell: list[str], then: pd.DataFrame, now: pd.DataFrame
 ) -> pd.DataFrame:
     """Return the differences of a call's numbers over what two seeds may differ by, which rows of other calls tell.
 
@@ -130,7 +130,7 @@ def _scattered(
     its own that is hardly known: then what seeds scatter at most, among all methods, bounds it too. The error rate is
     divided among the numbers and both bounds (Bonferroni).
     """
-    alike = (others[cell] == own[cell].iloc[0]).all(axis=1)
+    alike = (others[cell] == group[cell].iloc[0]).all(axis=1)
     line = others.groupby([*cell, "seed"] if "seed" in others else cell, dropna=False).cumcount().rename("line")
     ratios, error = pd.DataFrame(index=then.index), ERROR_RATE / (4 * then.size)
     for column in then:
