@@ -75,7 +75,7 @@ PRESET = "lea-mvd:recommended"  # the best of the candidates
 
 
 def _on(names: Sequence[str], marks: Mapping[int, tuple[float, ...]]) -> dict[Any, tuple[float, ...]]:
-    return {Function(name, n_var): own for n_var, own in marks.items() for name in names}
+    return {Function(name, n_var): at for n_var, at in marks.items() for name in names}
 
 
 DEVELOPMENT = Comparison(
@@ -158,8 +158,8 @@ class CrossEntropy:
         """Return the mean over images of -log P(label), shape (m,), of the rows of `X`."""
         A = self.outputs(X)
         A -= A.max(axis=1, keepdims=True)
-        own = A[:, self.labels, np.arange(len(self.labels))]
-        return np.asarray((np.log(np.exp(A).sum(axis=1)) - own).mean(axis=1, dtype=np.float64))
+        right = A[:, self.labels, np.arange(len(self.labels))]
+        return np.asarray((np.log(np.exp(A).sum(axis=1)) - right).mean(axis=1, dtype=np.float64))
 
     def wrong(self, x: np.ndarray) -> float:
         """Return the share of images whose largest output is not their label's, of one classifier."""
@@ -179,10 +179,10 @@ def learn(network: str, method: str, seed: int, budget: int, width: int) -> Resu
 
 def by_search(objective: CrossEntropy, method: str, seed: int, budget: int) -> tuple[np.ndarray, float]:
     """Return the best weights that `minimize` finds, by the same call whatever the network is, and the evaluations."""
-    own, x0 = Method.parse(method), objective.start(seed)
-    options = own.training(Training(dtype="float64")).options(own.trainer, own.reading(Reading(n_gen=budget)))
-    found: Any = minimize(objective, x0, vectorized=True, method=own.trainer, max_nfev=budget, seed=seed, **options)
-    return found.x, float(found.nfev)
+    parsed, x0 = Method.parse(method), objective.start(seed)
+    options = parsed.training(Training(dtype="float64")).options(parsed.trainer, parsed.reading(Reading(n_gen=budget)))
+    end: Any = minimize(objective, x0, vectorized=True, method=parsed.trainer, max_nfev=budget, seed=seed, **options)
+    return end.x, float(end.nfev)
 
 
 def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]:
@@ -199,9 +199,9 @@ def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]
 
 def seconds(method: str, n_var: int) -> float:
     """Return the time that a method needs for an evaluation, without that of the function, over 100 generations."""
-    own = Method.parse(method)
-    training, reading = own.training(Training(dtype="float64")), own.reading(Reading(n_gen=100))
-    opt = training.optimizer(own.trainer, np.zeros(n_var), reading=reading, seed=0)
+    parsed = Method.parse(method)
+    training, reading = parsed.training(Training(dtype="float64")), parsed.reading(Reading(n_gen=100))
+    opt = training.optimizer(parsed.trainer, np.zeros(n_var), reading=reading, seed=0)
     began = time.perf_counter()
     for _ in generations(opt, lambda X: X[:, 0]):
         pass
@@ -238,8 +238,8 @@ def wrong(runs: pd.DataFrame) -> pd.DataFrame:
 def learns(runs: pd.DataFrame) -> dict[str, Effect]:
     """Test for each network whether LEA-MVD ends below half of the start's share of wrong test images (C14)."""
     tests = {}
-    for network, own in runs[runs["method"] == "lea-mvd"].groupby("network", sort=False):
-        start, end = (own[own["mark"] == mark].set_index("seed")["test_error"] for mark in sorted(own["mark"].unique()))
+    for network, run in runs[runs["method"] == "lea-mvd"].groupby("network", sort=False):
+        start, end = (run[run["mark"] == mark].set_index("seed")["test_error"] for mark in sorted(run["mark"].unique()))
         tests[str(network)] = paired(end, start, upper=0.5)
     return tests
 
@@ -254,19 +254,19 @@ def scores(table: pd.DataFrame) -> pd.Series:
     return np.exp(logs.sub(logs.mean(axis=1), axis=0).mean()).sort_values().rename("score")
 
 
-def at_equal_time(table: pd.DataFrame, seconds: Mapping[str, float], method: str) -> pd.DataFrame:
+def at_equal_time(table: pd.DataFrame, costs: Mapping[str, float], method: str) -> pd.DataFrame:
     """Return the best values of each search at the time that a method takes to a problem's last mark.
 
-    `seconds` are those of an evaluation, by method. Between two marks a value is interpolated, by the logarithms of
+    `costs` are seconds of an evaluation, by method. Between two marks a value is interpolated, by the logarithms of
     values and evaluations; before the first one there is none. A search that is over by then has its last value.
     """
-    timed = table.dropna(subset="best").assign(time=table["evaluations"] * table["method"].map(seconds))
+    timed = table.dropna(subset="best").assign(time=table["evaluations"] * table["method"].map(costs))
     timed["end"] = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
-    found, search = [], ["problem", "method", "seed"]
+    rows, search = [], ["problem", "method", "seed"]
     for label, run in timed.groupby(search, sort=False):  # rows are in the order of marks
         best = np.interp(np.log(run["end"].iloc[0]), np.log(run["time"]), np.log(run["best"]), left=np.nan)
-        found.append((*label, run["mark"].max(), np.exp(best)))
-    return pd.DataFrame(found, columns=[*search, "mark", "best"]).dropna(subset="best")
+        rows.append((*label, run["mark"].max(), np.exp(best)))
+    return pd.DataFrame(rows, columns=[*search, "mark", "best"]).dropna(subset="best")
 
 
 # ---- figures
@@ -280,18 +280,18 @@ def _look(method: str) -> dict[str, Any]:
 
 
 @styled
-def plot_networks(found: pd.DataFrame) -> Figure:
+def plot_networks(table: pd.DataFrame) -> Figure:
     """Plot the percentages of `wrong`: a column for each network, a marker for each method, a line at the start."""
-    names = list(found["network"].unique())
-    methods = [method for method in found["method"].unique() if method != "start"]
+    names = list(table["network"].unique())
+    methods = [method for method in table["method"].unique() if method != "start"]
     figure, ((ax,),) = panels(1, 1, height=4.2)
-    for method, own in found.groupby("method", sort=False):
-        places = own["network"].map(names.index)
+    for method, rows in table.groupby("method", sort=False):
+        places = rows["network"].map(names.index)
         if method == "start":
-            ax.hlines(own["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start")
+            ax.hlines(rows["mean"], places - 0.4, places + 0.4, color="k", linewidth=1, label="start")
         else:
             places = places + 0.15 * (methods.index(method) - (len(methods) - 1) / 2)
-            ax.errorbar(places, own["mean"], error_bars(own), **_look(method))
+            ax.errorbar(places, rows["mean"], error_bars(rows), **_look(method))
     log_scale(ax, "y")
     ax.set_xticks(range(len(names)), [name.replace(" ", "\n") for name in names])
     ax.set_ylabel("wrong test images, %")
@@ -300,18 +300,18 @@ def plot_networks(found: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_preset(found: pd.DataFrame) -> Figure:
+def plot_preset(table: pd.DataFrame) -> Figure:
     """Plot what `functions.against` finds: a row for each problem, a marker for each method.
 
     Left of 1 a method ends below the preset.
     """
-    problems, methods = list(found["problem"].unique()), list(found["method"].unique())
+    problems, methods = list(table["problem"].unique()), list(table["method"].unique())
     figure, ((ax,),) = panels(1, 1, height=1.8 + 0.36 * len(problems))
     for j in range(0, len(problems), 2):
         ax.axhspan(j - 0.5, j + 0.5, color="0.95", zorder=0)
-    for method, own in found.groupby("method", sort=False):
-        places = own["problem"].map(problems.index) + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
-        ax.errorbar(own["ratio"], places, xerr=error_bars(own, "ratio"), **_look(method))
+    for method, rows in table.groupby("method", sort=False):
+        places = rows["problem"].map(problems.index) + 0.7 * ((methods.index(method) + 0.5) / len(methods) - 0.5)
+        ax.errorbar(rows["ratio"], places, xerr=error_bars(rows, "ratio"), **_look(method))
     ax.axvline(1, color="k", linewidth=0.8)
     log_scale(ax, "x")
     ax.set_yticks(range(len(problems)), problems)

@@ -55,8 +55,8 @@ class Settings:
         """Yield the state after each generation, in double precision; the start solution is from N(0, start^2 I)."""
         x0 = start * np.random.default_rng(seed).standard_normal(self.n_var)
         names = ("population_size", "n_elite", "n_gen", "dtype", "exponent", "shift")
-        own = {name: getattr(self, name) for name in names}
-        opt = optimizer("lea-mvd", x0, sigma_min=0, seed=seed, reset=reset, **own)
+        settings = {name: getattr(self, name) for name in names}
+        opt = optimizer("lea-mvd", x0, sigma_min=0, seed=seed, reset=reset, **settings)
         for _ in generations(opt, FUNCTIONS[self.function]):
             arrays = ("population", "mean", "std", "path", "descent")
             yield opt.state._replace(**{name: getattr(opt.state, name).astype(np.float64) for name in arrays})
@@ -116,15 +116,15 @@ def tables(
 def steps(state: State) -> dict[str, np.ndarray]:
     """Return the steps along C_ani and the shifts v (Eq. 4) in both readings of item R5, and P."""
     C, P = state.descent, state.path
-    found = {TOWARD: abs(state.descent_mean) * C, AWAY: state.descent_mean * C, PATH: P}
+    moves = {TOWARD: abs(state.descent_mean) * C, AWAY: state.descent_mean * C, PATH: P}
     v = {V_TOWARD: TOWARD, V_AWAY: AWAY}
-    return found | {name: state.beta2 * P + (1 - state.beta2) * found[step] for name, step in v.items()}
+    return moves | {name: state.beta2 * P + (1 - state.beta2) * moves[step] for name, step in v.items()}
 
 
 def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
     """Return a generation of a run in `n_var` variables, taken apart."""
     *earlier, now = dataclasses.replace(settings, n_var=n_var, n_gen=generation).run(seed)
-    C, X, found = now.descent, now.population, directions(now)
+    C, X, lengths = now.descent, now.population, directions(now)
     C_hat = (C - (1 - RATE) * (earlier[-1].descent if earlier else 0)) / RATE
     names, feet = ([f"{letter}{i}" for i in range(1, n_var + 1)] for letter in "xf")
     vectors = pd.DataFrame({"mean": now.mean, "C_hat": C_hat, "C_ani": C, **steps(now)}, index=names).T
@@ -136,9 +136,9 @@ def scene(settings: Settings, n_var: int, generation: int, seed: int) -> Scene:
         line = now.mean + slices[["distance"]].to_numpy() * _scaled(vectors.loc[name].to_numpy())
         values = FUNCTIONS[settings.function](line)
         slices[name] = (values - values[0]) / abs(values[0])
-    P, along = found["path_length"], float(np.linalg.norm(vectors.loc[TOWARD]))
+    P, along = lengths["path_length"], float(np.linalg.norm(vectors.loc[TOWARD]))
     numbers = {"mu_ani": now.descent_mean, "sigma_ani": now.descent_std, "beta_2": now.beta2}
-    numbers |= {"norm of sigma": np.linalg.norm(now.std), "norm of P": P, "norm of C_ani": found["descent_length"]}
+    numbers |= {"norm of sigma": np.linalg.norm(now.std), "norm of P": P, "norm of C_ani": lengths["descent_length"]}
     numbers |= {"step along C_ani": along, "part of P in v": now.beta2 * P}
     numbers |= {"part of C_ani in v": (1 - now.beta2) * along}
     name = f"{settings.function}, n = {n_var}, generation {now.generation}"
@@ -173,12 +173,12 @@ def trace(settings: Settings, *, reset: Any = 1.0, start: float = 1.0) -> pd.Dat
     return table.assign(success=success, reset=~success & (table["stagnation"] <= before["stagnation"]))
 
 
-def step_sizes(trace: pd.DataFrame) -> pd.DataFrame:
+def step_sizes(table: pd.DataFrame) -> pd.DataFrame:
     """Return how often each run succeeds, and what that does to the step sizes, from generation 2 on.
 
     With beta_2 = 1 C_ani has no weight in v; "C_ani %" is its mean share of the lengths of both parts of v.
     """
-    runs = trace[trace["generation"] > 1].assign(full=trace["beta2"] == 1).groupby("seed")
+    runs = table[table["generation"] > 1].assign(full=table["beta2"] == 1).groupby("seed")
     percent = 100 * runs[["success", "full", "descent_share"]].mean()
     percent.columns = ["new best %", "beta_2 = 1 %", "C_ani %"]
     beta1 = runs["beta1"].agg(["min", "max"]).add_prefix("beta_1 ")
@@ -196,14 +196,14 @@ def resets(settings: Settings) -> pd.DataFrame:
     return table.assign(relative=np.where(first > 0, table["best"] / first, 1.0))
 
 
-def stuck(resets: pd.DataFrame) -> pd.DataFrame:
+def stuck(table: pd.DataFrame) -> pd.DataFrame:
     """Return for each reading how many runs never improved, and the median of the last best value over the first.
 
     Before and after are medians of `std` in the generations before and of a reset.
     """
-    ends = resets.groupby(["reading", "seed"], sort=False)["relative"].last().groupby("reading", sort=False)
-    marks = resets.assign(before=resets["std"].shift())[resets["reset"]].groupby("reading")[["before", "std"]].median()
-    columns = {"runs": ends.size(), "resets": resets.groupby("reading")["reset"].sum()}
+    ends = table.groupby(["reading", "seed"], sort=False)["relative"].last().groupby("reading", sort=False)
+    marks = table.assign(before=table["std"].shift())[table["reset"]].groupby("reading")[["before", "std"]].median()
+    columns = {"runs": ends.size(), "resets": table.groupby("reading")["reset"].sum()}
     columns |= {"std before": marks["before"], "std after": marks["std"]}
     columns |= {"never improved": ends.agg(lambda values: (values == 1).sum()), "last over first": ends.median()}
     return pd.DataFrame(columns).loc[list(RESETS)]
@@ -212,48 +212,48 @@ def stuck(resets: pd.DataFrame) -> pd.DataFrame:
 # ---- the sign of the shift
 
 
-def shifts(settings: Settings, generations: Sequence[int]) -> pd.DataFrame:
+def shifts(settings: Settings, chosen: Sequence[int]) -> pd.DataFrame:
     """Return the relative change of the objective when the mean of independent populations is moved.
 
     By the whole step along C_ani, by beta_1 P and by beta_1 v; `moved` says whether that is not zero.
     """
     rows, objective = [], FUNCTIONS[settings.function]
     for seed in range(settings.n_populations):
-        for state in dataclasses.replace(settings, n_gen=max(generations)).run(seed):
-            if state.generation in generations:
+        for state in dataclasses.replace(settings, n_gen=max(chosen)).run(seed):
+            if state.generation in chosen:
                 moves = {n: x if n in (TOWARD, AWAY) else state.beta1 * x for n, x in steps(state).items()}
                 here, *there = objective(np.vstack([state.mean, *(state.mean + move for move in moves.values())]))
                 for (name, move), value in zip(moves.items(), there, strict=True):
-                    found = name, (value - here) / abs(here), bool(move.any())
-                    rows.append((settings.function, state.generation, seed, *found))
+                    row = name, (value - here) / abs(here), bool(move.any())
+                    rows.append((settings.function, state.generation, seed, *row))
     return pd.DataFrame(rows, columns=["function", "generation", "seed", "shift", "change", "moved"])
 
 
-def signs(shifts: pd.DataFrame) -> pd.DataFrame:
+def signs(changes: pd.DataFrame) -> pd.DataFrame:
     """Test with the sign test whether each shift lowers the objective, or raises it.
 
     Populations whose objective does not change speak for neither. `lower` is the percentage where it fell, with the
     ends of its exact 95 % interval.
     """
-    moved, by = shifts[shifts["moved"]], ["function", "generation", "shift"]
+    moved, by = changes[changes["moved"]], ["function", "generation", "shift"]
     moved = moved.assign(falls=moved["change"] < 0, rises=moved["change"] > 0)
-    found = shares(moved, "falls", by).rename(columns={"runs": "populations", "mean": "lower"}).set_index(by)
-    found[["lower", "low", "high"]] *= 100
+    table = shares(moved, "falls", by).rename(columns={"runs": "populations", "mean": "lower"}).set_index(by)
+    table[["lower", "low", "high"]] *= 100
     groups = moved.groupby(by, sort=False)
     counts = groups[["falls", "rises"]].sum()
     p = [stats.binomtest(falls, falls + rises).pvalue if falls + rises else 1.0 for falls, rises in counts.to_numpy()]
     cases = [np.array(p) >= FALSE_ALARMS / max(len(p), 1), counts["falls"] > counts["rises"]]
-    found["median change"] = 100 * groups["change"].median()
-    return found.assign(p=p, verdict=np.select(cases, ["undecided", "descends"], "climbs")).reset_index()
+    table["median change"] = 100 * groups["change"].median()
+    return table.assign(p=p, verdict=np.select(cases, ["undecided", "descends"], "climbs")).reset_index()
 
 
 # ---- figures
 
 
 @styled
-def plot_flat(scene: Scene) -> Figure:
+def plot_flat(parts: Scene) -> Figure:
     """Plot a generation in two variables: the population, its projections, the shift, and the objective along it."""
-    points, vectors, numbers, slices = scene
+    points, vectors, numbers, slices = parts
     figure, ((a, b), (c, d)) = panels(2, 2, height=7.0)
     a.plot(points[["x1", "f1"]].T, points[["x2", "f2"]].T, color="0.8", linewidth=0.8)
     a.plot(points["f1"], points["f2"], ".", color="0.6", markersize=3)
@@ -287,18 +287,18 @@ def plot_flat(scene: Scene) -> Figure:
 
 
 @styled
-def plot_solid(scene: Scene) -> Figure:
+def plot_solid(parts: Scene) -> Figure:
     """Plot a generation in three variables: the same population and shifts in the two readings, side by side."""
-    points, vectors, numbers, _ = scene
+    points, vectors, numbers, _ = parts
     figure, axes = panels(1, 2, height=4.4, subplot_kw={"projection": "3d"})
     mean = vectors.loc["mean"].to_numpy()
     for ax, step, v, color in zip(axes[0], (TOWARD, AWAY), (V_TOWARD, V_AWAY), (BLUE, VERMILION), strict=True):
         _population(ax, points, vectors, ["x1", "x2", "x3"])
-        for name, own, style in ((PATH, GREEN, "-"), (step, color, "-"), (v, "0.3", "--")):
+        for name, shade, style in ((PATH, GREEN, "-"), (step, color, "-"), (v, "0.3", "--")):
             vector = vectors.loc[name].to_numpy()
             ends = np.array([mean, mean + _scaled(vector, numbers["norm of sigma"])])
-            ax.plot(*ends.T, style, color=own, label=f"{name} ({np.linalg.norm(vector):.2g})")
-            ax.plot(*ends[1:].T, "o", color=own, markersize=4)
+            ax.plot(*ends.T, style, color=shade, label=f"{name} ({np.linalg.norm(vector):.2g})")
+            ax.plot(*ends[1:].T, "o", color=shade, markersize=4)
         ax.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=step.removeprefix("C_ani, "))
         ax.set_box_aspect(None, zoom=0.72)  # or the last label is cut
         ax.locator_params(nbins=3)
@@ -307,13 +307,13 @@ def plot_solid(scene: Scene) -> Figure:
 
 
 @styled
-def plot_orthogonality(trace: pd.DataFrame) -> Figure:
+def plot_orthogonality(table: pd.DataFrame) -> Figure:
     """Plot the cosines with P and the length of C_ani, a line for each seed."""
     figure, ((left, right),) = panels(1, 2, height=3.4)
-    for _, own in trace.groupby("seed", sort=False):
-        left.plot(own["generation"], own["descent_path"], color=BLUE, linewidth=0.9, alpha=0.6, label="$C_{ani}$")
-        left.plot(own["generation"], own["hat_path"], color=VERMILION, label="$\\hat C_{ani}$")
-        right.plot(own["generation"], own["descent_length"], color=BLUE, linewidth=0.9, alpha=0.6)
+    for _, run in table.groupby("seed", sort=False):
+        left.plot(run["generation"], run["descent_path"], color=BLUE, linewidth=0.9, alpha=0.6, label="$C_{ani}$")
+        left.plot(run["generation"], run["hat_path"], color=VERMILION, label="$\\hat C_{ani}$")
+        right.plot(run["generation"], run["descent_length"], color=BLUE, linewidth=0.9, alpha=0.6)
     right.axhline(1, color="black", linestyle="--", linewidth=1, label="unit length")
     left.set(xlabel="generation", ylabel="cosine with P", ylim=(-1, 1))
     right.set(xlabel="generation", ylabel="length of $C_{ani}$", ylim=(0, 1.05))
@@ -322,38 +322,38 @@ def plot_orthogonality(trace: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_steps(trace: pd.DataFrame) -> Figure:
+def plot_steps(table: pd.DataFrame) -> Figure:
     """Plot the first seed's run: best value, step sizes with successes and failures, standard deviations."""
     figure, axes = panels(3, 1, height=6.4, sharex=True)
-    own, (best, beta, std) = trace[trace["seed"] == trace["seed"].iloc[0]], axes[:, 0]
-    best.plot(own["generation"], own["best"], color=BLUE)
+    run, (best, beta, std) = table[table["seed"] == table["seed"].iloc[0]], axes[:, 0]
+    best.plot(run["generation"], run["best"], color=BLUE)
     log_scale(best, "y")
-    best.set(ylabel="best value", title=f"seed {own['seed'].iloc[0]}")
-    beta.plot(own["generation"], own["beta1"], color=PURPLE, label="$\\beta_1$")
-    beta.plot(own["generation"], own["beta2"], color=GREEN, linestyle="--", label="$\\beta_2$")
-    later = own[own["generation"] > 1]
+    best.set(ylabel="best value", title=f"seed {run['seed'].iloc[0]}")
+    beta.plot(run["generation"], run["beta1"], color=PURPLE, label="$\\beta_1$")
+    beta.plot(run["generation"], run["beta2"], color=GREEN, linestyle="--", label="$\\beta_2$")
+    later = run[run["generation"] > 1]
     for marks, look, label in ((later["success"], "^", "success"), (~later["success"], "x", "failure")):
         x = later["generation"][marks]
         beta.plot(x, np.full(len(x), -0.2), look, color=BLUE if look == "^" else VERMILION, markersize=4, label=label)
     beta.set(ylabel="step sizes", ylim=(-0.4, 3.2))
     beta.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, columnspacing=1.2)
-    std.plot(own["generation"], own["std"], color=BLUE)
-    for generation in own["generation"][own["reset"]]:
+    std.plot(run["generation"], run["std"], color=BLUE)
+    for generation in run["generation"][run["reset"]]:
         std.axvline(generation, color=VERMILION, linestyle=":", linewidth=1)
     std.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", ylim=(0, None))
     return figure
 
 
 @styled
-def plot_resets(resets: pd.DataFrame) -> Figure:
+def plot_resets(table: pd.DataFrame) -> Figure:
     """Plot the standard deviations of the first seed, and every run's best value, by reading of the reset."""
     figure, ((left, right),) = panels(1, 2, height=3.8)
-    first = resets["seed"].iloc[0]
-    for (reading, seed), own in resets.groupby(["reading", "seed"], sort=False):
+    first = table["seed"].iloc[0]
+    for (reading, seed), run in table.groupby(["reading", "seed"], sort=False):
         color, style = LOOKS[str(reading)]
         if seed == first:
-            left.plot(own["generation"], own["std"], style, color=color, label=f"reset = {reading}")
-        right.plot(own["generation"], own["relative"], style, color=color, linewidth=0.8, alpha=0.7)
+            left.plot(run["generation"], run["std"], style, color=color, label=f"reset = {reading}")
+        right.plot(run["generation"], run["relative"], style, color=color, linewidth=0.8, alpha=0.7)
     left.set(xlabel="generation", ylabel="$\\|\\sigma\\| / \\sqrt{n}$", title=f"seed {first}")
     right.set(xlabel="generation", ylabel="best value / first best value", title="all seeds")
     log_scale(left, "y")
@@ -363,14 +363,14 @@ def plot_resets(resets: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_signs(signs: pd.DataFrame) -> Figure:
+def plot_signs(tests: pd.DataFrame) -> Figure:
     """Plot the percentage of populations in which a shift descends, with its 95 % interval."""
-    figure, axes = panels(1, signs["function"].nunique(), height=3.8, sharey=True)
-    names, generations = list(signs["shift"].unique()), sorted(signs["generation"].unique())
-    shades = colormaps["viridis"](np.linspace(0.0, 0.85, len(generations)))
-    for ax, (function, own) in zip(axes[0], signs.groupby("function", sort=False), strict=True):
-        for number, (generation, rows) in enumerate(own.groupby("generation")):
-            places = rows["shift"].map(names.index) + 0.2 * (number - (len(generations) - 1) / 2)
+    figure, axes = panels(1, tests["function"].nunique(), height=3.8, sharey=True)
+    names, numbers = list(tests["shift"].unique()), sorted(tests["generation"].unique())
+    shades = colormaps["viridis"](np.linspace(0.0, 0.85, len(numbers)))
+    for ax, (function, tested) in zip(axes[0], tests.groupby("function", sort=False), strict=True):
+        for number, (generation, rows) in enumerate(tested.groupby("generation")):
+            places = rows["shift"].map(names.index) + 0.2 * (number - (len(numbers) - 1) / 2)
             look = {"fmt": "os^Dv"[number % 5], "color": shades[number], "clip_on": False}
             ax.errorbar(rows["lower"], places, xerr=error_bars(rows, "lower"), label=f"generation {generation}", **look)
         ax.axvline(50, color=VERMILION, linestyle="--", linewidth=1)

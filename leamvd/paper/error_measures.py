@@ -75,17 +75,17 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
 
 def planned(profile: str, **changes: Any) -> Plan:
     """Return the plan of a profile's controls and untrained networks."""
-    controls, untrained = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    controls, bare = PROFILES[checks.choice("profile", profile, [*PROFILES])]
     shared = {name: changes.get(name) for name in ("dataset", "n_images", "seeds")}
-    studies = {"runs": controls.changed(**changes), "untrained": untrained.changed(**shared)}
+    studies = {"runs": controls.changed(**changes), "untrained": bare.changed(**shared)}
     return {name: (LABELS, searches(study.on_disk())) for name, study in studies.items()}
 
 
-def summary(found: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
+def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
     """Return the last errors of the controls, see `layers.summary`; of all settings tried, where they are recorded."""
     if profile == "recorded":
-        return layers.errors(found.forensics)
-    return layers.summary(found.runs, PROFILES[profile][0].changed(**changes), [(PAPER, read_recorded("mnist_7x7"))])
+        return layers.errors(measured.forensics)
+    return layers.summary(measured.runs, PROFILES[profile][0].changed(**changes), [(PAPER, read_recorded("mnist_7x7"))])
 
 
 # ---- weights that win by the reconstruction error for nothing
@@ -123,10 +123,10 @@ def collapse(
         cd = ContrastiveDivergence(H, n_hidden, seed=0)
         for _ in range(epochs):
             cd.epoch()
-        own, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
-        per_image = own.mean_field / len(H), bound(first, scale, data.train), trained.mean_field / len(H)
+        constant, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
+        per_image = constant.mean_field / len(H), bound(first, scale, data.train), trained.mean_field / len(H)
         right = accuracy(H, T, data), accuracy(*map(upper.hidden_given_visible, (H, T)), data)
-        rows.append((scale, *per_image, own.mean_field_ratio, trained.mean_field_ratio, *right))
+        rows.append((scale, *per_image, constant.mean_field_ratio, trained.mean_field_ratio, *right))
     columns = ["scale", "error", "bound", "cd error", "ratio", "cd ratio", "accuracy", "accuracy above"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -214,35 +214,35 @@ def distances(runs: pd.DataFrame, combinations: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(factor=np.exp(np.sqrt((missed**2).mean(axis=1))))
 
 
-def nearest(distances: pd.DataFrame) -> pd.DataFrame:
+def nearest(table: pd.DataFrame) -> pd.DataFrame:
     """Return the combinations, each counted in its best way, the nearest first."""
-    best = distances.sort_values("factor", kind="stable").drop_duplicates(SETTINGS)
+    best = table.sort_values("factor", kind="stable").drop_duplicates(SETTINGS)
     return best[[*SETTINGS, *COUNTED, *NUMBERS, "factor"]].reset_index(drop=True)
 
 
-def effects(distances: pd.DataFrame) -> pd.DataFrame:
+def effects(table: pd.DataFrame) -> pd.DataFrame:
     """Return geometric means of the numbers by what is chosen, and the smallest factor."""
-    found = [
+    rows = [
         (choice, str(level), *np.exp(np.log(group[[*NUMBERS]]).mean()), group["factor"].min())
         for choice in (*SETTINGS, *COUNTED)
-        for level, group in distances.groupby(choice, sort=False)
+        for level, group in table.groupby(choice, sort=False)
     ]
-    return pd.DataFrame(found, columns=["choice", "", *NUMBERS, "smallest factor"]).set_index(["choice", ""])
+    return pd.DataFrame(rows, columns=["choice", "", *NUMBERS, "smallest factor"]).set_index(["choice", ""])
 
 
 # ---- figures
 
 
 @styled
-def plot_paths(paths: pd.DataFrame, ends: pd.DataFrame) -> Figure:
+def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
     """Plot the two ratios of `paths` against each other over the run.
 
     A method's line starts with an open marker and ends with a filled one, which has the intervals of `ends`.
     """
     measures, at = ["mean_field_ratio", "sampled_ratio"], ends.set_index(["inputs", "layer", "method", "measure"])
-    kinds, numbers = list(paths["inputs"].unique()), sorted(paths["layer"].unique())
+    kinds, numbers = list(table["inputs"].unique()), sorted(table["layer"].unique())
     figure, axes = panels(len(numbers), len(kinds), height=1.3 + 2.1 * len(numbers))
-    for (kind, layer, method), line in paths.groupby(GROUP, sort=False):
+    for (kind, layer, method), line in table.groupby(GROUP, sort=False):
         ax, look = axes[numbers.index(layer), kinds.index(kind)], method_look(method)
         x, y = (line[measure].to_numpy() for measure in measures)
         right, up = (error_bars(at.loc[[(kind, layer, method, measure)]]) for measure in measures)
@@ -262,12 +262,12 @@ def plot_paths(paths: pd.DataFrame, ends: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_inputs(explained: pd.DataFrame) -> Figure:
+def plot_inputs(table: pd.DataFrame) -> Figure:
     """Plot last errors and those of the constant image, joined by a line."""
-    numbers, methods = sorted(explained["layer"].unique()), list(explained["method"].unique())
-    kinds = list(explained["inputs"].unique())
+    numbers, methods = sorted(table["layer"].unique()), list(table["method"].unique())
+    kinds = list(table["inputs"].unique())
     figure, axes = panels(1, len(numbers), height=1.5 + 0.22 * len(kinds) * len(methods), sharey=True)
-    for (kind, layer, method), row in explained.groupby(GROUP, sort=False):
+    for (kind, layer, method), row in table.groupby(GROUP, sort=False):
         ax, color = axes[0, numbers.index(layer)], method_look(method)["color"]
         place = [methods.index(method) + 0.36 * (kinds.index(kind) - 0.5 * (len(kinds) - 1))]
         ax.plot(row[["error", "constant"]].to_numpy()[0], place * 2, "-", color=color, linewidth=1.0)
@@ -309,17 +309,17 @@ def plot_collapse(won: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_combinations(distances: pd.DataFrame, near: pd.DataFrame) -> Figure:
+def plot_combinations(table: pd.DataFrame, near: pd.DataFrame) -> Figure:
     """Plot each combination as a mark in each of the paper's numbers, a line; those of `near` have rings."""
     keys = ["measure", "images", "inputs"]
-    places = {key: place for place, (key, _) in enumerate(distances.groupby(keys, sort=False))}
+    places = {key: place for place, (key, _) in enumerate(table.groupby(keys, sort=False))}
     figure, axes = panels(1, len(NUMBERS), height=1.8 + 0.32 * len(places), sharey=True)
     for ax, (name, number) in zip(axes[0], NUMBERS.items(), strict=True):
         ax.axvline(number, color="black", linewidth=1.0, label="the paper's number")
         for start, color in {"epochs": BLUE, "batch": VERMILION, "none": GREEN}.items():
-            own = distances[distances["start"] == start]
-            y = own[keys].apply(tuple, axis=1).map(places)
-            ax.plot(own[name], y, "|", color=color, markersize=8, label=f"start: {start}")
+            group = table[table["start"] == start]
+            y = group[keys].apply(tuple, axis=1).map(places)
+            ax.plot(group[name], y, "|", color=color, markersize=8, label=f"start: {start}")
         for i, row in near.iterrows():
             look = {"fillstyle": "none", "markersize": 9 + 4 * i, "label": f"nearest: {i + 1}"}
             ax.plot(row[name], places[tuple(row[keys])], "o", color="black", **look)

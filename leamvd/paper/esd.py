@@ -49,8 +49,8 @@ def tables(
     usual = PROFILES[checks.choice("profile", profile, [*PROFILES])]
     n = usual if n_tournaments is None else n_tournaments
     checks.integer("n_tournaments", n, at_least=5 * population_size)  # so that the best rank expects five wins
-    own, curves = weights([population_size], exponents), weights(population_sizes, CURVE)
-    return Tables(own, curves, simulate(population_size, n, seed), population(population_size, seed))
+    chosen, curves = weights([population_size], exponents), weights(population_sizes, CURVE)
+    return Tables(chosen, curves, simulate(population_size, n, seed), population(population_size, seed))
 
 
 # ---- what is computed
@@ -70,9 +70,9 @@ def weights(population_sizes: Sequence[int], exponents: Sequence[float]) -> pd.D
     """Return the selection weight of every rank: Eq. 1 with each exponent, and the exact tournaments."""
     rows = []
     for size in population_sizes:
-        found = {(f"exponent {a:g}", a): fractional_tournament(size, a) for a in exponents}
-        found |= {(name, np.nan): G for name, G in tournaments(size).items()}
-        rows += [(size, *method, rank, w) for method, G in found.items() for rank, w in enumerate(G, start=1)]
+        by_method = {(f"exponent {a:g}", a): fractional_tournament(size, a) for a in exponents}
+        by_method |= {(name, np.nan): G for name, G in tournaments(size).items()}
+        rows += [(size, *method, rank, w) for method, G in by_method.items() for rank, w in enumerate(G, start=1)]
     return pd.DataFrame(rows, columns=["population_size", "method", "exponent", "rank", "weight"])
 
 
@@ -85,8 +85,8 @@ def simulate(population_size: int, n_tournaments: int, seed: int) -> pd.DataFram
     winners, rows = {BINARY: one, DOUBLE: np.where(same, one, best), FOUR: best}, []
     for name, exact in tournaments(population_size).items():
         wins = np.bincount(winners[name], minlength=population_size + 1)[1:]
-        own = {"tournament": name, "rank": range(1, population_size + 1), "wins": wins, "share": wins / n_tournaments}
-        rows.append(pd.DataFrame(own | {"error": np.sqrt(exact * (1 - exact) / n_tournaments), "exact": exact}))
+        won = {"tournament": name, "rank": range(1, population_size + 1), "wins": wins, "share": wins / n_tournaments}
+        rows.append(pd.DataFrame(won | {"error": np.sqrt(exact * (1 - exact) / n_tournaments), "exact": exact}))
     return pd.concat(rows, ignore_index=True)
 
 
@@ -100,12 +100,12 @@ def population(population_size: int, seed: int) -> pd.DataFrame:
 # ---- tables
 
 
-def normal_models(population: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFrame:
+def normal_models(points: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFrame:
     """Return mean and standard deviation of a population by each exponent (Eqs. 2 and 3).
 
     `distance` is that of the mean to the optimum (1, 1), and `area` std1 std2 over that of equal weights.
     """
-    X, rows = np.ascontiguousarray(population), []
+    X, rows = np.ascontiguousarray(points), []
     for a in exponents:
         mean, std = mean_and_std(X, fractional_tournament(len(X), a))
         rows.append((a, *mean, *std, np.linalg.norm(mean - 1), np.prod(std) / np.prod(X.std(axis=0))))
@@ -113,26 +113,26 @@ def normal_models(population: pd.DataFrame, exponents: Sequence[float]) -> pd.Da
     return pd.DataFrame(rows, columns=columns)
 
 
-def pressure(weights: pd.DataFrame) -> pd.DataFrame:
+def pressure(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the expected rank sum k G_k and the effective sample size 1 / sum G_k^2; their shares of lambda."""
-    terms = weights.assign(rank=weights["rank"] * weights["weight"], square=weights["weight"] ** 2)
+    terms = rows.assign(rank=rows["rank"] * rows["weight"], square=rows["weight"] ** 2)
     sums = terms.groupby(["population_size", "method", "exponent"], sort=False, dropna=False)[["rank", "square"]].sum()
-    found = pd.DataFrame({"expected rank": sums["rank"], "effective size": 1 / sums["square"]}).reset_index()
-    found[list(SHARES)] = found[["expected rank", "effective size"]].div(found["population_size"], axis=0)
-    return found
+    table = pd.DataFrame({"expected rank": sums["rank"], "effective size": 1 / sums["square"]}).reset_index()
+    table[list(SHARES)] = table[["expected rank", "effective size"]].div(table["population_size"], axis=0)
+    return table
 
 
 def goodness(counts: pd.DataFrame) -> pd.DataFrame:
     """Test simulated tournaments against their formulas, and against the exponents that the paper states."""
     rows = []
-    for name, own in counts.groupby("tournament", sort=False):
-        pairs = {"its formula": own["exact"].to_numpy()}
+    for name, ranks in counts.groupby("tournament", sort=False):
+        pairs = {"its formula": ranks["exact"].to_numpy()}
         if name in STATED:
-            pairs[f"exponent {STATED[name]:g}"] = fractional_tournament(len(own), STATED[name])
+            pairs[f"exponent {STATED[name]:g}"] = fractional_tournament(len(ranks), STATED[name])
         for against, p in pairs.items():
-            expected = own["wins"].sum() * p
+            expected = ranks["wins"].sum() * p
             starts = np.flatnonzero(expected >= 5)  # the last ranks, which expect fewer wins, are counted together
-            test = stats.chisquare(*(np.add.reduceat(wins, starts) for wins in (own["wins"].to_numpy(), expected)))
+            test = stats.chisquare(*(np.add.reduceat(wins, starts) for wins in (ranks["wins"].to_numpy(), expected)))
             rows.append((name, against, test.statistic, len(starts) - 1, test.pvalue))
     table = pd.DataFrame(rows, columns=["tournament", "against", "chi-square", "degrees of freedom", "p"])
     return table.assign(rejected=table["p"] < FALSE_ALARMS / len(table))
@@ -157,10 +157,10 @@ def closest(population_size: int) -> pd.DataFrame:
 
 
 @styled
-def plot_weights(weights: pd.DataFrame) -> Figure:
+def plot_weights(table: pd.DataFrame) -> Figure:
     """Plot weights against rank: exponents as lines, tournaments as markers."""
     figure, ((ax,),) = panels(1, 1, height=4.2)
-    wide, lines = weights.pivot(index="rank", columns="method", values="weight"), weights.dropna()["method"].unique()
+    wide, lines = table.pivot(index="rank", columns="method", values="weight"), table.dropna()["method"].unique()
     wide[lines].plot(ax=ax, color=_shades(len(lines)))
     labels = {"xlabel": "rank (1 = best)", "ylabel": "weight", "ylim": (0, None)}
     wide.drop(columns=lines).plot(ax=ax, style=["ko", "ks", "kx"], fillstyle="none", **labels)
@@ -169,20 +169,20 @@ def plot_weights(weights: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_differences(counts: pd.DataFrame, closest: pd.DataFrame) -> Figure:
+def plot_differences(counts: pd.DataFrame, nearest: pd.DataFrame) -> Figure:
     """Plot, rank by rank, what is counted and what exponents weigh less the exact probability, in percentage points."""
-    figure, axes = panels(len(closest), 1, height=0.6 + 2.0 * len(closest), sharex=True)
+    figure, axes = panels(len(nearest), 1, height=0.6 + 2.0 * len(nearest), sharex=True)
     looks = {"stated": {"color": VERMILION, "linestyle": "--"}, "closest": {"color": BLUE}}
-    for ax, (name, own) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
+    for ax, (name, ranks) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
         ax.axhline(0, color="black", linewidth=0.8)
         title = str(name)
         for kind, look in looks.items():
-            if pd.notna(a := closest.loc[name, f"{kind} exponent"]):
-                values = 100 * (fractional_tournament(len(own), a) - own["exact"])
-                ax.plot(own["rank"], values, label=f"{kind} exponent", **look)
+            if pd.notna(a := nearest.loc[name, f"{kind} exponent"]):
+                values = 100 * (fractional_tournament(len(ranks), a) - ranks["exact"])
+                ax.plot(ranks["rank"], values, label=f"{kind} exponent", **look)
                 title += f", {kind} {a:.4g}"
         look = {"fmt": ".k", "markersize": 4, "linewidth": 1, "label": "simulation ± 2 s.e."}
-        ax.errorbar(own["rank"], 100 * (own["share"] - own["exact"]), 200 * own["error"], **look)
+        ax.errorbar(ranks["rank"], 100 * (ranks["share"] - ranks["exact"]), 200 * ranks["error"], **look)
         ax.set_title(title)
     axes[-1, 0].set_xlabel("rank (1 = best)")
     figure.supylabel("less the exact probability (percentage points)")
@@ -191,30 +191,30 @@ def plot_differences(counts: pd.DataFrame, closest: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_pressure(pressure: pd.DataFrame) -> Figure:
+def plot_pressure(table: pd.DataFrame) -> Figure:
     """Plot selection pressure against the exponent; tournaments, of the largest population, as horizontal lines."""
     figure, axes = panels(1, 2, height=4.4)
-    curves, largest = pressure.dropna(), pressure["population_size"].max()
-    tournaments = pressure[pressure["exponent"].isna() & (pressure["population_size"] == largest)]
+    curves, largest = table.dropna(), table["population_size"].max()
+    levels = table[table["exponent"].isna() & (table["population_size"] == largest)]
     for ax, share, label in zip(axes[0], SHARES, ("expected rank", "effective sample size"), strict=True):
         wide = curves.pivot(index="exponent", columns="population_size", values=share).add_prefix("$\\lambda$ = ")
         wide.plot(ax=ax, color=_shades(wide.shape[1]), legend=False, ylabel=f"{label} / $\\lambda$", ylim=(0, None))
-        for method, value, style in zip(tournaments["method"], tournaments[share], (":", "--", "-."), strict=True):
+        for method, value, style in zip(levels["method"], levels[share], (":", "--", "-."), strict=True):
             ax.axhline(value, color="k", linestyle=style, linewidth=1, label=f"{method}, $\\lambda$ = {largest}")
     legend(figure, ncols=2)
     return figure
 
 
 @styled
-def plot_models(population: pd.DataFrame, models: pd.DataFrame) -> Figure:
+def plot_models(points: pd.DataFrame, models: pd.DataFrame) -> Figure:
     """Plot the normal models, a panel for each exponent, with ellipses of one and two standard deviations."""
     columns = min(3, len(models))
     rows = -(-len(models) // columns)
     figure, axes = panels(rows, columns, height=0.6 + 1.7 * rows, sharex=True, sharey=True)
-    turn, most = np.linspace(0, 2 * np.pi, 100), fractional_tournament(len(population), models["exponent"].max())[0]
+    turn, most = np.linspace(0, 2 * np.pi, 100), fractional_tournament(len(points), models["exponent"].max())[0]
     for ax, (a, x1, x2, s1, s2, *_) in zip(axes.flat, models.itertuples(index=False), strict=False):
-        G = fractional_tournament(len(population), a)
-        dots = ax.scatter(population["x1"], population["x2"], c=G, cmap="viridis_r", s=28, vmin=0, vmax=most)
+        G = fractional_tournament(len(points), a)
+        dots = ax.scatter(points["x1"], points["x2"], c=G, cmap="viridis_r", s=28, vmin=0, vmax=most)
         for k in (1, 2):
             ax.plot(x1 + k * s1 * np.cos(turn), x2 + k * s2 * np.sin(turn), color=VERMILION, linewidth=1.2)
         ax.plot(x1, x2, "+", color=VERMILION, markersize=10, markeredgewidth=2)

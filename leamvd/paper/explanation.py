@@ -56,7 +56,7 @@ class Settings(Study):
 
 
 def _methods(*sigma0: float, reset: tuple[str, ...] = ("",)) -> tuple[str, ...]:
-    return tuple(f"lea-mvd:sigma0={value}{own}" for value, own in product(sigma0, reset))
+    return tuple(f"lea-mvd:sigma0={value}{end}" for value, end in product(sigma0, reset))
 
 
 PAPER = Settings(
@@ -92,24 +92,24 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the tables of a profile: what is recorded of both sizes of images, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        own = {f"explanation{end}": {"study": study.size, "inputs": "own"} for end, study in SIZES.items()}
-        found = ((read_recorded(n, t).assign(**same) for n, same in own.items()) for t in Tables._fields)
-        return Tables(*map(pd.concat, found))
+        columns = {f"explanation{end}": {"study": study.size, "inputs": "own"} for end, study in SIZES.items()}
+        parts = ((read_recorded(n, t).assign(**same) for n, same in columns.items()) for t in Tables._fields)
+        return Tables(*map(pd.concat, parts))
     return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="explanation"))
 
 
 def planned(profile: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
-    return {name: own for name, own in plan(study).items() if name in Tables._fields}
+    return {name: table for name, table in plan(study).items() if name in Tables._fields}
 
 
-def summary(found: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
+def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
     """Return the last errors of the searches (of those that are recorded, at 7x7 pixels), see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(found.runs[found.runs["study"] == PAPER.size])
+        return layers.errors(measured.runs[measured.runs["study"] == PAPER.size])
     known = [(study, read_recorded(f"explanation{end}")) for end, study in SIZES.items()]
-    return layers.summary(found.runs, PROFILES[profile].changed(**changes), known)
+    return layers.summary(measured.runs, PROFILES[profile].changed(**changes), known)
 
 
 # ---- what is computed
@@ -123,18 +123,18 @@ def pairs(start: Result, images: Images, features: str, seed: int, sigmas: tuple
     return Result(pd.DataFrame(models).assign(n_var=len(x0), n_images=len(V)), {"x0": x0})
 
 
-def near_reference(pairs: pd.DataFrame) -> pd.DataFrame:
+def near_reference(table: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs of the step size that is nearest to `REFERENCE`."""
-    away = np.log(pairs["sigma"] / REFERENCE).abs()
-    return pairs[away == away.min()]
+    away = np.log(table["sigma"] / REFERENCE).abs()
+    return table[away == away.min()]
 
 
-def surrogate(pairs: Result, layer: int, seed: int, training: Training, reading: Reading) -> Result:
+def surrogate(around: Result, layer: int, seed: int, training: Training, reading: Reading) -> Result:
     """Return the best value of LEA-MVD after each generation, where all it sees is slope and curvature.
 
     That is f(x0) + |g| y_1 + tr(H) |y|^2 / (2 n), y the step from x0. The search has the layer's seed.
     """
-    x0, model = pairs.arrays["x0"], LocalModel(**near_reference(pairs.rows)[[*LocalModel._fields]].iloc[0])
+    x0, model = around.arrays["x0"], LocalModel(**near_reference(around.rows)[[*LocalModel._fields]].iloc[0])
     direction = np.random.default_rng(seed).standard_normal(len(x0)).astype(x0.dtype)
     direction /= np.linalg.norm(direction)
 
@@ -177,35 +177,35 @@ def plan(*studies: Settings) -> Plan:
     Predictions are about start solutions that stand on start solutions, so they need no search; retrodictions about
     start solutions that stand on what the search itself has made of the layers below.
     """
-    found = {name: {} for name in (*Tables._fields, "gradient_steps")}
+    whole = {name: {} for name in (*Tables._fields, "gradient_steps")}
     for study in studies:
         numbered = enumerate(study.layers, start=1)
         for inputs, (number, n_hidden), method, seed in product(study.inputs, numbered, study.methods, study.seeds):
             layer, data = (study.size, number, inputs, n_hidden), (study.images, study.features, seed)
-            starts, own = (stack(study, trainer, seed, inputs) for trainer in (ONE_EPOCH, method))
+            starts, searched = (stack(study, trainer, seed, inputs) for trainer in (ONE_EPOCH, method))
             before = after = delayed(pairs)(starts[number - 1], *data, study.sigmas, study.n_pairs)
             if number > 1 and inputs == "own":
-                start = layer_call(study, ONE_EPOCH, n_hidden, seed, below=own[number - 2])
+                start = layer_call(study, ONE_EPOCH, n_hidden, seed, below=searched[number - 2])
                 after = delayed(pairs)(start, *data, (REFERENCE,), study.n_pairs)
             search = Method.parse(method).training(study.training), Method.parse(method).reading(study.reading)
-            found["pairs"][*layer, seed] = before
-            found["gradient_steps"][*layer, seed] = delayed(gradient_step)(starts[number - 1], *data)
-            found["surrogates"][*layer, method, seed] = delayed(surrogate)(before, number, seed, *search)
-            found["retrodictions"][*layer, method, seed] = delayed(surrogate)(after, number, seed, *search)
-            found["runs"][*layer, method, seed] = own[number - 1]
+            whole["pairs"][*layer, seed] = before
+            whole["gradient_steps"][*layer, seed] = delayed(gradient_step)(starts[number - 1], *data)
+            whole["surrogates"][*layer, method, seed] = delayed(surrogate)(before, number, seed, *search)
+            whole["retrodictions"][*layer, method, seed] = delayed(surrogate)(after, number, seed, *search)
+            whole["runs"][*layer, method, seed] = searched[number - 1]
     run = {"pairs": ["seed"], "gradient_steps": ["seed"]}  # a search has a method too
-    return {name: ([*LAYER, "n_hidden", *run.get(name, ["method", "seed"])], calls) for name, calls in found.items()}
+    return {name: ([*LAYER, "n_hidden", *run.get(name, ["method", "seed"])], calls) for name, calls in whole.items()}
 
 
 def _recorded(names: Iterable[str], *studies: Settings, columns: Any = ("layer", "method", "seed")) -> Recorded:
     """Return some tables of a plan, whose calls some of its columns tell apart."""
 
     def planned() -> Plan:
-        found, whole = {}, plan(*(study.known() for study in studies))
+        kept, whole = {}, plan(*(study.known() for study in studies))
         for name in names:
             labels = pd.DataFrame([*whole[name][1]], columns=whole[name][0]).filter(columns)
-            found[name] = [*labels], dict(zip(labels.itertuples(False, None), whole[name][1].values(), strict=True))
-        return found
+            kept[name] = [*labels], dict(zip(labels.itertuples(False, None), whole[name][1].values(), strict=True))
+        return kept
 
     return Recorded(studies, planned)
 
@@ -226,16 +226,16 @@ RECORDED |= {  # of searches the last row
 # ---- tables
 
 
-def step_sizes(pairs: pd.DataFrame) -> pd.DataFrame:
+def step_sizes(table: pd.DataFrame) -> pd.DataFrame:
     """Return the pairs with what theory makes of them.
 
     At `step_size`, sigma*, the best of 24 isotropic steps gains nothing on average. A generation gains `gain paper`
     percent of the error at most, and with the best weights that there are `gain best`.
     """
-    models = [LocalModel(*row) for row in pairs[list(LocalModel._fields)].itertuples(index=False)]
+    models = [LocalModel(*row) for row in table[list(LocalModel._fields)].itertuples(index=False)]
     gains = {f"gain {name}": [100 * m.gain(value) / m.value for m in models] for name, value in QUALITIES.items()}
-    scatter = pairs["scatter"] / pairs["curvature"]
-    return pairs.assign(step_size=[m.step_size(POPULATION_SIZE) for m in models], scatter_share=scatter, **gains)
+    scatter = table["scatter"] / table["curvature"]
+    return table.assign(step_size=[m.step_size(POPULATION_SIZE) for m in models], scatter_share=scatter, **gains)
 
 
 def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -245,24 +245,24 @@ def falls(table: pd.DataFrame, value: str) -> pd.DataFrame:
     return ends.assign(fall=100 * (1 - ends["last"].clip(lower=0) / ends["first"])).reset_index()
 
 
-def predicted_and_measured(found: Tables) -> pd.DataFrame:
+def predicted_and_measured(measured: Tables) -> pd.DataFrame:
     """Return predicted, retrodicted and measured falls in percent by layer and method: means over seeds.
 
     The measured ones have 95 % intervals where there are three runs or more. Shares are those of the searches that
     left the start solution, generations the medians of when they did (NaN where most never did).
     """
     by = [*LAYER, "method"]
-    measured = falls(found.runs, "mean_field")
-    rows = summarize(measured, "fall", by).drop(columns="mean").set_index(by)
+    fallen = falls(measured.runs, "mean_field")
+    rows = summarize(fallen, "fall", by).drop(columns="mean").set_index(by)
     rows.loc[rows["runs"] < 3, ["low", "high"]] = np.nan  # of two runs it is 13 times their standard error
-    kinds = {"predicted": falls(found.surrogates, "best"), "retrodicted": falls(found.retrodictions, "best")}
-    for name, ends in {"measured": measured, **kinds}.items():
+    kinds = {"predicted": falls(measured.surrogates, "best"), "retrodicted": falls(measured.retrodictions, "best")}
+    for name, ends in {"measured": fallen, **kinds}.items():
         runs = ends.assign(moved=np.isfinite(ends["left"])).groupby(by)
         rows[[name, f"share {name}"]] = runs[["fall", "moved"]].mean()
         rows[f"generation {name}"] = runs["left"].median().replace(np.inf, np.nan)
-    own = [dict(Method.parse(method).settings) for method in rows.index.get_level_values("method")]
-    rows["sigma0"] = [settings.get("sigma0", Training.sigma0) for settings in own]
-    return rows.assign(reset=[settings.get("reset") != "off" for settings in own]).reset_index()
+    each = [dict(Method.parse(method).settings) for method in rows.index.get_level_values("method")]
+    rows["sigma0"] = [settings.get("sigma0", Training.sigma0) for settings in each]
+    return rows.assign(reset=[settings.get("reset") != "off" for settings in each]).reset_index()
 
 
 def reach(sizes: pd.DataFrame) -> pd.DataFrame:
@@ -271,8 +271,8 @@ def reach(sizes: pd.DataFrame) -> pd.DataFrame:
     A generation gains at most what `step_sizes` says, if slope and curvature keep their relation to the error.
     """
     ends = {name: summarize(near_reference(sizes), f"gain {name}", LAYER, geometric=True) for name in QUALITIES}
-    found = [own.set_index(LAYER)[["mean", "low", "high"]].add_prefix(f"{name} ") for name, own in ends.items()]
-    return _compound(pd.concat(found, axis=1), GENERATIONS)
+    bounds = [rows.set_index(LAYER)[["mean", "low", "high"]].add_prefix(f"{name} ") for name, rows in ends.items()]
+    return _compound(pd.concat(bounds, axis=1), GENERATIONS)
 
 
 def needed(study: str, runs: pd.DataFrame) -> pd.DataFrame:
@@ -283,32 +283,32 @@ def needed(study: str, runs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     runs = runs[(runs["layer"] > 1) | (runs["inputs"] == "own")]  # the first layer has the same inputs
-    for (layer, inputs), own in runs.sort_values("iteration", kind="stable").groupby(["layer", "inputs"]):
-        search, cd = (own[own["method"] == method].groupby("seed") for method in ("lea-mvd", "cd"))
+    for (layer, inputs), group in runs.sort_values("iteration", kind="stable").groupby(["layer", "inputs"]):
+        search, cd = (group[group["method"] == method].groupby("seed") for method in ("lea-mvd", "cd"))
         start, end, below = search["mean_field"].first(), search["mean_field"].last(), {"cd": cd["mean_field"].last()}
         if (study, inputs) == ("mnist-28x28", "own") and (printed := PRINTED.get(("lea-mvd", layer))):
             below[f"{printed:,.0f}"] = 2 * printed * search["n_images"].last() / 1e4
         for name, goal in below.items():
             fell, ratio = paired(end, start), paired(goal, start)
             rows.append((study, layer, inputs, name, fell.effect, ratio.effect, ratio.high, ratio.low))
-    found = pd.DataFrame(rows, columns=[*LAYER, "below", "fell", "needed", "low", "high"]).set_index([*LAYER, "below"])
-    return (100 * (1 - found)).reset_index()
+    table = pd.DataFrame(rows, columns=[*LAYER, "below", "fell", "needed", "low", "high"]).set_index([*LAYER, "below"])
+    return (100 * (1 - table)).reset_index()
 
 
 def times_faster(bound: pd.DataFrame, both: pd.DataFrame) -> pd.DataFrame:
     """Return the largest measured fall in each layer, and how many times the rate of the paper's weights it has."""
     best = both.loc[both.groupby(LAYER)["measured"].idxmax()].set_index(LAYER)[["sigma0", "measured"]]
-    found = best.join(bound["paper mean"].rename("allowed"))
-    rates = -np.log1p(-found[["measured", "allowed"]] / 100)
-    return found.assign(times=rates["measured"] / rates["allowed"])
+    table = best.join(bound["paper mean"].rename("allowed"))
+    rates = -np.log1p(-table[["measured", "allowed"]] / 100)
+    return table.assign(times=rates["measured"] / rates["allowed"])
 
 
-def answers(needed: pd.DataFrame, bound: pd.DataFrame, times: float) -> pd.DataFrame:
+def answers(asked: pd.DataFrame, bound: pd.DataFrame, times: float) -> pd.DataFrame:
     """Return what is needed beside what can be reached: reached, out of reach, or not reached.
 
     Out of reach is what lies beyond the best weights' bound even if the error falls `times` faster than it.
     """
-    rows = needed.join(bound, on=LAYER)
+    rows = asked.join(bound, on=LAYER)
     rows["furthest"] = _compound(rows["best high"], times)
     cases = {"reached": rows["fell"] >= rows["needed"], "out of reach": rows["furthest"] < rows["low"]}
     return rows.assign(answer=np.select([*cases.values()], [*cases], "not reached"))
@@ -324,25 +324,25 @@ def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) 
     return moved.assign(right=moved["said"] == moved["left"], runs=True).groupby(by[:-1], sort=False).sum()
 
 
-def generations_off(found: Tables) -> pd.Series:
+def generations_off(measured: Tables) -> pd.Series:
     """Return how many generations off retrodictions are, of searches that should leave later than at once: medians."""
-    said, left = left_at(found.retrodictions, "best", SEARCH), left_at(found.runs, "mean_field", SEARCH)
+    said, left = left_at(measured.retrodictions, "best", SEARCH), left_at(measured.runs, "mean_field", SEARCH)
     off = (left - said).abs()
     return off[(said > 1) & np.isfinite(off)].groupby("study", sort=False).median()
 
 
-def scaling(pairs: pd.DataFrame, surrogates: pd.DataFrame, runs: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+def scaling(around: pd.DataFrame, surrogates: pd.DataFrame, runs: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     """Return falls in percent for layers of ever more hidden units, by kind and `n_var`: of the best setting's mean."""
-    first = pairs.set_index(["n_hidden", "seed"])[["n_var", "value"]]
+    first = around.set_index(["n_hidden", "seed"])[["n_var", "value"]]
     ends = {"measured": (runs, "mean_field"), "predicted": (surrogates, "best"), "one gradient step": (steps, "best")}
-    found = {}
-    for kind, (own, column) in ends.items():
-        rows = own[["n_hidden", "seed", column]].join(first, on=["n_hidden", "seed"])
+    best = {}
+    for kind, (table, column) in ends.items():
+        rows = table[["n_hidden", "seed", column]].join(first, on=["n_hidden", "seed"])
         rows["fall"] = 100 * (1 - rows[column].clip(lower=0) / rows["value"])
-        rows["method"] = own.get("method", kind)
+        rows["method"] = table.get("method", kind)
         means = summarize(rows, "fall", ["n_var", "method"])
-        found[kind] = means.loc[means.groupby("n_var")["mean"].idxmax()]
-    return pd.concat(found, names=["kind"]).reset_index("kind")
+        best[kind] = means.loc[means.groupby("n_var")["mean"].idxmax()]
+    return pd.concat(best, names=["kind"]).reset_index("kind")
 
 
 def _compound(fall: Any, times: float) -> Any:
@@ -358,10 +358,10 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
     """Plot sigma* against the step size of its pairs: a panel for each study, bands for 95 % intervals."""
     means = summarize(sizes, "step_size", ["study", "layer", "sigma"], geometric=True)
     figure, axes = panels(means["study"].nunique(), 1, height=2.2 * means["study"].nunique() + 0.8)
-    for ax, (study, own) in zip(axes.flat, means.groupby("study", sort=False), strict=True):
-        for layer, line in own.groupby("layer"):
+    for ax, (study, lines) in zip(axes.flat, means.groupby("study", sort=False), strict=True):
+        for layer, line in lines.groupby("layer"):
             band(ax, line, "sigma", color=_look(layer)["color"], label=f"RBM {layer}")
-        ends = [own["sigma"].min(), own["sigma"].max()]
+        ends = [lines["sigma"].min(), lines["sigma"].max()]
         ax.plot(ends, ends, "k:", linewidth=0.8, label="as large as measured")
         ax.axvline(Training.sigma0, color=PURPLE, linestyle="--", linewidth=1, label="the paper's sigma0")
         log_scale(ax, "xy")
@@ -391,21 +391,21 @@ def plot_falls(both: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_gains(both: pd.DataFrame, needed: pd.DataFrame) -> Figure:
+def plot_gains(both: pd.DataFrame, asked: pd.DataFrame) -> Figure:
     """Plot measured against predicted falls, a point for each setting; lines at the right show what claims need."""
     kinds, studies = {"predicted": "before", "retrodicted": "own inputs"}, list(both["study"].unique())
     figure, axes = panels(len(studies), len(kinds), height=2.6 * len(studies) + 1.4, sharey=True)
-    most = 1.3 * float(np.nanmax([*both[["measured", "high", *kinds]].max(), needed["needed"].max()]))
+    most = 1.3 * float(np.nanmax([*both[["measured", "high", *kinds]].max(), asked["needed"].max()]))
     limits = -0.2, most
     cells = product(both.groupby("study", sort=False), kinds.items())
-    for ax, ((study, own), (kind, label)) in zip(axes.flat, cells, strict=True):
+    for ax, ((study, rows), (kind, label)) in zip(axes.flat, cells, strict=True):
         ax.plot([0, most], [0, most], "k:", linewidth=0.8)
-        for (layer, reset), points in own.groupby(["layer", "reset"], sort=False):
+        for (layer, reset), points in rows.groupby(["layer", "reset"], sort=False):
             bars = points[["low", "high"]].sub(points["measured"], axis=0).abs().to_numpy().T
             look = _look(layer) | {"fillstyle": "full" if reset else "none", "markersize": 5, "linewidth": 0.8}
             name = f"RBM {layer}" if reset else f"RBM {layer}, no reset"
             ax.errorbar(points[kind], points["measured"], bars, linestyle="", label=name, **look)
-        for row in needed[needed["study"] == study].itertuples():
+        for row in asked[asked["study"] == study].itertuples():
             ax.axhline(row.needed, 0.85, color=_look(row.layer)["color"], linestyle="-" if row.below == "cd" else "--")
         for axis, set_scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
             set_scale("symlog", linthresh=1)
@@ -417,11 +417,11 @@ def plot_gains(both: pd.DataFrame, needed: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_scaling(found: pd.DataFrame) -> Figure:
+def plot_scaling(table: pd.DataFrame) -> Figure:
     """Plot falls against the number of variables."""
     figure, axes = panels(1, 1, height=3.4)
     looks = {"measured": (BLUE, "-"), "predicted": (GREEN, ":"), "one gradient step": (VERMILION, "-")}
-    for kind, rows in found.groupby("kind", sort=False):
+    for kind, rows in table.groupby("kind", sort=False):
         band(axes[0, 0], rows, "n_var", color=looks[kind][0], linestyle=looks[kind][1], label=kind)
     log_scale(axes[0, 0], "x")
     axes[0, 0].set(ylim=(0, None), xlabel="variables", ylabel="fall of the error, %")

@@ -68,9 +68,9 @@ def tables(
     return Tables(**results.tables(planned(profile, methods, sizes), folder, label="linear cost"), **others)
 
 
-def summary(found: Tables, **_: Any) -> pd.DataFrame:
+def summary(measured: Tables, **_: Any) -> pd.DataFrame:
     """Return what each method takes at its largest n, over NumPy's normal samples, the population and LEA-MVD."""
-    rows = relative(found.optimizers)
+    rows = relative(measured.optimizers)
     ends = rows.loc[rows.groupby("label")["n"].idxmax()].sort_values("time", ignore_index=True)
     names = {"time": "time / normals", "memory": "memory / population"}
     return ends[["method", "dtype", "n", *COSTS.values(), *names, *BESIDE]].rename(columns=names)
@@ -84,7 +84,7 @@ def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[
     usual = SIZES[checks.choice("profile", profile, [*SIZES])]
     sizes = [checks.integer("sizes", n, at_least=1) for n in sizes or ()]
     chosen = {checks.choice("methods", method, [*DTYPES]): sizes or usual[method] for method in methods or DTYPES}
-    keys = ((method, n, dtype) for method, own in chosen.items() for dtype in DTYPES[method] for n in own)
+    keys = ((method, n, dtype) for method, numbers in chosen.items() for dtype in DTYPES[method] for n in numbers)
     return {"optimizers": (["method", "n", "dtype"], {key: delayed(measure)(*key) for key in keys})}
 
 
@@ -197,14 +197,14 @@ def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: boo
 
     A slope of 1 is linear, of 2 quadratic. With fewer than `at_least` variables, what a call costs at any size tells.
     """
-    rows, found = costs(optimizers[optimizers["n"] >= at_least]), []
+    rows, fitted = costs(optimizers[optimizers["n"] >= at_least]), []
     if last_decade:
         rows = rows[10 * rows["n"] >= rows.groupby("label")["n"].transform("max")]
     for (method, dtype), line in rows.groupby(["method", "dtype"], sort=False):
         if line["n"].nunique() > 1:
             fits = [np.polyfit(np.log(line["n"]), np.log(line[cost]), 1)[0] for cost in COSTS.values()]
-            found.append((method, dtype, len(line), line["n"].min(), line["n"].max(), *fits))
-    return pd.DataFrame(found, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
+            fitted.append((method, dtype, len(line), line["n"].min(), line["n"].max(), *fits))
+    return pd.DataFrame(fitted, columns=["method", "dtype", "sizes", "from n", "to n", *COSTS])
 
 
 def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
@@ -216,16 +216,16 @@ def relative(optimizers: pd.DataFrame) -> pd.DataFrame:
     seconds = rows[["generation_seconds", "generation_low", "generation_high"]]
     rows[["time", "low", "high"]] = seconds.div(rows["normal_seconds"], axis=0)
     rows["memory"] = rows["peak_bytes"] / rows["population_bytes"]
-    own = rows.loc[rows["method"] == "lea-mvd", ["dtype", "n", *COSTS.values()]]
-    both = rows.merge(own, how="left", on=["dtype", "n"], suffixes=("", "_own"))
+    ours = rows.loc[rows["method"] == "lea-mvd", ["dtype", "n", *COSTS.values()]]
+    both = rows.merge(ours, how="left", on=["dtype", "n"], suffixes=("", "_own"))
     return both.assign(**{name: both[cost] / both[f"{cost}_own"] for name, cost in BESIDE.items()})
 
 
-def at_ends(relative: pd.DataFrame) -> pd.DataFrame:
+def at_ends(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the smallest and the largest n that most methods share, of methods measured at both."""
-    counts = relative.groupby("n")["label"].nunique()
+    counts = table.groupby("n")["label"].nunique()
     shared = counts.index[counts > counts.max() / 2]
-    rows = relative[relative["n"].isin([shared.min(), shared.max()])].sort_values("n", kind="stable")
+    rows = table[table["n"].isin([shared.min(), shared.max()])].sort_values("n", kind="stable")
     return rows[rows.groupby("label")["n"].transform("nunique") == rows["n"].nunique()]
 
 
@@ -301,10 +301,10 @@ def plot_split(split: pd.DataFrame) -> Figure:
     places = np.arange(len(split))
     ax.hlines(places, split["optimizer_seconds"], split["objective_seconds"], color="0.8", zorder=1)
     for name, color in {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}.items():
-        own = split.rename(columns={f"{name}_low": "low", f"{name}_high": "high"})
-        ax.errorbar(own[f"{name}_seconds"], places, xerr=error_bars(own, f"{name}_seconds"), fmt="o", color=color)
+        bars = split.rename(columns={f"{name}_low": "low", f"{name}_high": "high"})
+        ax.errorbar(bars[f"{name}_seconds"], places, xerr=error_bars(bars, f"{name}_seconds"), fmt="o", color=color)
         where = {"textcoords": "offset points", "ha": "center", "color": color, "fontweight": "bold"}
-        ax.annotate(name, (own[f"{name}_seconds"].iloc[0], 0), (0, 11), **where)
+        ax.annotate(name, (bars[f"{name}_seconds"].iloc[0], 0), (0, 11), **where)
     for at, share in zip(zip(split["optimizer_seconds"], places, strict=True), percent, strict=True):
         ax.annotate(f"{share:.2g} %", at, (-8, 0), textcoords="offset points", ha="right", va="center")
     names = split["section"].map({"mnist-7x7": "7×7 pixels, RBM ", "mnist-28x28": "28×28 pixels, RBM "})

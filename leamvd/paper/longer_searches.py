@@ -62,13 +62,13 @@ def means(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 @styled
-def plot_longer(means: pd.DataFrame) -> Figure:
+def plot_longer(table: pd.DataFrame) -> Figure:
     """Plot best values against evaluations for each variable, a panel for each problem, bands for 95 % intervals."""
-    problems = means.groupby("problem", sort=False)
+    problems = table.groupby("problem", sort=False)
     rows = (len(problems) + 1) // 2
     figure, axes = panels(rows, 2, height=1.2 + 2.2 * rows, sharex=True)
-    for ax, (problem, own) in zip(axes.flat, problems, strict=False):
-        for method, line in own.groupby("method", sort=False):
+    for ax, (problem, group) in zip(axes.flat, problems, strict=False):
+        for method, line in group.groupby("method", sort=False):
             band(ax, line, "mark", label=method, **method_look(str(method)))
         log_scale(ax, "xy")
         ax.set_title(problem)

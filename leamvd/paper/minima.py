@@ -106,11 +106,11 @@ def valley(function: str, n_var: int, seed: int) -> Valley | None:
     """
     rng = np.random.default_rng([seed, n_var])
     value, gradient = in_unit_cube(function, rng.uniform(0.1, 0.9, n_var))
-    found = Valley(value, gradient, TOLERANCE * float(value(rng.random((1_000, n_var))).mean()))
+    here = Valley(value, gradient, TOLERANCE * float(value(rng.random((1_000, n_var))).mean()))
     for _ in range(TRIES):
-        x, start = found.descend(rng.random(n_var))
-        if start > found.tolerance:
-            return found._replace(x=x, start=start)
+        x, start = here.descend(rng.random(n_var))
+        if start > here.tolerance:
+            return here._replace(x=x, start=start)
     return None
 
 
@@ -123,14 +123,14 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
     columns = ["sigma0", "start", "tolerance", "early", "end", "best", "evaluations"]
     if (here := valley(function, n_var, seed)) is None:
         return Result(pd.DataFrame({"sigma0": sigmas}).reindex(columns=columns))
-    own, rows = Method.parse(method), []
+    parsed, rows = Method.parse(method), []
     given: dict[str, Any] = {}
-    if own.trainer == "lea-mvd":
-        given = {"reading": own.reading(Reading()), "limits": "clip"}
-    elif own.trainer.endswith("cma-es"):
+    if parsed.trainer == "lea-mvd":
+        given = {"reading": parsed.reading(Reading()), "limits": "clip"}
+    elif parsed.trainer.endswith("cma-es"):
         given = {"population_size": 4 + int(3 * np.log(n_var))}  # pycma's
     for sigma0 in sigmas:
-        opt = optimizer(own.trainer, here.x, bounds=(0, 1), sigma0=sigma0, n_gen=BUDGET, seed=seed, **given)
+        opt = optimizer(parsed.trainer, here.x, bounds=(0, 1), sigma0=sigma0, n_gen=BUDGET, seed=seed, **given)
         early = here.x
         for _ in generations(opt, here.value, BUDGET):
             early = opt.result.x if opt.nfev <= EARLY else early
@@ -145,7 +145,7 @@ def escape(function: str, n_var: int, method: str, sigmas: tuple[float, ...], se
 def curvatures(theta: np.ndarray, V: np.ndarray, n_hidden: int) -> np.ndarray:
     """Return the eigenvalues of the error's Hessian in ascending order, by central differences of gradients."""
     steps = 1e-4 * np.eye(len(theta))
-    after, before = ([error_and_gradient(theta + y, V, n_hidden)[1] for y in own] for own in (steps, -steps))
+    after, before = ([error_and_gradient(theta + y, V, n_hidden)[1] for y in moves] for moves in (steps, -steps))
     H = np.subtract(after, before) / 2e-4
     return np.linalg.eigvalsh((H + H.T) / 2)
 
@@ -168,8 +168,8 @@ def escape_from_training(images: Images, method: str, seed: int) -> Result:
     A row has the error there, the gradient's norm and the outer eigenvalues of the Hessian; the error `without` a
     search, which L-BFGS reaches from there; the `best` of the search, and the `end` that L-BFGS makes of it.
     """
-    V, own = images.load("float64").train.astype(np.float64), Method.parse(method)
-    training, reading = own.training(Training(dtype="float64")), own.reading(EXPERIMENT)
+    V, parsed = images.load("float64").train.astype(np.float64), Method.parse(method)
+    training, reading = parsed.training(Training(dtype="float64")), parsed.reading(EXPERIMENT)
     trainer = ContrastiveDivergence(V, N_HIDDEN, settings=training, seed=layer_seed(seed, 1))
     trainer.fit(EPOCHS)
     theta, objective, rows = trainer.rbm.flat(), ReconstructionObjective(V, N_HIDDEN), []
@@ -177,7 +177,7 @@ def escape_from_training(images: Images, method: str, seed: int) -> Result:
         error, gradient = error_and_gradient(theta, V, N_HIDDEN)
         values = curvatures(theta, V, N_HIDDEN)
         lower, without = descend_rbm(theta, V, N_HIDDEN)
-        opt = training.optimizer(own.trainer, theta, reading=reading, seed=seed)
+        opt = training.optimizer(parsed.trainer, theta, reading=reading, seed=seed)
         for _ in generations(opt, objective):
             pass
         end = descend_rbm(opt.result.x, V, N_HIDDEN)[1]
@@ -212,14 +212,14 @@ def escaped(table: pd.DataFrame, end: str = "end") -> pd.DataFrame:
     return there.assign(escaped=there[end] < there[before] - there["tolerance"])
 
 
-def most_escape(found: Tables) -> dict[str, Effect]:
+def most_escape(measured: Tables) -> dict[str, Effect]:
     """Test whether more than half of LEA-MVD's searches escape, with the paper's first standard deviation (C13).
 
     The tests are by the number of a function's variables, and by the start of an RBM.
     """
-    ours = escaped(found.runs).query("method == 'lea-mvd' and sigma0 == @Training.sigma0")
-    tests = {f"{n_var} variables": share(own["escaped"], lower=0.5) for n_var, own in ours.groupby("n_var")}
-    of_rbms = escaped(found.rbms).set_index("start")["escaped"]
+    ours = escaped(measured.runs).query("method == 'lea-mvd' and sigma0 == @Training.sigma0")
+    tests = {f"{n_var} variables": share(group["escaped"], lower=0.5) for n_var, group in ours.groupby("n_var")}
+    of_rbms = escaped(measured.rbms).set_index("start")["escaped"]
     return tests | {f"RBM after {name}": share(of_rbms[[start]], lower=0.5) for start, name in STARTS.items()}
 
 
@@ -227,18 +227,18 @@ def most_escape(found: Tables) -> dict[str, Effect]:
 
 
 @styled
-def plot_escapes(found: pd.DataFrame) -> Figure:
+def plot_escapes(shares: pd.DataFrame) -> Figure:
     """Plot shares of searches that escape in percent against the number of variables, a panel for each sigma0."""
-    sigmas = list(found["sigma0"].unique())
+    sigmas = list(shares["sigma0"].unique())
     figure, axes = panels(len(sigmas), 1, height=1.7 * len(sigmas) + 1.2, sharex=True)
-    percent = found.assign(**100 * found[["mean", "low", "high"]])
-    for ax, (sigma0, own) in zip(axes[:, 0], percent.groupby("sigma0", sort=False), strict=True):
-        for method, line in own.groupby("method", sort=False):
+    percent = shares.assign(**100 * shares[["mean", "low", "high"]])
+    for ax, (sigma0, rows) in zip(axes[:, 0], percent.groupby("sigma0", sort=False), strict=True):
+        for method, line in rows.groupby("method", sort=False):
             band(ax, line, "n_var", label=method, **method_look(method))
         ax.axhline(50, color="k", linewidth=0.8, linestyle=":")
         log_scale(ax, "x")
         ax.set(title=f"sigma0 = {sigma0:g}", ylim=(-3, 103))
-        ax.set_xticks(sorted(found["n_var"].unique()), minor=False)
+        ax.set_xticks(sorted(shares["n_var"].unique()), minor=False)
         ax.minorticks_off()
     axes[-1, 0].set_xlabel("variables")
     figure.supylabel("searches that escape, %")

@@ -160,15 +160,15 @@ def tables(
         results.refuse(changes)
         every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
         runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
-        found = {"runs": runs, "functions": read_recorded("readings_functions")}
-        found["directions"] = read_recorded("readings_functions", "directions")
+        measured = {"runs": runs, "functions": read_recorded("readings_functions")}
+        measured["directions"] = read_recorded("readings_functions", "directions")
     else:
-        found = {"functions": pd.DataFrame(columns=FUNCTION)}
-        found |= results.tables(planned(profile, measure, **changes), folder, n_jobs=n_jobs, label="readings")
-        found["runs"] = found["runs"].assign(data=profile)
-    lead = found["runs"]["data"].eq(found["runs"]["data"].iloc[0])
-    ends = [outcomes(found["runs"][lead], measure), function_outcomes(found["functions"])]
-    return Tables(**found, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True))
+        measured = {"functions": pd.DataFrame(columns=FUNCTION)}
+        measured |= results.tables(planned(profile, measure, **changes), folder, n_jobs=n_jobs, label="readings")
+        measured["runs"] = measured["runs"].assign(data=profile)
+    lead = measured["runs"]["data"].eq(measured["runs"]["data"].iloc[0])
+    ends = [outcomes(measured["runs"][lead], measure), function_outcomes(measured["functions"])]
+    return Tables(**measured, outcomes=pd.concat([table for table in ends if len(table)], ignore_index=True))
 
 
 def planned(profile: str, measure: str, **changes: Any) -> Plan:
@@ -176,17 +176,17 @@ def planned(profile: str, measure: str, **changes: Any) -> Plan:
     checks.choice("measure", measure, tuple(MEASURES))
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
     whole = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
-    return {name: own for name, own in whole.items() if own[1]}
+    return {name: table for name, table in whole.items() if table[1]}
 
 
-def summary(found: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001
+def summary(measured: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001
     """Return the last errors of all methods by both measures, see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(found.runs[found.runs["data"] == "paper"])
+        return layers.errors(measured.runs[measured.runs["data"] == "paper"])
     study = PROFILES[profile].changed(**changes)
     same = {"sizes": study.sizes, "budget": study.budget}  # no layer depends on them
     known = [(PROFILES[name].changed(**same), read_recorded(archive)) for name, archive in ARCHIVE.items()]
-    return layers.summary(found.runs, study, known)
+    return layers.summary(measured.runs, study, known)
 
 
 # ---- what is computed
@@ -199,9 +199,9 @@ def reached(on: Function, training: Training, reading: Reading, seed: int, budge
 
 def followed_layer(images: Images, n_hidden: int, training: Training, reading: Reading, seed: int) -> Result:
     """Return what C_ani does in the search of a first layer, see `followed`."""
-    V, own = images.load(training.dtype).train, layer_seed(seed, 1)
-    x0 = next(train("lea-mvd", V, n_hidden, training=training, reading=reading, seed=own)).rbm.flat()
-    opt = training.optimizer("lea-mvd", x0, reading=reading, seed=own)
+    V, own_seed = images.load(training.dtype).train, layer_seed(seed, 1)
+    x0 = next(train("lea-mvd", V, n_hidden, training=training, reading=reading, seed=own_seed)).rbm.flat()
+    opt = training.optimizer("lea-mvd", x0, reading=reading, seed=own_seed)
     return followed(generations(opt, ReconstructionObjective(V, n_hidden)))
 
 
@@ -210,41 +210,41 @@ def followed_function(on: Function, training: Training, reading: Reading, seed: 
     return followed(generations(*start(on, "lea-mvd", training, reading, seed, budget), budget))
 
 
-def followed(search: Iterator[Any]) -> Result:
+def followed(run: Iterator[Any]) -> Result:
     """Return how long C_ani's part of the shift is, and how it lies, from the first generation with a path P on.
 
     `share` is the percentage that C_ani's part of v has of the lengths of both parts, in the mean over generations;
     `none` the percentage of generations whose beta_2 is 1, so that C_ani has no weight at all; `against` that in which
     C_ani has a negative inner product with P: only C_hat is orthogonal to it (item R9).
     """
-    own = pd.DataFrame([directions(opt.state) for opt in search]).dropna(subset="descent_path")
-    shares = {"share": own["descent_share"], "none": own["beta2"] == 1, "against": own["descent_path"] < 0}
-    row = {"generations": len(own)} | {name: 100 * values.mean() for name, values in shares.items()}
+    rows = pd.DataFrame([directions(opt.state) for opt in run]).dropna(subset="descent_path")
+    shares = {"share": rows["descent_share"], "none": rows["beta2"] == 1, "against": rows["descent_path"] < 0}
+    row = {"generations": len(rows)} | {name: 100 * values.mean() for name, values in shares.items()}
     return Result(pd.DataFrame([row]))
 
 
-def acting(methods: Iterable[str]) -> dict[str, Method]:
+def acting(texts: Iterable[str]) -> dict[str, Method]:
     """Return those methods that are LEA-MVD with settings that can act on a function.
 
     The number of generations is that of the budget: a method that differs in it alone from another one is left out.
     """
-    found: dict[Method, str] = {}
-    for text in methods:
-        own = Method.parse(text)
-        idle = ("x0", "batch") in own.settings or "x0_epochs" in dict(own.settings)
-        if own.trainer == "lea-mvd" and not idle:
-            found.setdefault(own.without("n_gen"), text)
-    return {text: own for own, text in found.items()}
+    first: dict[Method, str] = {}
+    for text in texts:
+        parsed = Method.parse(text)
+        idle = ("x0", "batch") in parsed.settings or "x0_epochs" in dict(parsed.settings)
+        if parsed.trainer == "lea-mvd" and not idle:
+            first.setdefault(parsed.without("n_gen"), text)
+    return {text: parsed for parsed, text in first.items()}
 
 
 def on_functions(study: Settings) -> tuple[list[str], dict[tuple[Any, ...], results.Call]]:
     """Return the plan of searches by the methods that can act on a function."""
     base = dataclasses.replace(study.reading, n_gen=Reading.n_gen)
     return FUNCTION[:4], {
-        (name, n_var, text, seed): delayed(reached)(
-            Function(name, n_var), own.training(study.training), own.reading(base), seed, study.budget
+        (name, n, text, seed): delayed(reached)(
+            Function(name, n), parsed.training(study.training), parsed.reading(base), seed, study.budget
         )
-        for n_var, name, (text, own), seed in product(study.sizes, USUAL, acting(study.methods).items(), study.seeds)
+        for n, name, (text, parsed), seed in product(study.sizes, USUAL, acting(study.methods).items(), study.seeds)
     }
 
 
@@ -269,7 +269,7 @@ def _recorded(study: Settings) -> Recorded:
     return Recorded(study, lambda: {"runs": (LABELS, searches(study.known()))}, every_tenth)
 
 
-RECORDED = {name: _recorded(PROFILES[own]) for own, name in ARCHIVE.items() if name.startswith("readings")}
+RECORDED = {name: _recorded(PROFILES[profile]) for profile, name in ARCHIVE.items() if name.startswith("readings")}
 RECORDED["readings_functions"] = Recorded(
     PAPER.changed(methods=tuple(acting(PAPER.methods))),
     lambda: {"runs": on_functions(PAPER), "directions": follows(PAPER.known())},
@@ -292,43 +292,43 @@ def function_outcomes(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([each, means[["method", "seed", "error"]].assign(problem=TOGETHER)], ignore_index=True)
 
 
-def effects(outcomes: pd.DataFrame) -> pd.DataFrame:
+def effects(table: pd.DataFrame) -> pd.DataFrame:
     """Compare each alternative with its default, on each problem, paired over seeds, see `compared`.
 
     `same` says whether all errors are equal to the last bit, and `different` whether p is below `LEVEL`.
     """
-    there = pd.DataFrame(pairs(outcomes["method"].unique()), columns=["item", "method"])
-    found = compared(outcomes, "error", [(method, default(method)) for method in there["method"]], by=["problem"])
-    rows = there.merge(found, on="method")
+    there = pd.DataFrame(pairs(table["method"].unique()), columns=["item", "method"])
+    ratios = compared(table, "error", [(method, default(method)) for method in there["method"]], by=["problem"])
+    rows = there.merge(ratios, on="method")
     rows = rows.assign(same=rows["equal"] == rows["runs"], different=rows["p"] < LEVEL)
     return rows[["item", "method", "problem", "runs", "ratio", "low", "high", "same", "p", "different"]]
 
 
-def against_cd(outcomes: pd.DataFrame) -> pd.DataFrame:
+def against_cd(table: pd.DataFrame) -> pd.DataFrame:
     """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a problem comes first."""
-    ours = outcomes.loc[outcomes["method"].str.startswith("lea-mvd"), "method"].unique()
-    found = compared(outcomes, "error", [(method, "cd") for method in ours], by=["problem"])
-    found = found.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
-    return found[["problem", "method", "runs", "ratio", "low", "high"]]
+    ours = table.loc[table["method"].str.startswith("lea-mvd"), "method"].unique()
+    ratios = compared(table, "error", [(method, "cd") for method in ours], by=["problem"])
+    ratios = ratios.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
+    return ratios[["problem", "method", "runs", "ratio", "low", "high"]]
 
 
-def counts(effects: pd.DataFrame) -> pd.DataFrame:
+def counts(rows: pd.DataFrame) -> pd.DataFrame:
     """Return for each problem how many alternatives changed nothing, lowered or raised the error, or show no effect."""
     words = ["same bits", "not shown", "lower", "higher"]
-    kind = np.select([effects["same"], ~effects["different"], effects["ratio"] < 1], words[:3], words[3])
-    table = pd.crosstab(effects["problem"], kind).rename_axis(columns=None)
-    return table.reindex(index=effects["problem"].unique(), columns=words, fill_value=0)
+    kind = np.select([rows["same"], ~rows["different"], rows["ratio"] < 1], words[:3], words[3])
+    table = pd.crosstab(rows["problem"], kind).rename_axis(columns=None)
+    return table.reindex(index=rows["problem"].unique(), columns=words, fill_value=0)
 
 
-def sensitivity(found: Tables, measure: str = "mean_field") -> pd.DataFrame:
+def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
     """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations, on layers.
 
     A row for each setting and layer, a column for each of the two: how much its error depends on them (C12). Those of
     CMA-ES are of the profile "controls", where it is among the runs.
     """
-    controls = found.runs[found.runs["data"] == "controls"]
-    tables = [found.outcomes, *([outcomes(controls, measure)] if len(controls) else [])]
-    every = pd.concat([effects(table[table["problem"].str.startswith("RBM")]) for table in tables])
+    controls = measured.runs[measured.runs["data"] == "controls"]
+    both = [measured.outcomes, *([outcomes(controls, measure)] if len(controls) else [])]
+    every = pd.concat([effects(table[table["problem"].str.startswith("RBM")]) for table in both])
     texts = every["method"].map(lambda method: str(Method.parse(method).without("n_gen")))
     rows = every.assign(**texts.str.extract("(?P<trainer>[^:]*):?(?P<setting>.*)"))
     rows = rows[rows["trainer"].isin(["lea-mvd", "cma-es"])]
@@ -343,27 +343,27 @@ def on_data(runs: pd.DataFrame) -> pd.DataFrame:
     """
     ends = last(runs[runs["inputs"] == runs.groupby("data")["inputs"].transform("first")].assign(study=runs["data"]))
     by = ["data", "layer"]
-    found = compared(ends, "mean_field_ratio", [("lea-mvd", "cd")], by=by)
+    ratios = compared(ends, "mean_field_ratio", [("lea-mvd", "cd")], by=by)
     means = summarize(ends, "mean_field_ratio", [*by, "method"], geometric=True)
     wide = means.pivot(index=by, columns="method", values="mean").reindex(columns=["cd", "lea-mvd"])
-    return found.join(wide, on=by)[[*by, "runs", "cd", "lea-mvd", "ratio", "low", "high", "p"]]
+    return ratios.join(wide, on=by)[[*by, "runs", "cd", "lea-mvd", "ratio", "low", "high", "p"]]
 
 
 # ---- figures
 
 
 @styled
-def plot_effects(effects: pd.DataFrame) -> Figure:
+def plot_effects(table: pd.DataFrame) -> Figure:
     """Plot the effects on layers and on all functions together: a row for each alternative, a color for each problem.
 
     Filled markers are significant after correction, hollow ones are not; a cross marks results that are the same to the
     last bit. Left of 1 the alternative ends lower than the default.
     """
-    effects = effects[effects["problem"].str.startswith("RBM") | (effects["problem"] == TOGETHER)]
-    rows = effects[["item", "method"]].drop_duplicates().reset_index(drop=True)
-    own = rows["method"].str.removeprefix("lea-mvd:").str.replace("$", r"\$")
-    own = own.str.replace("+", "\n+").where(own.str.len() > 24, own)  # a line for each setting where it is long
-    names = own.where(own == rows["item"], rows["item"] + "   " + own)
+    table = table[table["problem"].str.startswith("RBM") | (table["problem"] == TOGETHER)]
+    rows = table[["item", "method"]].drop_duplicates().reset_index(drop=True)
+    texts = rows["method"].str.removeprefix("lea-mvd:").str.replace("$", r"\$")
+    texts = texts.str.replace("+", "\n+").where(texts.str.len() > 24, texts)  # a line for each setting where it is long
+    names = texts.where(texts == rows["item"], rows["item"] + "   " + texts)
     heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
     edges = np.concatenate([[0.0], np.cumsum(heights)]) - 0.5
     place = dict(zip(rows["method"], edges[:-1] + heights / 2, strict=True))
@@ -372,13 +372,13 @@ def plot_effects(effects: pd.DataFrame) -> Figure:
         ax.axhspan(edges[group.index[0]], edges[group.index[-1] + 1], color="0.95", zorder=0)
     ax.axvline(1.0, color="black", linewidth=0.8)
     dot = {"linestyle": "", "marker": "o", "markersize": 4}
-    handles, problems = [], effects.groupby("problem", sort=False)
-    for j, ((problem, own), color) in enumerate(zip(problems, (BLUE, VERMILION, GREEN, PURPLE, GRAY), strict=False)):
-        y = own["method"].map(place).to_numpy(dtype=float) + 0.6 * ((j + 0.5) / len(problems) - 0.5)
-        kinds = np.select([own["same"], own["different"]], ["same", "filled"], "hollow")
-        ax.hlines(y[~own["same"]], *own.loc[~own["same"], ["low", "high"]].to_numpy().T, color=color, linewidth=1.2)
+    handles, problems = [], table.groupby("problem", sort=False)
+    for j, ((problem, part), color) in enumerate(zip(problems, (BLUE, VERMILION, GREEN, PURPLE, GRAY), strict=False)):
+        y = part["method"].map(place).to_numpy(dtype=float) + 0.6 * ((j + 0.5) / len(problems) - 0.5)
+        kinds = np.select([part["same"], part["different"]], ["same", "filled"], "hollow")
+        ax.hlines(y[~part["same"]], *part.loc[~part["same"], ["low", "high"]].to_numpy().T, color=color, linewidth=1.2)
         for kind, look in (("same", {"marker": "x"}), ("filled", {}), ("hollow", {"markerfacecolor": "none"})):
-            ax.plot(own["ratio"][kinds == kind], y[kinds == kind], color=color, **dot | look)
+            ax.plot(part["ratio"][kinds == kind], y[kinds == kind], color=color, **dot | look)
         handles.append(Line2D([], [], color=color, marker="o", markersize=4, label=problem))
     log_scale(ax, "x")
     ax.set_yticks(list(place.values()), names)
