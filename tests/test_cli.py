@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 import leamvd
 from leamvd import cli
 from leamvd.book import sections
-from leamvd.paper import directions, esd, results
+from leamvd.paper import esd, results, two_directions
 
 SMALL = (
     *("reproduce", "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd", "-p", "n_images=40", "-p", "n_gen=2"),
@@ -48,7 +48,7 @@ def test_an_error_of_ours_names_the_option_that_shows_where_it_is(monkeypatch: p
 
 
 def test_checking_settings_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in ((results, "run_all"), (esd, "simulate"), (directions, "trace")):
+    for module, name in ((results, "run_all"), (esd, "simulate"), (two_directions, "trace")):
         monkeypatch.setattr(module, name, None)
     for section in sections.load():
         sections.check(section, {"profile": "quick"})

@@ -12,16 +12,16 @@ from leamvd.data.functions import LIMIT, problem
 from leamvd.networks.dbn import Training
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import functions, longer_searches, results
-from leamvd.paper.functions import Comparison, FirstRBM, Function
+from leamvd.paper import benchmarks, longer_searches, results
+from leamvd.paper.benchmarks import Comparison, FirstRBM, Function
 from leamvd.paper.layers import Images
 from leamvd.paper.statistics import interval
 
 SPHERE = Function("sphere", 10)
 
 
-def search(*marks: float, on: functions.Problem = SPHERE, trainer: str = "lea-mvd", **reading: Any) -> pd.DataFrame:
-    return functions.search(on, trainer, Training(), Reading(**reading), seed=1, marks=marks).rows
+def search(*marks: float, on: benchmarks.Problem = SPHERE, trainer: str = "lea-mvd", **reading: Any) -> pd.DataFrame:
+    return benchmarks.search(on, trainer, Training(), Reading(**reading), seed=1, marks=marks).rows
 
 
 def test_a_row_has_the_best_value_of_the_last_generation_within_its_mark() -> None:
@@ -42,7 +42,7 @@ def test_a_search_that_ends_by_itself_keeps_its_best_value() -> None:
 
 
 def test_initialization_a_draws_in_the_domain_of_functions() -> None:
-    opt, _ = functions.start(SPHERE, "lea-mvd", Training(x0="none"), Reading(), seed=0, budget=100)
+    opt, _ = benchmarks.start(SPHERE, "lea-mvd", Training(x0="none"), Reading(), seed=0, budget=100)
     X = opt.ask()
     assert np.abs(X).max() <= LIMIT
     assert np.abs(X).max() > 0.8 * LIMIT
@@ -53,7 +53,7 @@ def test_an_rbm_is_searched_from_one_epoch_of_contrastive_divergence() -> None:
     x0, objective = rbm.start(seed=3)
     assert len(x0) == rbm.n_var == 49 * 2 + 49 + 2
     assert isinstance(objective, ReconstructionObjective)
-    opt, _ = functions.start(rbm, "lea-mvd", Training(), Reading(), seed=3, budget=100)
+    opt, _ = benchmarks.start(rbm, "lea-mvd", Training(), Reading(), seed=3, budget=100)
     assert opt.sigma0 == Training.sigma0
     assert (opt.ask()[0] == x0).all()
 
@@ -79,7 +79,7 @@ def test_means_and_ratios_are_geometric_paired_and_of_each_problems_last_mark() 
     table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "evaluations", "best"])
     found = longer_searches.means(table).set_index(["problem", "method", "mark"])["mean"]
     assert (found["p", "lea-mvd", 2], found["p", "random", 1]) == pytest.approx((6, 2 * np.sqrt(3)))
-    found = functions.against(table, "lea-mvd")
+    found = benchmarks.against(table, "lea-mvd")
     assert found[["problem", "method", "runs"]].to_numpy().tolist() == [["p", "random", 2], ["q", "random", 2]]
     ends = np.exp(interval(pd.Series(np.log([1 / 4, 1 / 3]))))
     for row in found[["best", "own", "ratio", "low", "high"]].to_numpy().tolist():
@@ -96,7 +96,7 @@ def test_who_is_ahead_is_asked_of_all_problems_together(problems: int, ahead: in
         for seed in range(5)
     ]
     table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "best"])
-    assert (functions.against(table, "lea-mvd")["p"] < 0.05).sum() == ahead
+    assert (benchmarks.against(table, "lea-mvd")["p"] < 0.05).sum() == ahead
 
 
 def test_a_function_of_one_variable_and_an_unknown_profile_are_refused() -> None:

@@ -11,9 +11,9 @@ from leamvd.data.functions import problem
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.reading import Reading
 from leamvd.paper import readings
-from leamvd.paper.functions import Function
-from leamvd.paper.methods import Method
+from leamvd.paper.benchmarks import Function
 from leamvd.paper.readings import ALTERNATIVES, PROFILES, Settings
+from leamvd.paper.study_methods import Method
 
 SMALL: dict[str, Any] = {"layers": (3, 2), "n_images": 40, "n_gen": 3, "sizes": (5,), "budget": 100}
 SPHERE = Function("sphere", 5)

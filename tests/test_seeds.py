@@ -8,7 +8,16 @@ from leamvd.data.functions import problem
 from leamvd.networks.dbn import Training, layer_seed
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import architectures, classification, directions, explanation, functions, layers, minima, readings
+from leamvd.paper import (
+    architectures,
+    benchmarks,
+    classification,
+    explanation,
+    layers,
+    minima,
+    readings,
+    two_directions,
+)
 from leamvd.paper.esd import population, simulate
 from leamvd.paper.layers import Images
 from leamvd.paper.results import Result
@@ -33,14 +42,14 @@ OF_LAYERS = {  # draws by seed, and by layer or number of variables
     "valley": lambda seed, n: minima.valley("rastrigin", n + 1, seed),
 }
 OF_SEEDS = OF_LAYERS | {
-    "RBM": lambda seed, _: functions.FirstRBM("RBM", IMAGES, 2).start(seed),
+    "RBM": lambda seed, _: benchmarks.FirstRBM("RBM", IMAGES, 2).start(seed),
     "escape": lambda seed, n: minima.escape("rastrigin", n, "random", (0.1,), seed),
     "trained-minimum": lambda seed, _: minima.escape_from_training(IMAGES, "lea-mvd", seed),
     "network": lambda seed, _: architectures.learn("steps", "random", seed, 48, 2),
     "random-weights": lambda seed, _: classification.random_stack((3, 2), "0.1", "float64", seed),
     "fine-tuning": lambda seed, n: classification.fine_tuned(stack(n), IMAGES, "float64", seed, 2, 0.1),
     "likelihoods": lambda seed, _: classification.likelihoods(stack(1), IMAGES, "float64", seed, 10, 2),
-    "directions": lambda seed, n: [*directions.Settings(n_var=n, n_gen=2).run(seed)],
+    "directions": lambda seed, n: [*two_directions.Settings(n_var=n, n_gen=2).run(seed)],
     "followed": lambda seed, _: readings.followed_layer(IMAGES, 2, TRAINING, READING, seed),
     "tournaments": lambda seed, n: simulate(n, 20, seed),
     "population": lambda seed, n: population(n, seed),

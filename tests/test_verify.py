@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from leamvd import cli
-from leamvd.paper import explanation, mnist, results, verify
+from leamvd.paper import explanation, results, stacks, verify
 from leamvd.paper.results import Recorded, Result, delayed
 
 LABELS = ["layer", "method", "seed"]
@@ -164,11 +164,11 @@ def test_the_code_has_the_settings_of_all_that_is_recorded() -> None:
 @pytest.mark.parametrize(
     ("section", "name", "change", "told"),
     [
-        (mnist, "mnist_7x7", {"learning_rate": 0.5}, "methods.cd.training.learning_rate was 0.1 and is 0.5"),
-        (mnist, "mnist_7x7", {"n_gen": 13}, "methods.cd.reading.n_gen was 50 and is 13"),
-        (mnist, "mnist_7x7", {"layers": (31, 31, 99)}, "layers[0] was 30 and is 31"),
-        (mnist, "mnist_7x7", {"exponent": 2}, "methods.lea-mvd.reading.exponent was 1.5 and is 2"),
-        (mnist, "mnist_28x28_controls", {"methods": ("cd:n_gen=1",)}, "methods.lea-mvd:printed was "),
+        (stacks, "mnist_7x7", {"learning_rate": 0.5}, "methods.cd.training.learning_rate was 0.1 and is 0.5"),
+        (stacks, "mnist_7x7", {"n_gen": 13}, "methods.cd.reading.n_gen was 50 and is 13"),
+        (stacks, "mnist_7x7", {"layers": (31, 31, 99)}, "layers[0] was 30 and is 31"),
+        (stacks, "mnist_7x7", {"exponent": 2}, "methods.lea-mvd.reading.exponent was 1.5 and is 2"),
+        (stacks, "mnist_28x28_controls", {"methods": ("cd:n_gen=1",)}, "methods.lea-mvd:printed was "),
         (explanation, "explanation", {"n_images": 7_000}, "[0].images.n_images was 10000 and is 7000"),
         (explanation, "predictions", {"seeds": range(6)}, "[0].seeds was [0, 1, 2, 3, 4] and is [0, 1, 2, 3, 4, 5]"),
     ],

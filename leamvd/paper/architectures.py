@@ -25,12 +25,12 @@ from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
 from . import results
-from .functions import MARKS, Comparison, FirstRBM, Function, generations
+from .benchmarks import MARKS, Comparison, FirstRBM, Function, generations
 from .layers import Images
-from .methods import Method, trainer_of
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, paired, summarize
+from .study_methods import Method, trainer_of
 
 # ---- settings of networks
 

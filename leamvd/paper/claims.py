@@ -23,10 +23,10 @@ from leamvd._support import checks
 from . import architectures, classification, minima
 from .layers import PRINTED, last
 from .linear_cost import COSTS, RECORDED_AS, costs, slopes
-from .methods import trainer_of
 from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale, panels, styled
 from .results import read_recorded
 from .statistics import Effect, compared, holm, paired, power, unpaired
+from .study_methods import trainer_of
 
 # ---- settings
 

@@ -26,10 +26,10 @@ from leamvd.networks.rbm import RBMParameters, sample_bits
 
 from . import results
 from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
-from .methods import trainer_of
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, compared, components, paired
+from .study_methods import trainer_of
 
 # ---- settings
 

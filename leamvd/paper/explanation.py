@@ -25,10 +25,10 @@ from leamvd.optimizers.selection import fractional_tournament
 
 from . import layers, results
 from .layers import ONE_EPOCH, PRINTED, Images, Study, layer_call, layer_inputs, left_at, rbms, stack
-from .methods import Method
 from .plots import BLUE, GREEN, PURPLE, VERMILION, band, legend, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import paired, summarize
+from .study_methods import Method
 
 # ---- settings
 

@@ -21,9 +21,9 @@ from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, pytorch
 from leamvd.optimizers.reading import Reading
 
-from .methods import Method
 from .results import Call, Result, canonical, delayed
 from .statistics import paired, summarize, unpaired
+from .study_methods import Method
 
 # ---- settings
 

@@ -14,7 +14,7 @@ from leamvd._support import checks
 from leamvd.data.functions import USUAL
 
 from . import results
-from .functions import MARKS, Comparison, FirstRBM, Function, Problem
+from .benchmarks import MARKS, Comparison, FirstRBM, Function, Problem
 from .layers import Images
 from .plots import band, legend, log_scale, method_look, panels, styled
 from .results import Recorded, read_recorded

@@ -24,12 +24,12 @@ from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 
 from . import results
-from .functions import generations
+from .benchmarks import generations
 from .layers import Images
-from .methods import Method
 from .plots import band, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, share
+from .study_methods import Method
 
 # ---- settings
 

@@ -23,12 +23,12 @@ from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.reading import Reading
 
 from . import layers, results
-from .functions import Function, directions, generations, search, start
+from .benchmarks import Function, directions, generations, search, start
 from .layers import LABELS, MEASURES, Images, Study, last, searches
-from .methods import Method
 from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import LEVEL, compared, summarize
+from .study_methods import Method
 
 # ---- alternatives
 

@@ -20,10 +20,10 @@ from leamvd.networks import dbn
 
 from . import layers, results
 from .layers import GROUP, LABELS, ONE_EPOCH, Images, Study, last, left_at, scaled, searches, stack
-from .methods import trainer_of
 from .plots import COLORS, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import compared, components, paired, summarize
+from .study_methods import trainer_of
 
 # ---- settings
 

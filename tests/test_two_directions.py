@@ -9,20 +9,22 @@ import pytest
 from scipy import stats
 
 from leamvd.data.functions import ellipsoid, sphere
-from leamvd.paper import directions
-from leamvd.paper.directions import AWAY, PATH, TOWARD, V_AWAY, V_TOWARD, Settings
+from leamvd.paper import two_directions
+from leamvd.paper.two_directions import AWAY, PATH, TOWARD, V_AWAY, V_TOWARD, Settings
 
 SMALL = Settings(n_var=6, n_gen=25, seeds=(0, 1), n_populations=30)
 
 
 @pytest.fixture(scope="module")
 def trace() -> pd.DataFrame:
-    return directions.trace(SMALL)
+    return two_directions.trace(SMALL)
 
 
 @pytest.fixture(scope="module")
 def shifts() -> pd.DataFrame:
-    both = [directions.shifts(dataclasses.replace(SMALL, function=name), [1, 4]) for name in ("sphere", "ellipsoid")]
+    both = [
+        two_directions.shifts(dataclasses.replace(SMALL, function=name), [1, 4]) for name in ("sphere", "ellipsoid")
+    ]
     return pd.concat(both)
 
 
@@ -57,7 +59,7 @@ def test_the_trace_agrees_with_the_states(trace: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-9), ("float32", 1e-5)])
 def test_only_the_new_direction_is_orthogonal_to_the_path(dtype: str, tolerance: float) -> None:
-    later = directions.trace(dataclasses.replace(SMALL, dtype=dtype)).query("generation > 2").dropna()
+    later = two_directions.trace(dataclasses.replace(SMALL, dtype=dtype)).query("generation > 2").dropna()
     assert later["hat_path"].abs().max() < tolerance
     assert later["descent_path"].abs().max() > 0.01
     assert later["descent_length"].between(0.1, 1).all()
@@ -65,7 +67,7 @@ def test_only_the_new_direction_is_orthogonal_to_the_path(dtype: str, tolerance:
 
 
 def test_resets_come_after_ten_failures_and_are_a_trap_near_the_optimum() -> None:
-    table = directions.resets(dataclasses.replace(SMALL, n_var=40, n_gen=35))
+    table = two_directions.resets(dataclasses.replace(SMALL, n_var=40, n_gen=35))
     for (reading, _), own in table.groupby(["reading", "seed"]):
         marks = own[own["reset"]]
         assert own["relative"].iloc[0] == 1
@@ -75,17 +77,17 @@ def test_resets_come_after_ten_failures_and_are_a_trap_near_the_optimum() -> Non
             first = marks.index[0]
             assert list(own.loc[first - 9 : first, "stagnation"]) == [*range(1, 10), 0]
             assert marks["std"].to_numpy() == pytest.approx(1.0 if reading == "1" else own["std"].iloc[0])
-    found = directions.stuck(table)
+    found = two_directions.stuck(table)
     assert found.loc["1", ["runs", "std after", "never improved", "last over first"]].tolist() == [2, 1, 2, 1]
     assert found.loc["off", "never improved"] == 0
     assert found.loc["off", "last over first"] < 1
-    at_the_optimum = directions.resets(dataclasses.replace(SMALL, seeds=(0,), start=0.0, n_gen=12))
+    at_the_optimum = two_directions.resets(dataclasses.replace(SMALL, seeds=(0,), start=0.0, n_gen=12))
     assert (at_the_optimum["relative"] == 1).all()
 
 
 @pytest.mark.parametrize("n_var", [2, 3])
 def test_a_generation_taken_apart(n_var: int) -> None:
-    points, vectors, numbers, slices = directions.scene(SMALL, n_var, generation=4, seed=2)
+    points, vectors, numbers, slices = two_directions.scene(SMALL, n_var, generation=4, seed=2)
     *_, earlier, now = dataclasses.replace(SMALL, n_var=n_var, n_gen=4).run(2)
     C, C_hat = vectors.loc["C_ani"].to_numpy(), vectors.loc["C_hat"].to_numpy()
     np.testing.assert_allclose(C, 0.1 * C_hat + 0.9 * earlier.descent, atol=1e-14)
@@ -120,7 +122,7 @@ def test_shifts_move_the_mean(shifts: pd.DataFrame) -> None:
 
 
 def test_the_printed_sign_climbs_and_the_other_descends(shifts: pd.DataFrame) -> None:
-    verdicts = directions.signs(shifts).set_index(["function", "generation", "shift"])["verdict"]
+    verdicts = two_directions.signs(shifts).set_index(["function", "generation", "shift"])["verdict"]
     for function in ("sphere", "ellipsoid"):
         assert (verdicts[function, 1, TOWARD], verdicts[function, 1, AWAY]) == ("descends", "climbs")
         assert (function, 1, PATH) not in verdicts.index
@@ -133,18 +135,18 @@ def changes(*samples: list[float]) -> pd.DataFrame:
 
 def test_the_sign_test_counts_what_falls_and_holds_the_false_alarms_of_the_whole_table() -> None:
     # skewed: the median and the mean differ in sign; where nothing changes, nothing descends and nothing climbs
-    table = directions.signs(changes([-0.01] * 90 + [5.0] * 10, [0.0] * 100, [0.0] * 40 + [2.0] * 60))
+    table = two_directions.signs(changes([-0.01] * 90 + [5.0] * 10, [0.0] * 100, [0.0] * 40 + [2.0] * 60))
     assert table["lower"].tolist() == [90, 0, 0]
     assert table["median change"].tolist() == pytest.approx([-1, 0, 200])
     assert table.loc[1, ["low", "high"]].tolist() == pytest.approx([0, 100 * (1 - 0.025**0.01)])  # in closed form
     assert table["verdict"].tolist() == ["descends", "undecided", "climbs"]
     assert table["p"].tolist() == pytest.approx([stats.binomtest(90, 100).pvalue, 1, 2 * 0.5**60])
     sample = [-1.0] * 64 + [1.0] * 36  # p = 0.0066: below 0.01 alone, above 0.01 / 20 among twenty
-    alone, among = directions.signs(changes(sample)), directions.signs(changes(*[sample] * 20))
+    alone, among = two_directions.signs(changes(sample)), two_directions.signs(changes(*[sample] * 20))
     assert (list(alone["verdict"]), set(among["verdict"])) == (["descends"], {"undecided"})
 
 
 @pytest.mark.parametrize("wrong", [{"function": "plane"}, {"seeds": []}, {"n_populations": 0}, {"profile": "small"}])
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        directions.tables(**wrong)
+        two_directions.tables(**wrong)

@@ -7,8 +7,8 @@ from test_layers import made
 
 from leamvd.networks import dbn
 from leamvd.networks.dbn import pretrain
-from leamvd.paper import mnist
-from leamvd.paper.mnist import PROFILES, Tables
+from leamvd.paper import stacks
+from leamvd.paper.stacks import PROFILES, Tables
 
 SMALL = {"n_images": 60, "layers": (6, 5), "seeds": (0, 4), "methods": ("cd", "lea-mvd", "cma-es"), "n_gen": 3}
 SMALL |= {"population_size": 6, "n_elite": 2}
@@ -21,7 +21,7 @@ def folder(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def found(folder) -> Tables:
-    return mnist.tables("quick", folder, **SMALL)
+    return stacks.tables("quick", folder, **SMALL)
 
 
 # ---- what is computed
@@ -33,31 +33,31 @@ def test_settings_take_effect_and_bad_ones_are_refused(found) -> None:
     assert set(found.runs["method"]) == set(SMALL["methods"])
     for wrong in ({"size": "14x14"}, {"methods": ("sgd",)}, {"n_gen": 0}, {"inputs": ("theirs",)}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            mnist.tables("quick", **wrong)
+            stacks.tables("quick", **wrong)
     with pytest.raises(ValueError, match="profile"):
-        mnist.tables("variants", size="7x7")
+        stacks.tables("variants", size="7x7")
     with pytest.raises(ValueError, match="n_gen"):
-        mnist.tables("recorded", n_gen=30)
+        stacks.tables("recorded", n_gen=30)
 
 
 def test_pictures_are_what_stacks_give_back(found) -> None:
     study = PROFILES["7x7"]["quick"].changed(**SMALL)
     data = study.images.load("float64")
     stack = pretrain(data.train, (6, 5), method="lea-mvd", training=study.training, reading=study.reading, seed=4)
-    shown = mnist.images(found.pictures, 4)
+    shown = stacks.images(found.pictures, 4)
     digits = data.test[[np.flatnonzero(data.test_labels == label)[0] for label in range(10)]]
     expected = {"original": digits, "lea-mvd, RBM 1": stack[0].reconstruct(digits)}
     expected["lea-mvd, all 2"] = dbn.reconstruct(stack, digits)
     for name, images in expected.items():
         np.testing.assert_array_equal(shown[name], np.rint(255 * images).reshape(10, 7, 7))
     assert len(shown) == 1 + 2 * 3
-    weights = mnist.images(found.pictures, 4, "weights")["lea-mvd"]
+    weights = stacks.images(found.pictures, 4, "weights")["lea-mvd"]
     W = stack[0].W.T
     np.testing.assert_array_equal(weights, np.rint(127.5 * (1 + W / abs(W).max())).reshape(6, 7, 7))
 
 
 def test_on_shared_inputs_alone_the_first_layer_is_shown(folder) -> None:
-    own = mnist.tables("quick", folder, **SMALL | {"inputs": ("shared",), "methods": ("cd",)})
+    own = stacks.tables("quick", folder, **SMALL | {"inputs": ("shared",), "methods": ("cd",)})
     assert set(own.pictures["layers"]) == {0, 1}
 
 
@@ -69,24 +69,24 @@ def test_the_start_is_shown_where_the_search_begins_or_as_the_controls_have_it()
     cells = [(kind, layer) for kind in ("own", "shared") for layer in (1, 2, 3)]
     runs = made({(*cell, "lea-mvd"): [[5.0, 4.0 if cell == ("own", 2) else 5.0]] for cell in cells})
     control = made({("own", layer, "cd:n_gen=1"): [[9.0, 7.0]] for layer in (1, 2, 3)})
-    both = mnist.with_start(runs, control)
+    both = stacks.with_start(runs, control)
     start = both[both["method"] == "start"].set_index(["inputs", "layer"])["mean_field"]
     assert start.to_dict() == {cell: 7.0 if cell == ("own", 3) else 5.0 for cell in cells}
-    assert len(mnist.with_start(runs, control[:0])) == len(both) - 1, "no controls, no start"
-    assert mnist.left_start(both).to_dict() == {(*cell, "lea-mvd"): int(cell == ("own", 2)) for cell in cells}
+    assert len(stacks.with_start(runs, control[:0])) == len(both) - 1, "no controls, no start"
+    assert stacks.left_start(both).to_dict() == {(*cell, "lea-mvd"): int(cell == ("own", 2)) for cell in cells}
     without = runs.assign(method="cd")
-    assert len(mnist.with_start(without, control[:0])) == len(without)
+    assert len(stacks.with_start(without, control[:0])) == len(without)
 
 
 def test_means_at_the_end_and_the_answer() -> None:
     cells = {("own", 1, "cd"): [[9.0, 1.0], [9.0, 5.0]], ("own", 1, "lea-mvd"): [[9.0, 8.0], [9.0, 9.0]]}
     table = made(cells | {("shared", 1, "cd"): [[9.0, 2.0]], ("shared", 1, "lea-mvd"): [[9.0, 6.0], [9.0, 4.0]]})
-    row = mnist.final(table).loc[("own", 1, "cd")]
+    row = stacks.final(table).loc[("own", 1, "cd")]
     assert row[["mean field", "test mean field", "sampled", "test sampled"]].tolist() == [300, 3000, 900, 9000]
     assert row[["constant image", "mean field ratio", "input std"]].tolist() == pytest.approx([5000, 0.06, 0.2])
-    assert mnist.answer(table, "own")["RBM 1"].tolist() == [1, 2, 850, 300, 2550, 900]
-    assert mnist.answer(table, "shared")["RBM 1"].tolist() == [1, 2, 500, 200, 1500, 600]
-    assert mnist.answer(table[table["method"] == "cd"], "own").loc["mean-field error, CD"].tolist() == [300]
+    assert stacks.answer(table, "own")["RBM 1"].tolist() == [1, 2, 850, 300, 2550, 900]
+    assert stacks.answer(table, "shared")["RBM 1"].tolist() == [1, 2, 500, 200, 1500, 600]
+    assert stacks.answer(table[table["method"] == "cd"], "own").loc["mean-field error, CD"].tolist() == [300]
 
 
 def test_at_equal_work_methods_stop_where_the_first_has_spent_its_own() -> None:
@@ -96,7 +96,7 @@ def test_at_equal_work_methods_stop_where_the_first_has_spent_its_own() -> None:
     cells[("own", 1, "lea-mvd")] = [[9.0, 6.0, 5.0, 4.0]]
     runs = made(cells)
     runs.loc[runs["method"] == "lea-mvd", "passes"] *= 3
-    found = mnist.equal_work(runs).sort_index().loc[("own", 1)]
+    found = stacks.equal_work(runs).sort_index().loc[("own", 1)]
     assert found["cd"].tolist() == pytest.approx([2000 / 3, 2000 / 3, 800])
     assert found["lea-mvd"].to_dict() == {"iteration": 500, "passes": 900, "seconds": 400}
 
@@ -104,7 +104,7 @@ def test_at_equal_work_methods_stop_where_the_first_has_spent_its_own() -> None:
 def test_equal_evaluations_are_those_of_the_first_generation_that_has_as_many() -> None:
     ours, theirs = [[8.0, 4.0], [9.0, 6.0], [9.0, 8.0]], [[9.0, 8.0, 1.0], [9.0, 12.0, 1.0], [9.0, 16.0, 1.0]]
     runs = made({("shared", 2, "lea-mvd"): ours, ("shared", 2, "cma-es"): theirs, ("own", 2, "lea-mvd"): theirs})
-    found = mnist.equal_evaluations(runs).loc["RBM 2"]
+    found = stacks.equal_evaluations(runs).loc["RBM 2"]
     assert (found["ratio"], found["generations of CMA-ES"]) == (pytest.approx(0.5), 1)
 
 
@@ -112,7 +112,7 @@ def test_improvements_are_on_the_seeds_that_all_methods_have() -> None:
     cells = {"lea-mvd": [[10.0, 5.0], [10.0, 10.0], [10.0, 1.0]], "random": [[10.0, 12.0], [10.0, 10.0]]}
     runs = {("own", 1, method): own for method, own in cells.items()}
     runs = made(runs | {("own", 1, "cd"): [[1.0]], ("shared", 1, "random"): [[10.0, 1.0]] * 3})
-    found = mnist.improvements(runs)
+    found = stacks.improvements(runs)
     assert found["fall, %"].to_dict() == pytest.approx({(1, "lea-mvd"): 25, (1, "random"): -10})
     assert found["at the end"].tolist() == [750, 1100]
 
@@ -122,7 +122,7 @@ def test_backends_are_equivalent_within_two_percent() -> None:
     runs = {"numpy float32": a, "same": a, "near": a * np.tile([0.995, 1.006], 6), "far": 1.03 * a}
     rows = [("s", "m", 1, name, seed, error) for name, own in runs.items() for seed, error in enumerate(own)]
     table = pd.DataFrame(rows, columns=["section", "method", "layer", "search", "seed", "mean_field"])
-    found = mnist.agreement(table).set_index("search")
+    found = stacks.agreement(table).set_index("search")
     assert found["equivalent"].to_dict() == {"same": True, "near": True, "far": False}
     assert found.loc["same", ["equal", "ratio"]].tolist() == [12, 1]
     assert found["between seeds"].tolist() == pytest.approx([np.log(a).std(ddof=1)] * 3)
@@ -138,7 +138,7 @@ def test_what_sets_of_images_share_widens_an_interval() -> None:
         for method in ("cd", "lea-mvd")
     ]
     table = pd.DataFrame(rows, columns=["inputs", "layer", "image_set", "seed", "method", "mean_field"])
-    row = mnist.image_sets(table).loc[("own", 1)]
+    row = stacks.image_sets(table).loc[("own", 1)]
     assert row["ratio"] == pytest.approx(np.exp(0.7 + sets.mean() + seeds.mean()), rel=0.01)
     between = row[["between sets, %", "between seeds, %", "neither, %"]]
     assert between.tolist() == pytest.approx([100 * sets.std(ddof=1), 100 * seeds.std(ddof=1), 5], rel=0.1)
@@ -152,4 +152,4 @@ def test_of_many_methods_the_papers_are_told_apart() -> None:
     many = [f"lea-mvd:sigma0={i}" for i in range(1, 7)]
     for methods, kept in ((many[:4], many[:4]), (many, many[:4]), ([*many, "cd", "cma-es"], ["cd", "cma-es"])):
         table = made({("own", 1, method): [[1.0]] for method in methods})
-        assert mnist.told_apart(table)["method"].unique().tolist() == kept
+        assert stacks.told_apart(table)["method"].unique().tolist() == kept

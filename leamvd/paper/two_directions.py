@@ -21,7 +21,7 @@ from leamvd.optimizers.directions import RATE
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.state import State
 
-from .functions import cosine, directions, generations
+from .benchmarks import cosine, directions, generations
 from .plots import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, log_scale, panels, styled
 from .statistics import shares
 

@@ -22,9 +22,9 @@ from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
 
 from .layers import Images, last
-from .methods import Method
 from .results import Plan, Result, delayed
 from .statistics import compared, summarize
+from .study_methods import Method
 
 
 @dataclasses.dataclass(frozen=True)
