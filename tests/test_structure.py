@@ -14,7 +14,7 @@ from importlinter.cli import lint_imports
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").glob("*.md"))]
 PAPER = ROOT / "leamvd" / "paper"
-SHARED = {"functions", "layers", "methods", "plots", "results", "statistics", "verify"}  # what sections rest on
+SHARED = {"benchmarks", "layers", "plots", "results", "statistics", "study_methods", "verify"}  # what sections rest on
 JUDGES = {"claims"}  # which reads the tables of other sections
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

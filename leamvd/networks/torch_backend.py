@@ -86,7 +86,7 @@ def computation(backend: str, device: str | None, precision: str | None, dtype: 
 def _device(name: str | None) -> str:
     if name == "cpu":  # which settings may name where there is no torch
         return name
-    devices = pytorch().cuda.device_count()
+    devices = import_torch().cuda.device_count()
     if name is None:
         return "cuda" if devices else "cpu"
     known = ["cpu", *(["cuda"] if devices else []), *(f"cuda:{i}" for i in range(devices))]
@@ -95,7 +95,7 @@ def _device(name: str | None) -> str:
     return name
 
 
-def pytorch() -> Any:
+def import_torch() -> Any:
     """Return PyTorch, or say that it is missing."""
     checks.needs("backend='torch'", "torch", "torch")
     return importlib.import_module("torch")
@@ -119,7 +119,7 @@ class TorchErrors:
     """
 
     def __init__(self, blocks: Iterable[Array], n_hidden: int, where: Computation) -> None:
-        torch = pytorch()
+        torch = import_torch()
         self._device = torch.device(where.device)
         self._factor = getattr(torch, where.precision)
         wide = getattr(torch, where.dtype.name)
@@ -130,7 +130,7 @@ class TorchErrors:
 
     def __call__(self, X: Array) -> NDArray[np.float64]:
         """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
-        torch, (n_visible, n_hidden) = pytorch(), self._shape
+        torch, (n_visible, n_hidden) = import_torch(), self._shape
         total = torch.zeros(len(X), dtype=torch.float64, device=self._device)
         with torch.inference_mode():
             population = torch.tensor(X, device=self._device)

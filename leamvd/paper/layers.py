@@ -18,7 +18,7 @@ from leamvd.data.images import Dataset
 from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
-from leamvd.networks.torch_backend import Computation, pytorch
+from leamvd.networks.torch_backend import Computation, import_torch
 from leamvd.optimizers.reading import Reading
 
 from .results import Call, Result, canonical, delayed
@@ -111,7 +111,7 @@ class Study:
         """Return the same, where this machine has the images and what computes the error that optimizers see."""
         self.images.load(self.training.dtype)
         if self.training.backend == "torch":
-            pytorch()
+            import_torch()
         return self.known()
 
 
