@@ -157,7 +157,7 @@ def test_predicted_beside_measured() -> None:
     one, other = "lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.3+reset=off"
     still, ends = (
         [(10, 10)] * 3,
-        {"runs": [(10, 11, 8), (10, 5, 6), (10, 10, 7)], "before": [(10, -5), (10, 9), (10, 10)]},
+        {"runs": [(10, 11, 8), (10, 5, 6), (10, 10, 10, 10, 7)], "before": [(10, -5), (10, 9), (10, 10)]},
     )
     runs, before, after = (
         made({("a", 1, one): own, ("a", 1, other): still}, column)
@@ -168,7 +168,7 @@ def test_predicted_beside_measured() -> None:
     assert both.loc[one, ["low", "high"]].tolist() == pytest.approx([30 - 24.841, 30 + 24.841], rel=1e-4)
     assert both["predicted"].tolist() == pytest.approx([110 / 3, 0]), "100 where a surrogate falls below zero"
     assert both.loc[one, ["share predicted", "share retrodicted", "share measured"]].tolist() == [2 / 3, 0, 1]
-    assert both["generation measured"].tolist() == pytest.approx([2, np.nan], nan_ok=True), "of 2, 1 and 2"
+    assert both["generation measured"].tolist() == pytest.approx([2, np.nan], nan_ok=True), "of 2, 1 and 4"
     assert both[["sigma0", "reset"]].values.tolist() == [[0.01, True], [0.3, False]]
     few = Tables(pd.DataFrame(), *(table[table["seed"] < 2] for table in (before, after, runs)))
     ends = explanation.predicted_and_measured(few)[["low", "high"]]
