@@ -142,10 +142,12 @@ def test_a_search_goes_on_after_an_interrupt(
         return found
 
     asked(opt, 3)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background process does not have
     with monkeypatch.context() as patch:
         patch.setattr(type(opt), call, interrupted)
         with pytest.raises(KeyboardInterrupt):
             asked(opt, 1)
+    signal.signal(signal.SIGINT, before)
     rest = 6 - opt.generation  # CMA-ES has been told: in pycma's call an interrupt waits
     assert (rest == 2) == (call == "_learn" and isinstance(opt, CMAES))
     np.testing.assert_array_equal(np.concatenate(asked(opt, rest)), np.concatenate(plain[6 - rest :]))
