@@ -6,7 +6,6 @@ linear probes of each layer's features, and the likelihood of test images under 
 
 import dataclasses
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -21,11 +20,11 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks import likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import layer_input, layer_seed
+from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters, sample_bits
 
 from . import results
-from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
+from .layers import ONE_EPOCH, Images, Study, fitted, last, probes, rbms, stack
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, compared, components, paired
@@ -36,7 +35,6 @@ from .study_methods import trainer_of
 GLOROT = "glorot"  # random weights with the standard deviation sqrt(2 / (n_in + n_out)) in each layer
 RANDOM = "random-"  # how methods are named that are random weights, before their scale; "random" is random search
 MOMENTUM, BATCH_SIZE = 0.9, 100  # of fine-tuning
-PENALTY, STEPS = 0.01, 100  # of the probe: scikit-learn's C, and the solver's steps at most
 BATCHES = 5  # of the chains behind a log-likelihood
 _SHUFFLES, _CHAINS, _BITS = 1, 2, 3  # what random numbers are drawn for
 
@@ -141,23 +139,15 @@ def fine_tune(
         sizes, activation="logistic", solver="sgd", alpha=0, momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1,
         warm_start=True, random_state=0,
     )  # fmt: skip
-    _fitted(classifier, V[first], labels[first])  # tells it its sizes
+    fitted(classifier, V[first], labels[first])  # tells it its sizes
     classifier.coefs_ = [*(rbm.W.copy() for rbm in stack), np.zeros((sizes[-1], len(first)), dtype)]
     classifier.intercepts_ = [*(rbm.c.copy() for rbm in stack), np.zeros(len(first), dtype)]
     classifier.set_params(batch_size=min(BATCH_SIZE, len(V)))
     for epoch in range(1, epochs + 1):
         rate = tuning_rate * (1 - (epoch - 1) / epochs)
         order = int(_rng(seed, _SHUFFLES, epoch).integers(2**32))
-        _fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
+        fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
         yield classifier, float(classifier.loss_)
-
-
-def _fitted(classifier: Any, V: np.ndarray, labels: np.ndarray) -> Any:
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # so many steps, or one epoch, are what is wanted
-        return classifier.fit(V, labels)
 
 
 def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float) -> Result:
@@ -177,34 +167,6 @@ def mistakes(tuned: Result, images: Images, dtype: str) -> Result:
     named = tuned.arrays["named"]
     wrong = np.flatnonzero(named != images.load(dtype).test_labels)
     return Result(pd.DataFrame({"image": wrong, "named": named[wrong]}))
-
-
-def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndarray) -> tuple[float, float, int]:
-    """Return training and test error of logistic regression on features, shape (m, n), and the steps it took.
-
-    Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
-    and how fast the solver converges.
-    """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(V)
-    V, T = scaler.transform(V), scaler.transform(T)
-    classifier = _fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
-    with one_blas_thread():
-        errors = [float(np.mean(classifier.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
-    return errors[0], errors[1], int(classifier.n_iter_[0])
-
-
-def probes(stack: Result, images: Images, dtype: str) -> Result:
-    """Return the errors of linear probes of the images, as layer 0, and of each layer's features."""
-    data, layers, rows, began = images.load(dtype), rbms(stack), [], time.perf_counter()
-    for layer in range(len(layers) + 1):
-        V, T = (layer_input(layers[:layer], V) for V in (data.train, data.test))
-        scored = probe(V, data.train_labels, T, data.test_labels)
-        rows.append((layer, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
-    columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
-    return Result(pd.DataFrame(rows, columns=columns))
 
 
 def likelihoods(stack: Result, images: Images, dtype: str, seed: int, n_chains: int, n_temperatures: int) -> Result:

@@ -16,12 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from leamvd._support import checks
-from leamvd.networks import dbn
 
 from . import layers, results
-from .layers import GROUP, LABELS, ONE_EPOCH, Images, Study, last, left_at, scaled, searches, stack
+from .layers import GROUP, LABELS, ONE_EPOCH, Images, Study, last, left_at, pictures, scaled, searches, stack
 from .plots import COLORS, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .results import Plan, Recorded, delayed, read_recorded
 from .statistics import compared, components, paired, summarize
 from .study_methods import trainer_of
 
@@ -109,22 +108,6 @@ def summary(measured: Tables, profile: str = "recorded", size: str = "7x7", **ch
 
 
 # ---- what is computed
-
-
-def pictures(top: Result, source: Images, dtype: str) -> Result:
-    """Return gray levels from 0 to 255, of test images, one of each class, and of the first ten units' weights.
-
-    `layers` is how many layers of the stack an image went up and came down again: none, the first and all. Weights are
-    divided by the largest one; 0 is gray level 127.5.
-    """
-    rbms, data = layers.rbms(top), source.load(dtype)
-    V = data.test[np.unique(data.test_labels, return_index=True)[1][:10]]
-    W = rbms[0].W[:, :10].T
-    shown = {("digit", n): dbn.reconstruct(rbms[:n], V) for n in sorted({0, 1, len(rbms)})}
-    shown["weights", 1] = (W / np.abs(W).max() + 1) / 2
-    gray = {key: pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack() for key, X in shown.items()}
-    rows = pd.concat(gray, names=["kind", "layers", "image", "pixel"]).rename("gray").reset_index()
-    return Result(rows.drop(columns="pixel"))
 
 
 def plan(study: Study) -> Plan:
