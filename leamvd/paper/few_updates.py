@@ -12,15 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from leamvd._support import checks
 
 from . import results
 from .layers import Images, Study, layer_call, pictures, probes, stack
-from .plots import COLORS, GRAY, band, legend, log_scale, panels, styled
 from .results import Call, Plan, Recorded, delayed, read_recorded
-from .statistics import compared, summarize
+from .statistics import summarize
 
 # ---- settings
 

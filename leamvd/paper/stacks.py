@@ -50,6 +50,17 @@ PROFILES = {
 """By the size of images: Section 3, study A of the book's rules, and Section 4, study D, with B ("fewer") and C
 ("variants"). Controls are the start solution by itself, CMA-ES with LEA-MVD's evaluations, LEA-MVD as printed."""
 
+ITERATION = {"batch_size": 60_000, "n_images": 10_000, "iterations": (0, 1, *range(41, 51))}
+"""An iteration is one update on all images (item E12). CMA-ES is its separable form there, which ends the same."""
+ONE_UPDATE = {  # by final momentum, learning rate and standard deviation of the first weights
+    (name, momentum, rate): study.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate, **ITERATION)
+    for name, study in {
+        "7x7": PAPER.changed(methods=(*METHODS[:2], METHODS[3], "sep-cma-es:n_gen=42"), seeds=tuple(range(10))),
+        "28x28": LARGE.changed(methods=(*METHODS[:2], METHODS[3]), seeds=(0, 1, 2)),
+    }.items()
+    for momentum, rate in product((0.9, 0.5), (0.1, 0.01))
+}
+
 SHOWN = 3  # seeds with pictures: the first ones
 
 SETS = PAPER.changed(n_images=6_000, methods=("cd", "lea-mvd"), seeds=(0, 1, 2, 3, 4))
@@ -124,8 +135,8 @@ def _recorded(study: Study) -> Recorded:
     return Recorded(study, lambda: plan(study.known()), unverified=("pictures",))
 
 
-def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -> Recorded:
-    """Return the last rows of several studies, by what tells them apart; on shared inputs of layers above the first."""
+def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]], *, whole: bool = False) -> Recorded:
+    """Return several studies by what tells them apart: last rows, or all; those on shared inputs above layer 1."""
 
     def planned() -> Plan:
         calls = {
@@ -136,7 +147,7 @@ def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -
         }
         return {"runs": ([*columns, *LABELS], calls)}
 
-    return Recorded([study for _, study in studies], planned, last)
+    return Recorded([study for _, study in studies], planned, (lambda rows: rows) if whole else last)
 
 
 RECORDED = {
@@ -148,6 +159,9 @@ RECORDED = {
 for name, studies in AGREEMENT.items():
     searched = [((by, one.size), one.changed(**given)) for one, (by, given) in product(studies, BACKENDS.items())]
     RECORDED[name] = _several(["search", "section"], searched)
+for name in ("7x7", "28x28"):
+    given = [((momentum, rate), one) for (size, momentum, rate), one in ONE_UPDATE.items() if size == name]
+    RECORDED[f"one_update_{name}"] = _several(["final_momentum", "learning_rate"], given, whole=True)
 RECORDED["image_sets"] = _several(["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
 
 # ---- tables
