@@ -5,7 +5,7 @@ do the settings that come nearest also do what else the paper says, which the ch
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +20,8 @@ from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import reconstruction_errors
 
 from . import results
-from .layers import PRINTED, Images, Study
-from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+from .layers import LABELS, PRINTED, Images, Study, searches
+from .results import Plan, Recorded, Result, delayed, read_recorded
 
 # ---- settings
 
@@ -87,11 +87,13 @@ class Tables(NamedTuple):
 
 def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
     """Return the section's tables: what is recorded, or the grid that is computed here."""
-    recorded = [read_recorded("settings_scored", name) for name in ("scored", "varied")]
+    shared = {
+        "scored": read_recorded("settings_scored", "scored"),
+        "varied": read_recorded("settings_varied", "varied"),
+    }
     if profile == "recorded":
-        return Tables(read_recorded("settings_tried", "tried"), *recorded)
-    computed = results.tables(planned(profile), folder, n_jobs=n_jobs, label="settings tried")
-    return Tables(computed["tried"], *recorded)
+        return Tables(read_recorded("settings_tried", "tried"), **shared)
+    return Tables(**results.tables(planned(profile), folder, n_jobs=n_jobs, label="settings tried"), **shared)
 
 
 def planned(profile: str) -> Plan:
@@ -102,6 +104,7 @@ def planned(profile: str) -> Plan:
 # ---- what is computed
 
 SETTINGS = ["learning_rate", "weight_scale", "momentum", "final_momentum", "batch_size"]
+POINT = [*SETTINGS, "batches"]
 
 
 class _FromTheData(ContrastiveDivergence):
@@ -152,53 +155,81 @@ def plan(grid: Grid) -> Plan:
     return {"tried": (SETTINGS, calls)}
 
 
-def search_of(text: str, batches: int) -> str:
-    """Return the text of the search from mini-batches of CD, given the text of CD."""
-    return f"{text.replace('cd:', 'lea-mvd:')}+x0=batch+x0_batches={batches}"
+# ---- the points that are scored
+
+CHOSEN = (  # the nearest point of each protocol, then those that are drawn: see `chosen`
+    (0.003, 0.01, 0.5, 0.9, 100, 2),
+    (0.01, 0.01, 0.5, 0.9, WHOLE, 1),
+    (0.003, 0.01, 0.0, 0.0, 10, 5),
+    (0.003, 0.03, 0.5, 0.9, 10, 5),
+    (0.003, 0.1, 0.0, 0.0, 10, 30),
+    (0.03, 0.003, 0.5, 0.9, 10, 2),
+    (0.003, 0.01, 0.0, 0.0, WHOLE, 5),
+    (0.003, 0.03, 0.0, 0.0, WHOLE, 2),
+    (0.003, 0.1, 0.5, 0.5, WHOLE, 100),
+    (0.01, 0.01, 0.5, 0.9, WHOLE, 3),
+    (0.01, 0.1, 0.5, 0.9, WHOLE, 30),
+    (0.01, 0.1, 0.0, 0.0, WHOLE, 3),
+    (0.03, 0.003, 0.0, 0.0, WHOLE, 30),
+    (0.1, 0.003, 0.5, 0.9, WHOLE, 10),
+)
+Point = tuple[float, ...]  # values of `POINT`
+
+SMALL = Study(
+    images=Images(dataset="mnist", n_images=2_000, image_set=1),  # others than those of the grid
+    inputs=("own",),
+    seeds=(0, 1, 2),
+    iterations=(0, 1, EARLY, 50),
+)
+MANY = Images(dataset="mnist", side=28, n_images=10_000)
 
 
-def score(points: Iterable[tuple[str, int]]) -> list[Study]:
-    """Return the studies of some points, which are texts of CD and mini-batches: of both sizes of images."""
-    methods = dict.fromkeys(name for text, batches in points for name in (text, search_of(text, batches)))
-    small = Study(
-        images=Images(dataset="mnist", n_images=10_000),
-        methods=tuple(methods),
-        inputs=("own",),
-        seeds=(0, 1, 2),
-        iterations=(0, 1, EARLY, 50),
-    )
-    return [small, small.changed(side=28, layers=PAPER.layers)]
+def methods(point: Point) -> tuple[str, str]:
+    """Return CD with the settings of a point, and LEA-MVD from its mini-batches, as texts."""
+    settings = "+".join(f"{name}={value}" for name, value in zip(SETTINGS, point[:-1], strict=True))
+    return f"cd:{settings}", f"lea-mvd:{settings}+x0=batch+x0_batches={point[-1]}"
 
 
-def vary(points: Iterable[tuple[CDSettings, int]]) -> dict[tuple[Any, ...], Call]:
-    """Return calls of starts alone at variants of points, by point, variant and seed; on 10,000 images."""
+def scored(points: Sequence[Point]) -> Plan:
+    """Return the plan of CD and LEA-MVD at some points, at both sizes of images."""
+    small = SMALL.changed(methods=tuple(dict.fromkeys(text for point in points for text in methods(point))))
+    large = small.changed(side=28, layers=PAPER.layers)
+    calls = {
+        (study.images.side, *label): call for study in (small, large) for label, call in searches(study.known()).items()
+    }
+    return {"scored": (["side", *LABELS], calls)}
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as chosen": {},
+    "mini-batches of 10": {"batch_size": 10},
+    "rate 30 % lower": {"learning_rate": 0.7},
+    "rate 30 % higher": {"learning_rate": 1.3},
+    "visible biases of the data": {"biases": "data"},
+}
+
+
+def varied(points: Sequence[Point]) -> Plan:
+    """Return the plan of starts alone at variants of points, on more images."""
     calls = {}
-    for number, (settings, batches) in enumerate(points):
-        rate = settings.learning_rate
-        variants = {
-            "as chosen": {},
-            "batch of 10": {"batch_size": 10},
-            "rate - 30 %": {"learning_rate": 0.7 * rate},
-            "rate + 30 %": {"learning_rate": 1.3 * rate},
-            "visible biases of the data": {},
-        }
-        for (name, changed), seed in product(variants.items(), (0, 1, 2)):
-            images, one = (
-                dataclasses.replace(PAPER.images, n_images=10_000).known(),
-                dataclasses.replace(settings, **changed),
-            )
-            biases = "data" if "biases" in name else "zero"
-            calls[number, name, seed] = delayed(starts)(
-                images, PAPER.layers, one, (batches,), seed, PAPER.dtype, biases=biases
-            )
-    return calls
+    for point, (name, changed), seed in product(points, VARIANTS.items(), SMALL.seeds):
+        fields = dict(zip(SETTINGS, point, strict=False))
+        fields["batch_size"] = changed.get("batch_size", fields["batch_size"])
+        fields["learning_rate"] *= changed.get("learning_rate", 1.0)
+        settings, biases = CDSettings(**fields), changed.get("biases", "zero")
+        calls[*point, name, seed] = delayed(starts)(
+            MANY.known(), PAPER.layers, settings, (point[-1],), seed, PAPER.dtype, biases=biases
+        )
+    return {"varied": ([*POINT[:-1], "chosen_batches", "variant", "seed"], calls)}
 
 
-RECORDED = {"settings_tried": Recorded(PAPER, lambda: plan(PAPER))}
+RECORDED = {
+    "settings_tried": Recorded(PAPER, lambda: plan(PAPER)),
+    "settings_scored": Recorded((SMALL, CHOSEN), lambda: scored(CHOSEN)),
+    "settings_varied": Recorded((MANY, CHOSEN[:2], VARIANTS), lambda: varied(CHOSEN[:2])),
+}
 
 # ---- the choice
-
-POINT = [*SETTINGS, "batches"]
 
 
 def distances(tried: pd.DataFrame) -> pd.DataFrame:
@@ -253,30 +284,29 @@ STATEMENTS = [
 ]
 
 
-def statements(scored: pd.DataFrame, text: str, batches: int) -> list[bool]:
-    """Return which `STATEMENTS` hold at a point, the text of CD and mini-batches: by geometric means over seeds.
+def statements(runs: pd.DataFrame, point: Point) -> list[bool]:
+    """Return which `STATEMENTS` hold at a point, by geometric means over seeds.
 
     Of CD what counts is the sampled error, of LEA-MVD the mean-field error, as each of them has it; where the two are
     compared, the mean-field error of both.
     """
-    per_image = np.log(scored[["mean_field", "sampled"]].div(scored["n_images"] / 1e4, axis=0))
-    by = [scored[name] for name in ("n_pixels", "method", "layer", "iteration")]
-    errors = np.exp(per_image.groupby(by).mean())
-    large = errors.xs(scored["n_pixels"].max(), level="n_pixels")
-    small = errors.xs(scored["n_pixels"].min(), level="n_pixels")
-    search, end = search_of(text, batches), scored["iteration"].max()
-    cd, found = large["sampled"].loc[text], large["mean_field"].loc[search]
-    cd_small, found_small = small["sampled"].loc[text], small["mean_field"].loc[search]
-    layers = (1, 2, 3)
-
-    def little(errors: pd.Series, layer: int, since: int) -> bool:
-        return bool(abs(errors[layer, end] / errors[layer, since] - 1) <= LITTLE / 100)
-
+    logs = np.log(runs[["mean_field", "sampled"]].div(runs["n_images"] / 1e4, axis=0))
+    errors = np.exp(logs.groupby([runs[name] for name in ("side", "method", "layer", "iteration")]).mean())
+    (small, cd_small, same), (large, cd, _) = (
+        (
+            errors.loc[side, search, :, :]["mean_field"],
+            errors.loc[side, trained]["sampled"],
+            errors.loc[side, trained]["mean_field"],
+        )
+        for side, (trained, search) in product((7, 28), [methods(point)])
+    )
+    end, layers, kept = runs["iteration"].max(), (1, 2, 3), LITTLE / 100
     return [
         bool(1 / WITHIN <= cd[2, end] / PRINTED["cd", 2] <= WITHIN),
-        little(cd, 3, 1),
-        little(cd, 1, EARLY) and little(found, 1, 0),
-        all(cd[n, end] > cd_small[n, end] and found[n, end] > found_small[n, end] for n in layers),
-        *(bool(found_small[n, end] < small["mean_field"].loc[text][n, end]) for n in layers[1:]),
-        bool(found[3, end] < (1 - LITTLE / 100) * found[3, 0]),
+        bool(abs(cd[3, end] / cd[3, 1] - 1) <= kept),
+        bool(abs(cd[1, end] / cd[1, EARLY] - 1) <= kept and abs(large[1, end] / large[1, 0] - 1) <= kept),
+        all(cd[n, end] > cd_small[n, end] and large[n, end] > small[n, end] for n in layers),
+        bool(small[2, end] < same[2, end]),
+        bool(small[3, end] < same[3, end]),
+        bool(large[3, end] < (1 - kept) * large[3, 0]),
     ]
