@@ -24,6 +24,7 @@ from .plots import COLORS, band, error_bars, legend, log_scale, method_look, pan
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import compared, components, paired, summarize
 from .study_methods import trainer_of
+from .words import named
 
 # ---- settings
 
@@ -217,9 +218,9 @@ def answer(runs: pd.DataFrame, inputs: str) -> pd.DataFrame:
     for kind in runs["inputs"].unique():
         by_layer = left[(left["inputs"] == kind) & (left["method"] == "lea-mvd")].set_index("layer")
         rows[f"runs that left the start, {kind} inputs"] = by_layer["runs"].astype(float)
-    for (measure, words), method in product(layers.MEASURES.items(), ("lea-mvd", "cd")):
+    for measure, method in product(layers.MEASURES, ("lea-mvd", "cd")):
         by_layer = ends[(ends["inputs"] == inputs) & (ends["method"] == method)].set_index("layer")
-        rows[f"{words} error, {method.upper()}"] = by_layer[measure.replace("_", " ")]
+        rows[f"{named(measure)}, {named(method)}"] = by_layer[measure.replace("_", " ")]
     return pd.DataFrame(rows).rename_axis(None).T.rename(columns="RBM {}".format)
 
 
@@ -304,7 +305,8 @@ def images(table: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.
     chosen = table[(table["seed"] == seed) & (table["kind"] == kind)]
     for (method, n), rows in chosen.groupby(["method", "layers"], sort=False):
         side = int(np.sqrt(len(rows) / rows["image"].nunique()))
-        name = {0: "original", 1: f"{method}, RBM 1"}.get(n, f"{method}, all {n}") if kind == "digit" else method
+        own = named(method)
+        name = {0: "original", 1: f"{own}, RBM 1"}.get(n, f"{own}, all {n}") if kind == "digit" else own
         shown[name] = rows["gray"].to_numpy().reshape(-1, side, side)
     return shown
 
@@ -326,7 +328,7 @@ def plot_learning(
         look = method_look(method) | {"linestyle": "-", "linewidth": 0.4, "alpha": 0.3}
         axes[kind, layer].plot(run["iteration"], scaled(run, measure), **look)
     for (kind, layer, method), line in layers.bands(later, measure).groupby(GROUP, sort=False):
-        band(axes[kind, layer], line, "iteration", label=method, linewidth=1.5, **method_look(method))
+        band(axes[kind, layer], line, "iteration", label=named(method), linewidth=1.5, **method_look(method))
     for (method, layer), value in printed.items():
         if (ax := axes.get(("own", layer))) and method in set(runs["method"]):
             ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
@@ -359,7 +361,7 @@ def plot_ends(table: pd.DataFrame, label: str) -> Figure:
             look = {"color": color, "markersize": 4, "mfc": "white" if hollow else color}
             ax.errorbar(point["mean"], [methods.index(method) + shift], xerr=error_bars(point), fmt="o", **look)
     for ax in axes.values():
-        ax.set_yticks(range(len(methods)), methods)
+        ax.set_yticks(range(len(methods)), [*map(named, methods)])
         ax.set_ylim(len(methods) - 0.5, -0.5)
         log_scale(ax, "x")
         ax.xaxis.set_major_locator(MaxNLocator(2))
@@ -375,7 +377,7 @@ def plot_work(bands: pd.DataFrame, label: str) -> Figure:
     figure, axes = panels(len(numbers), len(BUDGETS), height=1.2 + 2.2 * len(numbers), sharey="row")
     for (layer, method), line in bands[bands["iteration"] > 0].groupby(["layer", "method"], sort=False):
         for ax, budget in zip(axes[numbers.index(layer)], BUDGETS, strict=True):
-            band(ax, line, budget, label=method, linewidth=1.5, **method_look(method))
+            band(ax, line, budget, label=named(method), linewidth=1.5, **method_look(method))
             log_scale(ax, "y" if budget == "iteration" else "xy")
         axes[numbers.index(layer), 0].set_title(f"RBM {layer}, {line['inputs'].iloc[0]} inputs", loc="left")
     for ax, budget in zip(axes[-1], ("iterations", "passes", "seconds"), strict=True):
