@@ -43,7 +43,8 @@ def test_a_number_has_three_digits_and_an_interval_says_how_many_are_known() -> 
     assert interval(0.2507, 0.1597, 0.3936) == "0.25 (0.16 to 0.39)"  # the shorter half tells
     assert interval(4746.2, 4689.0, 4803.4) == "4,750 (4,690 to 4,800)"
     assert interval(-0.001, -0.21, 0.21) == "0.0 (-0.2 to 0.2)"
-    assert interval(2.0, np.nan, np.nan) == "2"
+    assert interval(1.0, 0.88, 1.0) == "1.0 (0.9 to 1.0)"
+    assert [interval(2.0, *ends) for ends in ((np.nan, np.nan), (2.0, 2.0))] == ["2", "2"]
 
 
 def test_a_table_is_shown_with_one_row_of_names() -> None:

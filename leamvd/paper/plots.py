@@ -80,9 +80,11 @@ class _Between(LogFormatter):
 
 
 def legend(figure: Figure, ncols: int = 3) -> None:
-    """Show the labels of all panels, each once, below them."""
+    """Show the labels of all panels, each once, below them, in `ncols` columns or as many as have room."""
     lines = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=ncols)
+    inches = 0.45 + 0.075 * max(map(len, lines), default=0)  # of a column: a line and the longest label
+    columns = min(ncols, max(1, int(figure.get_figwidth() / inches)))
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=columns)
 
 
 def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:

@@ -33,8 +33,8 @@ WORDS = {
     "sampled": "sampled error",
     "test_mean_field": "mean-field error, test images",
     "test_sampled": "sampled error, test images",
-    "mean_field_ratio": "mean-field error / constant image's",
-    "sampled_ratio": "sampled error / constant image's",
+    "mean_field_ratio": "mean-field ratio",
+    "sampled_ratio": "sampled ratio",
     "n_var": "variables",
     "n_visible": "visible units",
     "n_hidden": "hidden units",
@@ -122,11 +122,10 @@ def interval(value: float, low: float, high: float) -> str:
 
     The last digit stands where the shorter half of the interval has its first one.
     """
-    if not np.isfinite([low, high]).all():
+    halves = [half for half in (value - low, high - value) if half > 0]
+    if not halves:
         return number(value)
-    half = min(value - low, high - value)
-    ends = [_rounded(end, _place(half)) if half > 0 else number(end) for end in (value, low, high)]
-    return "{} ({} to {})".format(*ends)
+    return "{} ({} to {})".format(*(_rounded(end, _place(min(halves))) for end in (value, low, high)))
 
 
 def _place(value: float) -> int:
