@@ -234,6 +234,7 @@ def test_a_table_compares_pairs_within_groups(unit: str) -> None:
     for i, layer in ((0, 2), (3, 1)):
         own = rows[rows["layer"] == layer].pivot(index="seed", columns="method", values="error")
         one = paired(own["b"], own["cd"], unit, upper=1.4)
+        assert found.loc[i, "below"] == (own["b"] < own["cd"]).sum()
         assert found.loc[i, [unit, "low", "high"]].tolist() == pytest.approx(list(one[:3]))
         raw.append(one.p)
     assert found["p"].dropna().tolist() == pytest.approx(holm(np.array(raw)))

@@ -27,6 +27,7 @@ from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale
 from .results import read_recorded
 from .statistics import Effect, compared, holm, paired, power, unpaired
 from .study_methods import trainer_of
+from .words import named
 
 # ---- settings
 
@@ -57,7 +58,7 @@ VIEWS = {
 """The inputs, the measure and the method that stands for LEA-MVD in each view."""
 
 EQUAL = "cma-es:n_gen=42"  # CMA-ES with 1,008 evaluations; LEA-MVD makes 1,004
-NAMES = {"cd": "CD", "lea-mvd": "LEA-MVD", "lea-mvd:printed": "LEA-MVD as printed", "cma-es": "CMA-ES", EQUAL: "CMA-ES"}
+NAMES = {method: named(method) for method in ("cd", "lea-mvd", "lea-mvd:printed", "cma-es")} | {EQUAL: "CMA-ES"}
 
 ABLATED = {"without P": "path=off", "without C_ani": "descent=off", "not made orthogonal": "descent=free"}
 EXPONENTS = tuple(f"exponent={value}" for value in (0, 0.5, 1, 2, 3))

@@ -258,7 +258,7 @@ def differences(table: pd.DataFrame, baseline: str = "cd") -> pd.DataFrame:
     """Return by how much the errors of methods exceed those of one method of the same seed: means, 95 % intervals."""
     errors = table[table["score"] == "error"]
     compare = [(method, baseline) for method in errors["method"].unique() if method != baseline]
-    return compared(errors, "value", compare, by=["study"], unit="difference").drop(columns=["equal", "p"])
+    return compared(errors, "value", compare, by=["study"], unit="difference").drop(columns=["equal", "below", "p"])
 
 
 def over_test_images(wrong_images: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:

@@ -292,7 +292,7 @@ def searches(study: Study) -> dict[tuple[Any, ...], Call]:
 
 # ---- tables of errors
 
-MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}  # the errors of item E2, and what they are called
+MEASURES = ("mean_field", "sampled")  # the errors of item E2
 
 GROUP = ["inputs", "layer", "method"]  # what tells one group of seeds from another
 
@@ -315,7 +315,7 @@ def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
     return table[table[step] == table.groupby(run)[step].transform("max")]
 
 
-def errors(table: pd.DataFrame, measures: Iterable[str] = tuple(MEASURES)) -> pd.DataFrame:
+def errors(table: pd.DataFrame, measures: Iterable[str] = MEASURES) -> pd.DataFrame:
     """Return measures at the last iteration, errors per 10,000 images: means over runs and their 95 % intervals."""
     ends = last(table)
     each = [ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures]

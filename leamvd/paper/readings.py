@@ -156,7 +156,7 @@ def tables(
 ) -> Tables:
     """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
     if profile == "recorded":
-        checks.choice("measure", measure, tuple(MEASURES))
+        checks.choice("measure", measure, MEASURES)
         results.refuse(changes)
         every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
         runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
@@ -173,7 +173,7 @@ def tables(
 
 def planned(profile: str, measure: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
-    checks.choice("measure", measure, tuple(MEASURES))
+    checks.choice("measure", measure, MEASURES)
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
     whole = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
     return {name: table for name, table in whole.items() if table[1]}

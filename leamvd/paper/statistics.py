@@ -146,17 +146,18 @@ def compared(
     """Compare groups of runs with their baselines, by seed, see `paired`, within each group of the columns `by`.
 
     `pairs` are names in the column `names`; those that are not both there are left out. `equal` counts the runs that
-    are, to the last bit; p is corrected by Holm over the whole table, NaN where all runs are equal or there is one.
+    are, to the last bit, `below` those below their baseline's; p is corrected by Holm over the whole table, NaN where
+    all runs are equal or there is one.
     """
     rows = []
     for cell, group in table.groupby(list(by), sort=False):
         runs = {name: part.set_index("seed")[value] for name, part in group.groupby(names, sort=False)}
         for name, baseline in pairs:
             if name in runs and baseline in runs:
-                a, b = runs[name], runs[baseline]
+                a, b = runs[name], runs[baseline].reindex(runs[name].index)
                 test = paired(a, b, unit, upper=upper)
-                rows.append((*cell, name, baseline, test.runs, (a == b.reindex(a.index)).sum(), *test[:3], test.p))
-    result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", unit, "low", "high", "p"])
+                rows.append((*cell, name, baseline, test.runs, (a == b).sum(), (a < b).sum(), *test[:3], test.p))
+    result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"])
     tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
     return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
 
