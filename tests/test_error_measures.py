@@ -132,14 +132,6 @@ def test_too_large_and_too_small_do_not_cancel() -> None:
     assert best["factor"] == pytest.approx(4 ** np.sqrt(2 / 3))  # of the three numbers two are missed by 4
 
 
-def test_effects_are_geometric_means_of_all_that_share_a_choice() -> None:
-    found = error_measures.effects(error_measures.distances(made(1.0), COMBINATIONS))
-    column = "lea-mvd, RBM 2"
-    assert found.loc[("start", "batch"), column] == pytest.approx(10 * found.loc[("start", "epochs"), column])
-    assert found.loc[("images", "60000"), column] == pytest.approx(6 * found.loc[("images", "10000"), column])
-    assert found.loc[("start", "epochs"), "smallest factor"] == pytest.approx(1.0)
-
-
 # ---- the door
 
 

@@ -315,6 +315,31 @@ def _judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
     return rows.loc[(rows["effect"] != 0) | (rows["error"] != 0), [*names[: names.index("p") + 1], "met"]]
 
 
+def by_one_update(margins: Margins = Margins()) -> pd.DataFrame:
+    """Return what C3 to C10 would be where an iteration is one update on all images (item E12), by its settings.
+
+    A part counts where its effect lies within its bounds: three runs at 28x28 pixels decide no test. CMA-ES is its
+    separable form.
+    """
+    by = ["final_momentum", "learning_rate"]
+    studies = (
+        read_recorded(f"one_update_{size}").replace({"method": {"sep-" + EQUAL: EQUAL}}) for size in ("7x7", "28x28")
+    )
+    small, large = (dict([*rows.groupby(by)]) for rows in studies)
+    columns = {}
+    for setting in small:
+        measured = tables()._replace(mnist_7x7=small[setting], mnist_28x28=large[setting])
+        parts = [(claim, view, part.effect) for claim, view, part in registered_claims(measured, margins)]
+        for view in VIEWS:
+            columns[(*setting, view)] = {
+                claim: _counted(
+                    [e.lower <= e.effect <= e.upper for c, v, e in parts if c == claim and v in (view, "both")]
+                )
+                for claim in [*CLAIMS][2:10]
+            }
+    return pd.DataFrame(columns).rename_axis(columns=[*by, "view"])
+
+
 def holds_bound(rows: pd.DataFrame) -> pd.Series:
     """Return which parts have an interval that holds a bound: more runs could decide these."""
     lower, upper = (rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper"))
@@ -339,11 +364,13 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
 def _answer(met: pd.Series) -> str:
     if met.eq("too few runs").any():
         return "not testable"
-    least, most = (
-        "reproduced" if counted.all() else "partly" if counted.any() else "not reproduced"
-        for counted in (met.eq("yes"), met.isin(["yes", "undecided"]))
-    )
+    least, most = map(_counted, (met.eq("yes"), met.isin(["yes", "undecided"])))
     return least if least == most else "undecided"
+
+
+def _counted(met: Iterable[bool]) -> str:
+    counted = [*met]
+    return "reproduced" if all(counted) else "partly" if any(counted) else "not reproduced"
 
 
 def _furthest(rows: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator
 from scipy.special import logit
 
 from leamvd._support import checks
@@ -23,7 +23,7 @@ from leamvd.networks.rbm import RBMParameters
 
 from . import layers, results
 from .layers import GROUP, LABELS, PRINTED, Images, Study, last, searches
-from .plots import BLUE, COLORS, GREEN, VERMILION, error_bars, legend, log_scale, method_look, panels, styled
+from .plots import COLORS, VERMILION, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, read_recorded
 from .statistics import summarize
 
@@ -220,16 +220,6 @@ def nearest(table: pd.DataFrame) -> pd.DataFrame:
     return best[[*SETTINGS, *COUNTED, *NUMBERS, "factor"]].reset_index(drop=True)
 
 
-def effects(table: pd.DataFrame) -> pd.DataFrame:
-    """Return geometric means of the numbers by what is chosen, and the smallest factor."""
-    rows = [
-        (choice, str(level), *np.exp(np.log(group[[*NUMBERS]]).mean()), group["factor"].min())
-        for choice in (*SETTINGS, *COUNTED)
-        for level, group in table.groupby(choice, sort=False)
-    ]
-    return pd.DataFrame(rows, columns=["choice", "", *NUMBERS, "smallest factor"]).set_index(["choice", ""])
-
-
 # ---- figures
 
 
@@ -305,28 +295,4 @@ def plot_collapse(won: pd.DataFrame) -> Figure:
         ax.legend()
     axes[2, 0].set(xlabel="factor of RBM 1's weights", ylim=(0, 1))
     axes[2, 0].invert_xaxis()
-    return figure
-
-
-@styled
-def plot_combinations(table: pd.DataFrame, near: pd.DataFrame) -> Figure:
-    """Plot each combination as a mark in each of the paper's numbers, a line; those of `near` have rings."""
-    keys = ["measure", "images", "inputs"]
-    places = {key: place for place, (key, _) in enumerate(table.groupby(keys, sort=False))}
-    figure, axes = panels(1, len(NUMBERS), height=1.8 + 0.32 * len(places), sharey=True)
-    for ax, (name, number) in zip(axes[0], NUMBERS.items(), strict=True):
-        ax.axvline(number, color="black", linewidth=1.0, label="the paper's number")
-        for start, color in {"epochs": BLUE, "batch": VERMILION, "none": GREEN}.items():
-            group = table[table["start"] == start]
-            y = group[keys].apply(tuple, axis=1).map(places)
-            ax.plot(group[name], y, "|", color=color, markersize=8, label=f"start: {start}")
-        for i, row in near.iterrows():
-            look = {"fillstyle": "none", "markersize": 9 + 4 * i, "label": f"nearest: {i + 1}"}
-            ax.plot(row[name], places[tuple(row[keys])], "o", color="black", **look)
-        ax.set_title("\n".join([*name.split(", "), f"{number:,.0f}"]))
-        ax.set(xscale="log", xlabel="error", ylim=(len(places) - 0.5, -0.5))
-        ax.xaxis.set_minor_formatter(NullFormatter())  # where an axis has hardly a decade, they would overlap
-    axes[0, 0].set_yticks([*places.values()], [f"{measure}, {n:,}, {kind}" for measure, n, kind in places])
-    axes[0, 0].set_ylabel("measure, images, inputs")
-    legend(figure)
     return figure

@@ -12,13 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from leamvd._support import checks
 
 from . import results
-from .layers import Images, Study, layer_call, pictures, probes, stack
+from .layers import Images, Study, last, layer_call, pictures, probes, stack
+from .plots import GRAY, band, legend, log_scale, method_look, panels, styled
 from .results import Call, Plan, Recorded, delayed, read_recorded
 from .statistics import summarize
+from .words import named
 
 # ---- settings
 
@@ -77,8 +80,12 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the section's tables: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        recorded = ([read_recorded(name, table) for name in RECORDED] for table in Tables._fields)
-        return Tables(*(pd.concat(parts, ignore_index=True) for parts in recorded))
+        recorded = {table: [read_recorded(name, table) for name in RECORDED] for table in Tables._fields}
+        whole = last(
+            read_recorded("mnist_7x7").query("method == 'lea-mvd' and inputs == 'own' and seed in @PAPER.seeds")
+        )
+        recorded["runs"].append(whole.assign(features="own", batches=BATCHES[-1], momentum_epochs=5))
+        return Tables(*(pd.concat(rows, join="inner", ignore_index=True) for rows in recorded.values()))
     return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="few mini-batches"))
 
 
@@ -153,62 +160,89 @@ RECORDED = {"few_updates": _recorded(ALONE), "few_updates_searched": _recorded(S
 
 # ---- tables
 
-OWN = [
-    "n_images",
-    "momentum_epochs",
-    "method",
-    "batches",
-    "layer",
-]  # tells one group of seeds on own inputs from another
+OWN = ["n_images", "momentum_epochs", "method", "batches", "layer"]  # what seeds on own inputs share
+MEASURES = {
+    "error": "error / CD's",
+    "features": "by features",
+    "learning": "by learning",
+    "ratio": "error / constant's",
+}
 
 
 def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     """Return last errors on own inputs over those of CD with the same seed, a row for each run.
 
-    `error` is the product of `features`, the constant image's error over that on CD's inputs, and `learning`, the
-    `ratio` to the constant image's error over CD's.
+    `error` is the product of `features`, the constant image's error over that on CD's inputs, and `learning`, which is
+    the `ratio` to the constant image's error over CD's ratio.
     """
-    ends = runs[runs["iteration"] == runs.groupby(LABELS)["iteration"].transform("max")]
-    ends = ends.query("features == 'own'").rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
+    ends = last(runs).query("features == 'own'")
+    ends = ends.rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
     alike = ["n_images", "momentum_epochs", "layer", "seed"]
-    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "ratio", "input_std"]].add_suffix(" of cd")
+    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "ratio"]].add_suffix(" of cd")
     rows = ends.join(cd, on=alike)
     rows = rows.assign(error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"])
     return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES, "input_std"]]
 
 
-MEASURES = ["error", "features", "learning", "ratio"]
-
-
-def by_batches(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return geometric means of a measure of `over_cd`, and the share of seeds in which it is below 1."""
-    below = rows.assign(below=rows[measure] < 1).groupby(OWN, sort=False)["below"].mean().reset_index()
-    return summarize(rows, measure, OWN, geometric=True).merge(below, on=OWN)
+def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return geometric means of `MEASURES` with their intervals, and the percentage of seeds with errors below CD's."""
+    groups = rows.assign(below=100.0 * (rows["error"] < 1)).groupby(OWN, sort=False)
+    table = groups.agg(runs=("seed", "count"), below=("below", "mean"), std=("input_std", "mean"))
+    for name in MEASURES:
+        ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)[["mean", "low", "high"]]
+        table = table.join(ends.set_axis([name, f"{name} low", f"{name} high"], axis=1))
+    return table.rename(index={START: "no search"}).reset_index()
 
 
 def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return, for the uppermost RBM of the start alone, what its mechanism's three conditions say, by mini-batches.
+    """Return what the conditions of the mechanism are about: factors for the uppermost RBM of the start alone.
 
-    Factors are geometric means over seeds: by which other features, and by which training, change the error; and the
-    error on fewer images over that on all of them.
+    They are geometric means over seeds of its error and its ratio over CD's, of how the features of CD and training by
+    CD change its error, and of the error on fewer images over that on all.
     """
-    top, usual = runs["layer"].max(), runs["momentum_epochs"].min()
-    last = runs[runs["iteration"] == runs.groupby(LABELS)["iteration"].transform("max")]
-    last = last[(last["layer"] == top) & (last["momentum_epochs"] == usual)]
-    images = last["n_images"].max()
-    errors = (last["mean_field"] / last["n_images"]).groupby([last[name] for name in LABELS if name != "layer"])
-    errors = np.log(errors.first()).xs(usual, level="momentum_epochs").unstack("seed")
-    ratios = np.log(
-        last.query("features == 'own'").set_index(["n_images", "method", "batches", "seed"])["mean_field_ratio"]
+    ends = last(runs)
+    ends = ends[(ends["layer"] == ends["layer"].max()) & (ends["momentum_epochs"] == ends["momentum_epochs"].min())]
+    names = ["n_images", "features", "method", "batches", "seed"]
+    logs = np.log(
+        ends.assign(error=ends["mean_field"] / ends["n_images"]).set_index(names)[["error", "mean_field_ratio"]]
     )
-    ratios = ratios.unstack("seed")
-    own = errors.loc[images, "own", START]
-    return pd.DataFrame(
-        {
-            "error / CD's": (own - errors.loc[images, "own", "cd", 0]).mean(axis=1),
-            "ratio / CD's": (ratios.loc[images, START] - ratios.loc[images, "cd", 0]).mean(axis=1),
-            "on CD's features": (errors.loc[images, "cd", START] - own).mean(axis=1),
-            "trained by CD": (errors.loc[images, "start", "cd"] - own).mean(axis=1),
-            "on fewer images": (errors.loc[last["n_images"].min(), "own", START] - own).mean(axis=1),
-        }
-    ).pipe(np.exp)
+    (errors, ratios), images = (logs[name].unstack("seed") for name in logs), ends["n_images"]
+    alone, cd = (images.max(), "own", START), (images.max(), "own", "cd", 0)
+    factors = {
+        "error / CD's": errors.loc[alone] - errors.loc[cd],
+        "ratio / CD's": ratios.loc[alone] - ratios.loc[cd],
+        "by CD's features": errors.loc[images.max(), "cd", START] - errors.loc[alone],
+        "by CD's training": errors.loc[images.max(), START, "cd"] - errors.loc[alone],
+        "on fewer images": errors.loc[images.min(), "own", START] - errors.loc[alone],
+    }
+    return np.exp(pd.DataFrame({name: rows.mean(axis=1) for name, rows in factors.items()}))
+
+
+# ---- figure
+
+
+@styled
+def plot_starts(table: pd.DataFrame) -> Figure:
+    """Plot `by_batches`: errors over CD's, and over the constant image's, against mini-batches; a line a method."""
+    layers = sorted(set(table["layer"]) - {1})
+    figure, axes = panels(2, len(layers), height=5.2, sharex=True, sharey="row")
+    for (method, layer), rows in table[table["layer"] > 1].groupby(["method", "layer"], sort=False):
+        color = {"no search": GRAY}.get(method) or method_look(method)["color"]
+        for ax, name in zip(axes[:, layers.index(layer)], ("error", "ratio"), strict=True):
+            if method == "cd":
+                ax.axhline(rows[name].item(), color=color, linewidth=1.5, label=named(method))
+            else:
+                line = rows.rename(columns={f"{name} low": "low", f"{name} high": "high"})
+                style = method_look(method)["linestyle"] if ":" in method else "-"
+                band(ax, line, "batches", name, color=color, linestyle=style, marker=".", label=named(method))
+    for ax, layer in zip(axes[0], layers, strict=True):
+        ax.set_title(f"RBM {layer}")
+    for ax in axes.flat:
+        log_scale(ax, "xy")
+    for ax in axes[1]:
+        ax.axhline(1, color="black", linewidth=0.8)
+        ax.set_xlabel("mini-batches of the start")
+    axes[0, 0].set_ylabel("error / CD's")
+    axes[1, 0].set_ylabel("error / constant image's")
+    legend(figure)
+    return figure

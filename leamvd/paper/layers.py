@@ -295,6 +295,10 @@ def searches(study: Study) -> dict[tuple[Any, ...], Call]:
 MEASURES = ("mean_field", "sampled")  # the errors of item E2
 
 GROUP = ["inputs", "layer", "method"]  # what tells one group of seeds from another
+OF_STUDIES = (  # and where a table has several studies
+    *("study", "section", "problem", "image_set", "search", "n_images", "side", "features", "batches"),
+    *("momentum_epochs", "final_momentum", "learning_rate"),
+)
 
 ONE_EPOCH = "cd:n_gen=1"  # the start solution of searches by itself
 
@@ -311,7 +315,7 @@ def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
 
 def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
     """Return the last row of every run, by a column that counts; runs may differ in how far they went."""
-    run = [name for name in ("study", "section", "problem", "image_set", "search", *GROUP, "seed") if name in table]
+    run = [name for name in (*OF_STUDIES, *GROUP, "seed") if name in table]
     return table[table[step] == table.groupby(run)[step].transform("max")]
 
 

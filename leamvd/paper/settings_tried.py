@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from scipy.special import logit
 
 from leamvd._support import checks
@@ -21,6 +22,7 @@ from leamvd.networks.objective import reconstruction_errors
 
 from . import results
 from .layers import LABELS, PRINTED, Images, Study, searches
+from .plots import BLUE, GREEN, VERMILION, legend, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 
 # ---- settings
@@ -310,3 +312,36 @@ def statements(runs: pd.DataFrame, point: Point) -> list[bool]:
         bool(small[3, end] < same[3, end]),
         bool(large[3, end] < (1 - kept) * large[3, 0]),
     ]
+
+
+def scores(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return which statements hold at the two nearest points, and at how many of those that are drawn."""
+    held = pd.DataFrame([statements(runs, point) for point in CHOSEN], columns=STATEMENTS).astype(int)
+    held = held.assign(**{"all seven": held.sum(axis=1)})
+    near = {"mini-batches": held.iloc[0], "one update": held.iloc[1], f"of {N_DRAWN} drawn": held.iloc[2:].sum()}
+    as_many = int((held["all seven"].iloc[2:] >= held["all seven"].iloc[:2].max()).sum())
+    table = pd.DataFrame(near).rename_axis("statement")
+    table.loc["all seven", f"of {N_DRAWN} drawn"] = as_many
+    return table.rename({"all seven": "how many hold; drawn points with as many"})
+
+
+# ---- figure
+
+
+@styled
+def plot_distances(near: pd.DataFrame) -> Figure:
+    """Plot the errors of all points in the plane of the paper's two numbers; rings mark the nearest of each protocol."""
+    figure, ((ax,),) = panels(1, 1, height=4.6)
+    sizes = near.index.get_level_values("batch_size")
+    for size, marker, color in zip(sorted(set(sizes)), "o^s", (BLUE, GREEN, VERMILION), strict=False):
+        rows, label = near[sizes == size], f"mini-batches of {size}" if size < WHOLE else "updates on all images"
+        ax.plot(rows[2], rows[3], marker, color=color, markersize=4, alpha=0.5, linewidth=0, label=label)
+    for same in (~one_update(near), one_update(near)):
+        best = near[same].iloc[0]
+        ax.plot(best[2], best[3], "o", color="black", fillstyle="none", markersize=12, label="nearest of each protocol")
+    ax.axvline(NUMBERS[2], color="black", linewidth=0.8)
+    ax.axhline(NUMBERS[3], color="black", linewidth=0.8)
+    log_scale(ax, "xy")
+    ax.set(xlabel="error of RBM 2", ylabel="error of RBM 3")
+    legend(figure, ncols=2)
+    return figure
