@@ -23,7 +23,7 @@ from leamvd._support import checks
 from . import architectures, classification, minima
 from .layers import PRINTED, last
 from .linear_cost import COSTS, RECORDED_AS, costs, slopes
-from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale, panels, styled
+from .plots import GRAY, GREEN, VERMILION, legend, log_scale, panels, styled
 from .results import read_recorded
 from .statistics import Effect, compared, holm, paired, power, unpaired
 from .study_methods import trainer_of
@@ -415,35 +415,6 @@ LOOKS = {  # color, marker and label of a part
     "undecided": (GRAY, "s", "undecided"),
     "too few runs": (GRAY, "D", "too few runs"),
 }
-COMPARED = {  # how the markers of each view are filled and raised
-    "as printed": ("each method on its own inputs, as in the paper", "none", 0.15),
-    "conclusion": ("both methods on the same inputs", "full", -0.15),
-    "both": ("the stacks, fine-tuned as classifiers", "bottom", 0.0),
-}
-
-
-@styled
-def plot_beside_cd(rows: pd.DataFrame) -> Figure:
-    """Plot the errors of LEA-MVD over those of contrastive divergence, a line for each layer or classifier."""
-    rows = rows[(rows["method"] == NAMES["lea-mvd"]) & (rows["baseline"] == NAMES["cd"])]
-    rows = rows.drop_duplicates(["view", "where"])  # C4 and C5 share tests
-    height = {name: -y for y, name in enumerate(rows["where"].unique())}
-    figure, ((ax,),) = panels(1, 1, height=0.42 * len(height) + 1.95)
-    for view, shown in rows.groupby("view", sort=False):
-        label, filling, raised = COMPARED[view]
-        look = {"fmt": "o", "fillstyle": filling, "color": "black", "label": label}
-        ax.errorbar(shown["effect"], shown["where"].map(height) + raised, xerr=error_bars(shown, "effect"), **look)
-    reach = max(2.0, 1.1 * rows["high"].max(), 1.1 / rows["low"].min())
-    for method, end in (("lea-mvd", 1 / reach), ("cd", reach)):
-        ax.axvspan(1, end, color=COLORS[method], alpha=0.15, linewidth=0)
-        ax.text(np.sqrt(end), 0.6, f"{NAMES[method]} better", ha="center", va="bottom")
-    ax.axvline(1, color="black", linewidth=1)
-    log_scale(ax, "x")
-    ax.set(xlim=(1 / reach, reach), ylim=(0.45 - len(height), 1.2), xlabel="error of LEA-MVD / error of CD")
-    ax.set_yticks([*height.values()], [*height])
-    ax.grid(axis="y", visible=False)
-    legend(figure, ncols=1)
-    return figure
 
 
 @styled

@@ -5,25 +5,22 @@ do the settings that come nearest also do what else the paper says, which the ch
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from scipy.special import logit
 
-from leamvd._support import checks
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import reconstruction_errors
 
-from . import results
 from .layers import LABELS, PRINTED, Images, Study, searches
 from .plots import BLUE, GREEN, VERMILION, legend, log_scale, panels, styled
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .results import Plan, Recorded, Result, delayed
 
 # ---- settings
 
@@ -68,39 +65,6 @@ class Grid:
 
 
 PAPER = Grid(images=Images(dataset="mnist", side=28, n_images=2_000))
-QUICK = Grid(
-    images=Images(n_images=200),
-    layers=(20, 20, 40),
-    learning_rates=(0.01, 0.1),
-    weight_scales=(0.01, 0.1),
-    batches=(1, 3, 10),
-    dtype="float64",
-)
-PROFILES = {"quick": QUICK, "paper": PAPER}
-
-
-class Tables(NamedTuple):
-    """What is measured. The last two are recorded in every profile."""
-
-    tried: pd.DataFrame  # errors of each layer at every point of the grid: starts alone
-    scored: pd.DataFrame  # CD and LEA-MVD at the points that are chosen and drawn, at both sizes of images
-    varied: pd.DataFrame  # starts alone at variants of the chosen points
-
-
-def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1) -> Tables:
-    """Return the section's tables: what is recorded, or the grid that is computed here."""
-    shared = {
-        "scored": read_recorded("settings_scored", "scored"),
-        "varied": read_recorded("settings_varied", "varied"),
-    }
-    if profile == "recorded":
-        return Tables(read_recorded("settings_tried", "tried"), **shared)
-    return Tables(**results.tables(planned(profile), folder, n_jobs=n_jobs, label="settings tried"), **shared)
-
-
-def planned(profile: str) -> Plan:
-    """Return the plan of a profile's grid."""
-    return plan(PROFILES[checks.choice("profile", profile, [*PROFILES])])
 
 
 # ---- what is computed
@@ -192,9 +156,9 @@ def methods(point: Point) -> tuple[str, str]:
     return f"cd:{settings}", f"lea-mvd:{settings}+x0=batch+x0_batches={point[-1]}"
 
 
-def scored(points: Sequence[Point]) -> Plan:
-    """Return the plan of CD and LEA-MVD at some points, at both sizes of images."""
-    small = SMALL.changed(methods=tuple(dict.fromkeys(text for point in points for text in methods(point))))
+def scored() -> Plan:
+    """Return the plan of CD and LEA-MVD at the points, at both sizes of images."""
+    small = SMALL.changed(methods=tuple(dict.fromkeys(text for point in CHOSEN for text in methods(point))))
     large = small.changed(side=28, layers=PAPER.layers)
     calls = {
         (study.images.side, *label): call for study in (small, large) for label, call in searches(study.known()).items()
@@ -211,10 +175,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def varied(points: Sequence[Point]) -> Plan:
-    """Return the plan of starts alone at variants of points, on more images."""
+def varied() -> Plan:
+    """Return the plan of starts alone at variants of the nearest points, on more images."""
     calls = {}
-    for point, (name, changed), seed in product(points, VARIANTS.items(), SMALL.seeds):
+    for point, (name, changed), seed in product(CHOSEN[:2], VARIANTS.items(), SMALL.seeds):
         fields = dict(zip(SETTINGS, point, strict=False))
         fields["batch_size"] = changed.get("batch_size", fields["batch_size"])
         fields["learning_rate"] *= changed.get("learning_rate", 1.0)
@@ -227,8 +191,8 @@ def varied(points: Sequence[Point]) -> Plan:
 
 RECORDED = {
     "settings_tried": Recorded(PAPER, lambda: plan(PAPER)),
-    "settings_scored": Recorded((SMALL, CHOSEN), lambda: scored(CHOSEN)),
-    "settings_varied": Recorded((MANY, CHOSEN[:2], VARIANTS), lambda: varied(CHOSEN[:2])),
+    "settings_scored": Recorded((SMALL, CHOSEN), scored),
+    "settings_varied": Recorded((MANY, CHOSEN[:2], VARIANTS), varied),
 }
 
 # ---- the choice
@@ -251,14 +215,11 @@ def one_update(points: pd.DataFrame) -> np.ndarray:
     return (numbers["batch_size"].eq(WHOLE) & numbers["batches"].eq(1)).to_numpy()
 
 
-def chosen(tried: pd.DataFrame) -> pd.DataFrame:
+def chosen(tried: pd.DataFrame) -> list[Point]:
     """Return the nearest point of each protocol, and points that are drawn from all, in the order of the grid."""
     near, grid = distances(tried), tried.drop_duplicates(POINT).set_index(POINT)
-    best = [near[same].index[0] for same in (~one_update(near), one_update(near))]
-    drawn = grid.index[np.sort(np.random.default_rng(SEED).choice(len(grid), N_DRAWN, replace=False))]
-    points = pd.MultiIndex.from_tuples([*best, *drawn], names=POINT)
-    kinds = ["nearest: mini-batches", "nearest: one update", *(f"drawn {i}" for i in range(1, N_DRAWN + 1))]
-    return pd.DataFrame({"point": kinds}, points)
+    drawn = np.sort(np.random.default_rng(SEED).choice(len(grid), N_DRAWN, replace=False))
+    return [*(near[same].index[0] for same in (~one_update(near), one_update(near))), *grid.index[drawn]]
 
 
 def as_near(tried: pd.DataFrame, n_pairs: int = 10_000) -> float:
@@ -330,7 +291,7 @@ def scores(runs: pd.DataFrame) -> pd.DataFrame:
 
 @styled
 def plot_distances(near: pd.DataFrame) -> Figure:
-    """Plot the errors of all points in the plane of the paper's two numbers; rings mark the nearest of each protocol."""
+    """Plot all points in the plane of the paper's two numbers; rings mark the nearest of each protocol."""
     figure, ((ax,),) = panels(1, 1, height=4.6)
     sizes = near.index.get_level_values("batch_size")
     for size, marker, color in zip(sorted(set(sizes)), "o^s", (BLUE, GREEN, VERMILION), strict=False):
