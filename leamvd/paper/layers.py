@@ -83,6 +83,8 @@ class Study:
             object.__setattr__(self, name, values)
             if not values or (len(set(values)) < len(values) and name != "layers"):
                 raise ValueError(f"{name} must be one or more different values, got {values!r}")
+        if self.iterations is not None:
+            object.__setattr__(self, "iterations", tuple(self.iterations))
         for name, values, least in (("layers", self.layers, 1), ("seeds", self.seeds, 0)):
             for value in values:
                 checks.integer(name, value, at_least=least)

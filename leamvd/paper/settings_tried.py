@@ -286,6 +286,14 @@ def scores(runs: pd.DataFrame) -> pd.DataFrame:
     return table.rename({"all seven": "how many hold; drawn points with as many"})
 
 
+def variants(varied: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors of RBM 2 and 3 at variants of the nearest points, per 10,000 images and summed over 60,000."""
+    errors = 1e4 * varied["mean_field"] / varied["n_images"]
+    names = ["chosen_batches", "variant", "layer"]
+    table = errors.groupby([varied[name] for name in names], sort=False).mean().unstack("layer")[[*NUMBERS]]
+    return table.join(6 * table, rsuffix=" of 60,000").rename(columns=str)
+
+
 # ---- figure
 
 
