@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters
-from leamvd.paper import classification
+from leamvd.paper import classification, layers
 from leamvd.paper.classification import GLOROT, PROFILES, Settings, fine_tune, random_stack
 from leamvd.paper.layers import Images, rbms
 from leamvd.paper.results import Result
@@ -81,14 +81,14 @@ def test_random_weights_are_those_that_contrastive_divergence_starts_from() -> N
 
 
 def test_a_probe_does_not_see_the_scale_of_features() -> None:
-    found = classification.probe(V, LABELS, V[::-1], LABELS[::-1])
-    assert classification.probe(1e3 * V + 5, LABELS, 1e3 * V[::-1] + 5, LABELS[::-1])[:2] == pytest.approx(found[:2])
+    found = layers.probe(V, LABELS, V[::-1], LABELS[::-1])
+    assert layers.probe(1e3 * V + 5, LABELS, 1e3 * V[::-1] + 5, LABELS[::-1])[:2] == pytest.approx(found[:2])
     assert found[0] == found[1] < 0.1
-    assert 0 < found[2] <= classification.STEPS
+    assert 0 < found[2] <= layers.STEPS
 
 
 def test_probes_begin_with_the_images_and_an_identical_class_is_never_told_apart() -> None:
-    rows = classification.probes(as_result(stack(49, 6, 3, scale=0.0)), DIGITS, "float64").rows
+    rows = layers.probes(as_result(stack(49, 6, 3, scale=0.0)), DIGITS, "float64").rows
     assert rows["layer"].tolist() == [0, 1, 2]
     assert rows["features_std"].tolist()[1:] == pytest.approx([0, 0], abs=1e-12)
     assert rows["test_error"][0] < 0.5 < rows["test_error"][1]
