@@ -15,7 +15,6 @@ from leamvd.optimizers.reading import Reading
 from leamvd.paper import layers, results
 from leamvd.paper.layers import GROUP, Images, Study, layer_inputs, stack
 from leamvd.paper.results import Call, Result
-from leamvd.paper.study_methods import Method
 
 SMALL = Study(
     images=Images(n_images=60), layers=(6, 5, 4), methods=("cd", "lea-mvd", "random"), seeds=(3, 4),
@@ -207,23 +206,13 @@ def test_seconds_are_counts_times_what_was_measured() -> None:
 
 @pytest.mark.parametrize("trainer", ["cd", "lea-mvd"])
 def test_some_iterations_are_kept_and_the_last_of_them_ends_the_training(trainer: str) -> None:
-    whole, some, first = (
-        computed(stack(SMALL.changed(iterations=kept, methods=(trainer,)), trainer, 3)[0])
-        for kept in (None, [0, 2], (0,))
-    )
-    assert some.rows.drop(columns="seconds").equals(
-        whole.rows.iloc[[0, 2]].reset_index(drop=True).drop(columns="seconds")
-    )
+    studies = (SMALL.changed(iterations=kept) for kept in (None, [0, 2], (0,)))
+    whole, some, first = (computed(stack(study, trainer, 3)[0]) for study in studies)
+    kept = whole.rows.iloc[[0, 2]].reset_index(drop=True)
+    assert some.rows.drop(columns="seconds").equals(kept.drop(columns="seconds"))
     assert first.rows["evaluations"].tolist() == [0]
-    steps = [
-        *train(
-            trainer,
-            layer_inputs([], SMALL.images, "probabilities", 3, "float64"),
-            6,
-            training=Method.parse(trainer).training(SMALL.training),
-            reading=SMALL.reading,
-            seed=layers.layer_seed(3, 1),
-        )
-    ]
+    V = SMALL.images.load("float64").train
+    given = {"training": SMALL.training, "reading": SMALL.reading, "seed": layers.layer_seed(3, 1)}
+    steps = [*train(trainer, V, 6, **given)]
     for result, step in ((whole, steps[-1]), (some, steps[2]), (first, steps[0])):
         assert np.array_equal(result.arrays["W1"], step.rbm.W), "and the layer that is handed on"

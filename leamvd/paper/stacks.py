@@ -53,15 +53,9 @@ PROFILES = {
 
 ITERATION = {"batch_size": 60_000, "iterations": (0, 1, *range(41, 51))}
 """An iteration is one update on all images (item E12). CMA-ES is its separable form there, which ends the same."""
-ONE_UPDATE = {  # by final momentum, learning rate and standard deviation of the first weights
-    (name, momentum, rate): study.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate, **ITERATION)
-    for name, study in {
-        "7x7": PAPER.changed(
-            methods=(*METHODS[:2], METHODS[3], "sep-cma-es:n_gen=42"), n_images=10_000, seeds=tuple(range(10))
-        ),
-        "28x28": LARGE.changed(methods=(*METHODS[:2], METHODS[3]), n_images=1_000, seeds=(0, 1, 2)),
-    }.items()
-    for momentum, rate in product((0.9, 0.5), (0.1, 0.01))
+ONE_UPDATE = {
+    "7x7": PAPER.changed(methods=(*METHODS[:2], "sep-cma-es:n_gen=42"), n_images=10_000, seeds=tuple(range(10))),
+    "28x28": LARGE.changed(n_images=1_000, seeds=(0, 1, 2)),
 }
 
 SHOWN = 3  # seeds with pictures: the first ones
@@ -162,8 +156,12 @@ RECORDED = {
 for name, studies in AGREEMENT.items():
     searched = [((by, one.size), one.changed(**given)) for one, (by, given) in product(studies, BACKENDS.items())]
     RECORDED[name] = _several(["search", "section"], searched)
-for name in ("7x7", "28x28"):
-    given = [((momentum, rate), one) for (size, momentum, rate), one in ONE_UPDATE.items() if size == name]
+for name, study in ONE_UPDATE.items():
+    both, printed = study.changed(**ITERATION), {"methods": METHODS[3:4], "inputs": ("own",)}
+    given = [
+        ((momentum, rate), one.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate))
+        for momentum, rate, one in product((0.9, 0.5), (0.1, 0.01), (both, both.changed(**printed)))
+    ]
     RECORDED[f"one_update_{name}"] = _several(["final_momentum", "learning_rate"], given, whole=True)
 RECORDED["image_sets"] = _several(["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
 
