@@ -104,6 +104,16 @@ def test_text_in_figures_is_nine_pixels_high_on_a_phone_too(seen: Seen) -> None:
     assert seen.narrow == []
 
 
+def test_the_playground_can_be_printed(book: Path, browser: Any) -> None:
+    page, wrong = browser.new_page(), []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.goto((book / "book" / "playground.html").as_uri())
+    page.pdf()
+    page.emulate_media(media="print")
+    page.wait_for_timeout(200)  # milliseconds
+    assert wrong == []
+
+
 @pytest.mark.parametrize("words", ["contrastive divergence", "C_ani"])
 def test_search_finds(book: Path, browser: Any, words: str) -> None:
     page = browser.new_page()
