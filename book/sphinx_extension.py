@@ -14,6 +14,12 @@ from sphinx.util.docutils import SphinxDirective
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
 
 
+def _number(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Give a section the number of its file, which the contents, in another order, would not."""
+    if found := re.match(r"notebooks/0?(\d+)_", page):
+        source[0] = source[0].replace('"# ', f'"# {found[1]}. ', 1)
+
+
 class _Picture(nodes.General, nodes.Element):
     """Where the first picture of another page is to be, which may not have been read."""
 
@@ -90,6 +96,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
     app.add_directive("picture-of", PictureOf)
+    app.connect("source-read", _number)
     app.connect("doctree-resolved", _complete)
     app.connect("doctree-read", _linked)
     app.connect("html-page-context", _described)
