@@ -281,5 +281,5 @@ root.onkeydown = (event) => {
 root.hidden = false;
 document.documentElement.classList.add("playground-runs"); // hides the static figure
 window.addEventListener("hashchange", open);
-new ResizeObserver(([plot]) => plot.contentRect.width && show()).observe(root.querySelector("svg.plot")); // none on paper
+new ResizeObserver(([plot]) => plot.contentRect.width && show()).observe(root.querySelector("svg.plot")); // 0 on paper
 open();
