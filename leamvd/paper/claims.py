@@ -321,23 +321,26 @@ def by_one_update(margins: Margins = Margins()) -> pd.DataFrame:
     A part counts where its effect lies within its bounds: three runs at 28x28 pixels decide no test. CMA-ES is its
     separable form.
     """
-    by = ["final_momentum", "learning_rate"]
-    studies = (
-        read_recorded(f"one_update_{size}").replace({"method": {"sep-" + EQUAL: EQUAL}}) for size in ("7x7", "28x28")
+    by, rows = ["final_momentum", "learning_rate"], []
+    studies = (read_recorded(f"one_update_{size}") for size in ("7x7", "28x28"))
+    small, large = (dict([*runs.replace({"method": {f"sep-{EQUAL}": EQUAL}}).groupby(by)]) for runs in studies)
+    for momentum, rate in small:
+        runs = {"mnist_7x7": small[momentum, rate], "mnist_28x28": large[momentum, rate]}
+        parts = [*registered_claims(tables()._replace(**runs), margins)]
+        for claim, view in product([*CLAIMS][2:10], VIEWS):
+            effects = [part.effect for name, seen, part in parts if name == claim and seen in (view, "both")]
+            answer = _counted(effect.lower <= effect.effect <= effect.upper for effect in effects)
+            rows.append((claim, view, f"rate {rate}, momentum {momentum}", answer))
+    return pd.DataFrame(rows, columns=["claim", "view", "setting", "answer"])
+
+
+def bounded(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `evidence` with their bounds in words."""
+    ends = rows["lower"].map("{:g}".format), rows["upper"].map("{:g}".format)
+    below, above = np.isneginf(rows["lower"]), np.isposinf(rows["upper"])
+    return rows.assign(
+        bounds=np.select([below, above], ["below " + ends[1], "above " + ends[0]], ends[0] + " to " + ends[1])
     )
-    small, large = (dict([*rows.groupby(by)]) for rows in studies)
-    columns = {}
-    for setting in small:
-        measured = tables()._replace(mnist_7x7=small[setting], mnist_28x28=large[setting])
-        parts = [(claim, view, part.effect) for claim, view, part in registered_claims(measured, margins)]
-        for view in VIEWS:
-            columns[(*setting, view)] = {
-                claim: _counted(
-                    [e.lower <= e.effect <= e.upper for c, v, e in parts if c == claim and v in (view, "both")]
-                )
-                for claim in [*CLAIMS][2:10]
-            }
-    return pd.DataFrame(columns).rename_axis(columns=[*by, "view"])
 
 
 def holds_bound(rows: pd.DataFrame) -> pd.Series:

@@ -5,6 +5,7 @@ Tables on disk, columns and the command line have codes. A figure has ``label=na
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -46,10 +47,10 @@ def named(text: str) -> str:
     A text that is for people stays as it is.
     """
     trainer, colon, settings = text.partition(":")
-    if text in WORDS or not (colon and trainer in TRAINERS):
+    if text in WORDS or not ((colon and trainer in TRAINERS) or re.fullmatch(r"\w+=[^\s=]+", text)):
         return WORDS.get(text, text.replace("_", " ") if text.isidentifier() and text.islower() else text)
-    words = [WORDS[trainer]]
-    for setting in settings.replace("x0=batch+x0_batches", "x0_batches").split("+"):
+    words = [WORDS[trainer]] if colon else []
+    for setting in (settings or text).replace("x0=batch+x0_batches", "x0_batches").split("+"):
         name, _, value = setting.partition("=")
         words.append(SETTINGS.get(setting, SETTINGS.get(name, name.replace("_", " ") + " {}")).format(value))
     joined = ", ".join(words).replace(", as printed", " as printed")
