@@ -120,7 +120,7 @@ def shown(
 
     texts = {name: [word(value, name in labels and name) for value in cells[name]] for name in (*labels, *columns)}
     texts = pd.DataFrame(texts).set_index(labels)
-    if across:
+    if across and len(texts):
         texts = texts.unstack(across, sort=False).fillna("–")
         texts = texts if len(columns) > 1 else texts[columns[0]]
     texts = texts.rename(columns=lambda name: word(name, whole.columns.name or " "))
