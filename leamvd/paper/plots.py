@@ -84,7 +84,17 @@ def legend(figure: Figure, ncols: int = 3) -> None:
     lines = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
     inches = 0.45 + 0.075 * max(map(len, lines), default=0)  # of a column: a line and the longest label
     columns = min(ncols, max(1, int(figure.get_figwidth() / inches)))
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=columns)
+    figure.legend(lines.values(), [*map(typeset, lines)], loc="outside lower center", ncols=columns)
+
+
+def shades(count: int) -> np.ndarray:
+    """Return colors of viridis, from dark to light, shape (count, 4)."""
+    return plt.colormaps["viridis"](np.linspace(0.0, 0.85, count))
+
+
+def typeset(words: str) -> str:
+    """Return words with C_ani as a formula."""
+    return words.replace("C_ani", "$C_{ani}$")
 
 
 def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:

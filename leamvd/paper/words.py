@@ -33,6 +33,9 @@ SETTINGS = {
     **{"printed": "as printed", "recommended": "preset", "x0-excluded": "start left out", "x0=none": "no start"},
     **{"x0=batch": "start: 1 mini-batch", "x0_batches": "start: {} mini-batches", "x0_epochs": "start: {} epochs"},
     **{"sigma0": "σ0 = {}", "n_gen": "{} generations", "population_size": "{} individuals", "n_elite": "{} elites"},
+    **{"n_elite=1": "1 elite", "n_descent_rows": "{} columns of U", "beta1_at_one=mirrored": "β1 at 1 mirrored"},
+    **{"sigma_norm=spectral": "spectral norm of σ", "descent_scale=normalized": "C_ani of length 1"},
+    **{"reset=initial": "reset to the first σ", "ties=newest": "ties to the newest", "persistent=true": "persistent"},
     **{"reset=off": "no reset", "reset": "reset to {}", "path=off": "without P", "descent=off": "without C_ani"},
     **{"descent=free": "C_ani not made orthogonal", "shift=printed": "shift as printed", "step=sampled": "steps drawn"},
     **{"elites=reevaluate": "elites evaluated again", "perturbation=column": "one factor for each variable"},
@@ -118,7 +121,7 @@ def shown(
 
     texts = {name: [word(value, name in labels and name) for value in cells[name]] for name in (*labels, *columns)}
     texts = pd.DataFrame(texts).set_index(labels)
-    if across:
+    if across and len(texts):
         texts = texts.unstack(across, sort=False).fillna("–")
         texts = texts if len(columns) > 1 else texts[columns[0]]
     texts = texts.rename(columns=lambda name: word(name, whole.columns.name or " "))
