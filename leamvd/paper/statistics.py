@@ -10,7 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,6 +160,15 @@ def compared(
     result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"])
     tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
     return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
+
+
+def tested(effects: Mapping[Any, Effect]) -> pd.DataFrame:
+    """Return tests as rows, each with the interval that belongs to it, p by Holm's method, and whether it is met."""
+    rows = pd.DataFrame(effects.values(), pd.Index(effects))
+    for name, rank in {"effect": "rank", "low": "rank_low", "high": "rank_high"}.items():
+        rows[name] = rows[rank].fillna(rows[name])
+    p = holm(rows["p"].to_numpy())
+    return rows.assign(p=p, met=p < LEVEL)
 
 
 def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.Series:
