@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters
-from leamvd.paper import classification, layers
+from leamvd.paper import classification, layers, statistics
 from leamvd.paper.classification import GLOROT, PROFILES, Settings, fine_tune, random_stack
 from leamvd.paper.layers import Images, rbms
 from leamvd.paper.results import Result

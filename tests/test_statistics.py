@@ -193,16 +193,6 @@ def test_a_share_is_tested_by_the_binomial_distribution() -> None:
     assert rows["high"].tolist() == pytest.approx([1, stats.beta.ppf(0.975, 2, 1)])
 
 
-# ---- numbers
-
-
-def test_numbers_are_shown_to_four_digits() -> None:
-    shown = [number(value) for value in (33870.4, 4.74649, 0.94449, 8.06e-32, 0.0, np.nan, np.inf, -1234.5)]
-    assert shown == ["33,870", "4.746", "0.9445", "8.1e-32", "0", "–", "inf", "-1,234"]
-    table = pd.DataFrame([(1.0, 0.5, 2.0), (1.0, np.nan, np.nan)], columns=["mean", "low", "high"])
-    assert texts(table).tolist() == ["1 [0.5, 2]", "1"]
-
-
 # ---- tables
 
 

@@ -10,7 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,24 +54,6 @@ def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: 
     ends = ends.apply(np.exp) if geometric else ends
     ends.insert(0, "runs", groups.count())
     return ends.reset_index()
-
-
-def number(value: float) -> str:
-    """Return a number as tables show it: 33,870, 4.746, 0.944, 8.1e-32; a dash for NaN.
-
-    A page sets ``pd.options.display.float_format`` to it.
-    """
-    if not np.isfinite(value):
-        return "–" if np.isnan(value) else str(value)
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
-
-
-def texts(table: pd.DataFrame, written: Callable[[float], str] = number) -> pd.Series:
-    """Return each row's mean with its interval for reading; the mean alone where there is no interval."""
-    mean, low, high = (table[name].map(written) for name in ("mean", "low", "high"))
-    return mean.where(table["low"].isna(), mean + " [" + low + ", " + high + "]")
 
 
 def paired(

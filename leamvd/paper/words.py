@@ -83,7 +83,9 @@ def interval(value: float, low: float, high: float) -> str:
 
 def _rounded(value: float, unit: float) -> str:
     place = -math.floor(math.log10(unit))  # behind the point, where the unit has its first digit
-    return f"{value:.1e}" if place > 6 else f"{round(value, place) + 0.0:,.{max(place, 0)}f}"  # +0.0: no -0
+    if place > 6 and abs(value) < 1e-4:
+        return f"{value:.1e}"
+    return f"{round(value, min(place, 6)) + 0.0:,.{min(max(place, 0), 6)}f}"  # +0.0: no -0
 
 
 # ---- tables
