@@ -26,7 +26,7 @@ def data() -> pd.Series:
     runs = recorded("runs").query("layer == 3 and features == 'own'").groupby(["method", "batches", "seed"])
     logs = np.log(runs[["mean_field", "mean_field_ratio"]].last()).groupby(["method", "batches"]).mean()
     logs["mean_field"] -= logs["mean_field"].loc["cd", 0]
-    means = np.exp(logs).map(lambda mean: float(f"{mean:.3g}")).set_axis(["CD", "constant"], axis=1)
+    means = np.exp(logs).map(lambda mean: float(f"{mean:.4g}")).set_axis(["CD", "constant"], axis=1)
     digits = recorded("pictures").query("kind == 'digit' and seed == 0").groupby(["method", "batches", "layers"])
     shown = [digits.get_group(row) for row in (("cd", 0, 0), ("cd", 0, 3), *product(METHODS, BATCHES, [3]))]
     found = {method: means.loc[method].loc[BATCHES].to_dict("list") for method in METHODS}
@@ -39,14 +39,15 @@ def figure(found: pd.Series) -> Figure:
     """Draw the errors, and the digits that three stacks without a search give back."""
     drawn, ((above,), (below,), (last,)) = panels(3, 1, height=7.4, height_ratios=(3, 3, 2.8))
     for method, (ax, over) in product(METHODS, ((above, "CD"), (below, "constant"))):
-        ax.plot(BATCHES, found[method][over], marker="o", **method_look(method), label=METHODS[method])
+        look = method_look(method) | {"marker": "o" if method == "start" else "D", "label": METHODS[method]}
+        ax.plot(BATCHES, found[method][over], **look)
     for ax, error, k, name in ((above, 1, 20, "CD"), (below, found["CD"], 20, "CD"), (below, 1, 1, "constant image")):
         ax.axhline(error, color=GRAY, linewidth=1)
         ax.text(k, error, name, va="bottom")
         log_scale(ax, "xy")
     above.set(title="error of RBM 3 over CD's", ylim=(0.03, 3))
     below.set(title="error of RBM 3 over a constant image's", ylim=(0.1, 300), xlabel="mini-batches in each layer")
-    rows = {"original": 0, "CD": 1, "after 10": 4, "after 100": 7, "after 600": 10}
+    rows = {"original": 0, "CD": 1, "10, no search": 4, "100, no search": 7, "600, no search": 10}
     grays = np.frombuffer(b64decode(found["digits"]), np.uint8).reshape(-1, 10, 7, 7)[[*rows.values()]]
     framed = np.pad(grays, ((0, 0), (0, 0), (0, 1), (0, 1))).swapaxes(1, 2).reshape(-1, 80)
     last.imshow(framed, cmap="gray_r", vmin=0, vmax=255, interpolation="none", zorder=3)  # over the grid

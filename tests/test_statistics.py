@@ -12,13 +12,11 @@ from leamvd.paper.statistics import (
     components,
     holm,
     interval,
-    number,
     paired,
     power,
     share,
     shares,
     summarize,
-    texts,
     unpaired,
 )
 

@@ -23,8 +23,8 @@ from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
 
 from . import results
-from .layers import GROUP, Images, Study, last, layer_call, pictures, probes, stack
-from .plots import COLORS, GRAY, VERMILION, band, error_bars, legend, log_scale, method_look, panels, styled
+from .layers import GROUP, Images, Study, last, layer_call, pictures, probe, probes, stack
+from .plots import GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Call, Plan, Recorded, delayed, read_recorded
 from .statistics import summarize
 from .words import named
@@ -197,7 +197,7 @@ def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
     for name in MEASURES:
         ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)[["mean", "low", "high"]]
         table = table.join(ends.set_axis([name, f"{name} low", f"{name} high"], axis=1))
-    return table.rename(index={START: "no search"}).reset_index()
+    return table.rename(index={START: "no search"}).reset_index().sort_values("method", kind="stable")
 
 
 def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
@@ -249,8 +249,8 @@ def collapse(
 
     A row for each scale has, per image, the `error` of the collapsed RBM 2, its `bound`, and the `cd error` of another
     RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
-    image's error, `ratio` and `cd ratio`; and the accuracy on test images of a linear classifier on standardized
-    features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`.
+    image's error, `ratio` and `cd ratio`; and the percentage of test images that a `probe` gets wrong: by the features
+    of RBM 1, `wrong`, and of the collapsed RBM 2, `wrong above`.
     """
     rows = []
     for scale in scales:
@@ -261,18 +261,11 @@ def collapse(
             cd.epoch()
         constant, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
         per_image = constant.mean_field / len(H), bound(first, scale, data.train), trained.mean_field / len(H)
-        right = accuracy(H, T, data), accuracy(*map(upper.hidden_given_visible, (H, T)), data)
-        rows.append((scale, *per_image, constant.mean_field_ratio, trained.mean_field_ratio, *right))
-    columns = ["scale", "error", "bound", "cd error", "ratio", "cd ratio", "accuracy", "accuracy above"]
+        features = (H, T), tuple(map(upper.hidden_given_visible, (H, T)))
+        wrong = [100 * probe(V, data.train_labels, W, data.test_labels)[1] for V, W in features]
+        rows.append((scale, *per_image, constant.mean_field_ratio, trained.mean_field_ratio, *wrong))
+    columns = ["scale", "error", "bound", "cd error", "ratio", "cd ratio", "wrong", "wrong above"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def accuracy(train: np.ndarray, test: np.ndarray, data: Dataset) -> float:
-    """Return the part of the test images that a ridge classifier on standardized features, (m, k), gets right."""
-    from sklearn import linear_model, pipeline, preprocessing
-
-    classifier = pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.RidgeClassifier())
-    return float(classifier.fit(train, data.train_labels).score(test, data.test_labels))
 
 
 # ---- both measures along a search
@@ -343,26 +336,4 @@ def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
         ax.set_xlabel("mean-field ratio")
     figure.supylabel("sampled ratio: error / constant image's")
     legend(figure, ncols=2)
-    return figure
-
-
-@styled
-def plot_collapse(won: pd.DataFrame) -> Figure:
-    """Plot `collapse`, what RBM 2 scores and its features are worth, against the factor of RBM 1's weights."""
-    figure, axes = panels(3, 1, height=6.6, sharex=True)
-    constant, cd = {"color": VERMILION, "label": "constant RBM 2"}, {"color": COLORS["cd"], "label": "RBM 2 by CD"}
-    black = {"color": "black", "linestyle": ":"}
-    lines = [
-        {"bound": black | {"label": "bound"}, "error": constant, "cd error": cd},
-        {"ratio": constant, "cd ratio": cd},
-        {"accuracy above": constant | {"label": "on the constant RBM 2"}, "accuracy": black | {"label": "on RBM 1"}},
-    ]
-    names = ("RBM 2's error per image", "error / constant image's", "test accuracy of\na linear classifier")
-    for ax, name, columns in zip(axes[:, 0], names, lines, strict=True):
-        for column, look in columns.items():
-            ax.plot(won["scale"], won[column], marker=".", **look)
-        ax.set(ylabel=name, xscale="log", yscale="linear" if "accuracy" in columns else "log")
-        ax.legend()
-    axes[2, 0].set(xlabel="factor of RBM 1's weights", ylim=(0, 1))
-    axes[2, 0].invert_xaxis()
     return figure

@@ -21,6 +21,7 @@ from leamvd.networks.objective import reconstruction_errors
 from .layers import LABELS, PRINTED, Images, Study, searches
 from .plots import BLUE, GREEN, VERMILION, legend, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed
+from .study_methods import Method
 
 # ---- settings
 
@@ -153,7 +154,9 @@ MANY = Images(dataset="mnist", side=28, n_images=10_000)
 def methods(point: Point) -> tuple[str, str]:
     """Return CD with the settings of a point, and LEA-MVD from its mini-batches, as texts."""
     settings = "+".join(f"{name}={value}" for name, value in zip(SETTINGS, point[:-1], strict=True))
-    return f"cd:{settings}", f"lea-mvd:{settings}+x0=batch+x0_batches={point[-1]}"
+    texts = f"cd:{settings}", f"lea-mvd:{settings}+x0=batch+x0_batches={point[-1]}"
+    trained, searched = (str(Method.parse(text)) for text in texts)
+    return trained, searched
 
 
 def scored() -> Plan:
