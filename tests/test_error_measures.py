@@ -44,7 +44,7 @@ def test_the_bound_is_the_trace_of_the_covariance() -> None:
 def test_smaller_weights_win_and_the_features_above_are_worth_nothing() -> None:
     found = error_measures.collapse(DIGITS, FIRST, (1.0, 0.01), 3, epochs=1)
     assert found["error"].is_monotonic_decreasing
-    assert found["ratio"].tolist() == pytest.approx([1.0, 1.0])
+    assert (found["error"] <= found["bound"]).all()
     assert found["cd error"].iloc[1] > found["error"].iloc[1]
     assert (found["wrong above"] > found["wrong"] + 20).all()
     assert found["wrong"].iloc[0] == pytest.approx(found["wrong"].iloc[1], abs=10)  # features are standardized

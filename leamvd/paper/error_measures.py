@@ -49,9 +49,8 @@ class Started(Study):
         super().__post_init__()
         checks.choice("inputs", self.inputs, [("own",)])
         for name in ("batches", "probed"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-            for value in getattr(self, name):
-                checks.integer(name, value, at_least=1)
+            values = tuple(checks.integer(name, value, at_least=1) for value in getattr(self, name))
+            object.__setattr__(self, name, values)
 
     def ends(self) -> "Started":
         """Return the same, of which errors are kept at the start and at the end."""
@@ -248,9 +247,8 @@ def collapse(
     """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
 
     A row for each scale has, per image, the `error` of the collapsed RBM 2, its `bound`, and the `cd error` of another
-    RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
-    image's error, `ratio` and `cd ratio`; and the percentage of test images that a `probe` gets wrong: by the features
-    of RBM 1, `wrong`, and of the collapsed RBM 2, `wrong above`.
+    RBM 2 that so many epochs of contrastive divergence have trained on the same features; and the percentage of test
+    images that a `probe` gets wrong: by the features of RBM 1, `wrong`, and of the collapsed RBM 2, `wrong above`.
     """
     rows = []
     for scale in scales:
@@ -259,13 +257,11 @@ def collapse(
         cd = ContrastiveDivergence(H, n_hidden, seed=0)
         for _ in range(epochs):
             cd.epoch()
-        constant, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
-        per_image = constant.mean_field / len(H), bound(first, scale, data.train), trained.mean_field / len(H)
+        error, trained = (reconstruction_errors(rbm, H, seed=0).mean_field / len(H) for rbm in (upper, cd.rbm))
         features = (H, T), tuple(map(upper.hidden_given_visible, (H, T)))
         wrong = [100 * probe(V, data.train_labels, W, data.test_labels)[1] for V, W in features]
-        rows.append((scale, *per_image, constant.mean_field_ratio, trained.mean_field_ratio, *wrong))
-    columns = ["scale", "error", "bound", "cd error", "ratio", "cd ratio", "wrong", "wrong above"]
-    return pd.DataFrame(rows, columns=columns)
+        rows.append((scale, error, bound(first, scale, data.train), trained, *wrong))
+    return pd.DataFrame(rows, columns=["scale", "error", "bound", "cd error", "wrong", "wrong above"])
 
 
 # ---- both measures along a search

@@ -51,12 +51,9 @@ class Grid:
         """Yield settings and numbers of mini-batches; of those that leave the same start, the first ones."""
         n_images = self.images.known().n_images or 0
         for batch_size, rate, scale in product(self.batch_sizes, self.learning_rates, self.weight_scales):
-            known = set()
+            known, base = set(), CDSettings(learning_rate=rate, weight_scale=scale, batch_size=batch_size)
             for (momentum, final), batches in product(self.momenta, self.batches):
-                settings = CDSettings(
-                    learning_rate=rate, weight_scale=scale, batch_size=batch_size, momentum=momentum,
-                    final_momentum=final,
-                )  # fmt: skip
+                settings = dataclasses.replace(base, momentum=momentum, final_momentum=final)
                 epochs = batches * min(batch_size, n_images) / n_images
                 late = epochs > settings.momentum_epochs  # before, the final momentum does not matter
                 acting = batches, momentum if batches > 1 else None, final if late else None
@@ -285,12 +282,12 @@ def statements(runs: pd.DataFrame, point: Point) -> list[bool]:
 def scores(runs: pd.DataFrame) -> pd.DataFrame:
     """Return which statements hold at the two nearest points, and at how many of those that are drawn."""
     held = pd.DataFrame([statements(runs, point) for point in CHOSEN], columns=STATEMENTS).astype(int)
-    held = held.assign(**{"all seven": held.sum(axis=1)})
-    near = {"mini-batches": held.iloc[0], "one update": held.iloc[1], f"of {N_DRAWN} drawn": held.iloc[2:].sum()}
-    as_many = int((held["all seven"].iloc[2:] >= held["all seven"].iloc[:2].max()).sum())
-    table = pd.DataFrame(near).rename_axis("statement")
-    table.loc["all seven", f"of {N_DRAWN} drawn"] = as_many
-    return table.rename({"all seven": "how many hold; drawn points with as many"})
+    held["how many hold; drawn points with as many"] = held.sum(axis=1)
+    near, drawn = held.iloc[:2], held.iloc[2:]
+    counts = drawn.sum()
+    counts.iloc[-1] = (drawn.iloc[:, -1] >= near.iloc[:, -1].max()).sum()
+    table = near.T.set_axis(["mini-batches", "one update"], axis=1).rename_axis("statement")
+    return table.assign(**{f"of {N_DRAWN} drawn": counts})
 
 
 def variants(varied: pd.DataFrame) -> pd.DataFrame:
@@ -298,7 +295,8 @@ def variants(varied: pd.DataFrame) -> pd.DataFrame:
     errors = 1e4 * varied["mean_field"] / varied["n_images"]
     names = ["chosen_batches", "variant", "layer"]
     table = errors.groupby([varied[name] for name in names], sort=False).mean().unstack("layer")[[*NUMBERS]]
-    return table.join(6 * table, rsuffix=" of 60,000").rename(columns=str)
+    table = table.rename(columns="RBM {}".format)
+    return table.join((6 * table).add_suffix(" of 60,000"))
 
 
 # ---- figure
