@@ -366,3 +366,21 @@ def test_the_recorded_mistakes_are_those_of_the_recorded_test_errors(recorded: T
     assert not off.xs("mnist-28x28").any()
     assert (off > 0).sum() <= 4
     assert off.max() <= 6
+
+
+def test_claims_where_an_iteration_is_one_update_are_those_of_their_effects() -> None:
+    found = claims.by_one_update().set_index(["claim", "view", "setting"])["answer"]
+    assert len(found) == 8 * 2 * 4
+    runs = read_recorded("one_update_7x7").query("inputs == 'own' and iteration == iteration.max()")
+    for (momentum, rate), rows in runs.groupby(["final_momentum", "learning_rate"]):
+        logs = np.log(rows.set_index(["layer", "method", "seed"])["mean_field"]).unstack("method")
+        printed, cd = (logs[name].groupby("layer").mean() for name in ("lea-mvd:printed", "cd"))
+        # the separable CMA-ES ends after 42 generations
+        cma = read_recorded("one_update_7x7").query(
+            "inputs == 'own' and method == 'sep-cma-es:n_gen=42' and iteration == 42"
+            " and final_momentum == @momentum and learning_rate == @rate"
+        )
+        cma = np.log(cma.set_index(["layer", "seed"])["mean_field"]).groupby("layer").mean()
+        below = [(other < cd)[layer] for layer in (2, 3) for other in (cma, printed)]
+        expected = "reproduced" if all(below) else "partly" if any(below) else "not reproduced"
+        assert found["C4", "as printed", f"rate {rate}, momentum {momentum}"] == expected
