@@ -276,7 +276,7 @@ def registered_claims(measured: Tables, margins: Margins) -> Judged:
 def later_claims(measured: Tables) -> Judged:
     """Yield the parts of the claims that had no test before the runs; their tests are another family."""
     for where, effect in minima.most_escape(minima.Tables(measured.local_minima, measured.trained_minima)).items():
-        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, "a share of {} of the searches escapes", effect)
+        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, "the share of searches that escape is {}", effect)
     for where, effect in architectures.learns(measured.architectures).items():
         says = "{} times as many images are wrong as at the start"
         yield "C14", "both", Part(where, "LEA-MVD", "its start", says, effect)
