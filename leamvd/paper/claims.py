@@ -225,7 +225,8 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
         default, other = (readings.ends("shared", layer, name) for name in ("lea-mvd", f"lea-mvd:{given}"))
         tests[layer, given] = paired(default["mean_field"], other["mean_field"], upper=1 + percent / 100)
     (layer, given), effect = max(tests.items(), key=lambda test: test[1].p)
-    return Part(f"RBM {layer}, {name}", "LEA-MVD", given, f"LEA-MVD ends at {{}} times its error with {given}", effect)
+    says = f"LEA-MVD ends at {{}} times its error with: {named(given)}"
+    return Part(f"RBM {layer}, {name}", "LEA-MVD", given, says, effect)
 
 
 # ---- what decides
@@ -428,7 +429,7 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
     """
     groups = [*rows.groupby(["claim", "unit"], sort=False)]
     heights = [1.5 * len(parts) + 2.3 for _, parts in groups]
-    figure, axes = panels(len(groups), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
+    figure, axes = panels(len(groups), 1, height=0.26 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), parts) in zip(axes[:, 0], groups, strict=True):
         parts = parts.sort_values("view", kind="stable")
         values = parts[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
@@ -446,11 +447,13 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
             look = {"fmt": marker, "color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
             ax.errorbar(row["effect"], y, xerr=ends, label=label, **look)
             view = "" if row["view"] == "both" else f"{row['view']}: "
-            compared = "" if row["baseline"] == NOTHING else f" / {row['baseline']}"
-            ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
+            compared = "" if row["baseline"] == NOTHING else f" / {named(row['baseline'])}"
+            ax.text(
+                0.01, y + 0.26, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform()
+            )
         if unit == "ratio":
             log_scale(ax, "x")
-        ax.set(xlim=(left, right), ylim=(-0.5, len(parts) - 0.3), yticks=[])
+        ax.set(xlim=(left, right), ylim=(-0.5, len(parts) - 0.2), yticks=[])
         ax.grid(axis="y", visible=False)
         ax.set_title(f"{claim}, {unit}")
     legend(figure)

@@ -109,7 +109,7 @@ OF_STACKS = [name for name in LABELS if name not in ("features", "layer")]
 def plan(studies: Sequence[Started]) -> Plan:
     """Return the plan of the tables of some studies."""
     runs, probed, drawn = {}, {}, {}
-    for study in studies:
+    for study in (one.known() for one in studies):
         images = study.images.n_images, study.training.momentum_epochs
         for (method, batches, seed), layers in stacks(study):
             own = {(*images, "own", method, batches, i, seed): layer for i, layer in enumerate(layers, start=1)}
@@ -156,12 +156,10 @@ def swapped(
     }
 
 
-def _recorded(studies: Sequence[Started]) -> Recorded:
-    known = tuple(study.known() for study in studies)
-    return Recorded(studies, lambda: plan(known), unverified=("pictures",))
-
-
-RECORDED = {"few_updates": _recorded(ALONE), "few_updates_searched": _recorded(SEARCHED)}
+RECORDED = {
+    "few_updates": Recorded(ALONE, lambda: plan(ALONE), unverified=("pictures",)),
+    "few_updates_searched": Recorded(SEARCHED, lambda: plan(SEARCHED), unverified=("pictures",)),
+}
 
 # ---- tables of starts
 
