@@ -25,13 +25,13 @@ pytestmark = [  # before a book is rendered
     pytest.mark.skipif(find_spec("playwright") is None, reason="no Playwright"),
 ]
 
-# What reaches beyond the window, or beyond a box that cuts it off. Results may be scrolled, on a phone all tables.
+# What reaches beyond the window, or beyond a box that cuts it off. On a phone results and tables may be scrolled.
 CLIPPED = """(phone) => {
-  const scrolls = phone ? ".cell_output, table, .pst-scrollable-table-container" : ".output.text_html";
+  const scrolls = phone ? ", .cell_output, table, .pst-scrollable-table-container" : "";
   const found = [];
   for (const element of document.querySelectorAll("article *, .prev-next-footer *")) {
     const box = element.getBoundingClientRect(), style = getComputedStyle(element);
-    if (!box.width || element.closest(`span.math, mjx-container > *, .headerlink, ${scrolls}`)) continue;
+    if (!box.width || element.closest(`span.math, mjx-container > *, .headerlink${scrolls}`)) continue;
     const cut = element.clientWidth && element.scrollWidth > element.clientWidth + 2 && /auto|scroll|hidden|clip/.test(style.overflowX);
     const scrolled = element.parentElement.closest("pre, .cell_output, .pst-scrollable-table-container, mjx-container");
     if (cut || (box.right > innerWidth + 1 && !scrolled)) found.push(`${element.tagName}.${element.className}: ${element.innerText ?? ""}`.slice(0, 120));

@@ -285,6 +285,7 @@ def plot_starts(table: pd.DataFrame) -> Figure:
     figure, axes = panels(2, len(layers), height=5.2, sharex=True, sharey="row")
     for (method, layer), rows in table[table["layer"] > 1].groupby(["method", "layer"], sort=False):
         color = {"no search": GRAY}.get(method) or method_look(method)["color"]
+        axes[0, layers.index(layer)].set_title(f"RBM {layer}")
         for ax, name in zip(axes[:, layers.index(layer)], ("error", "ratio"), strict=True):
             if method == "cd":
                 ax.axhline(rows[name].item(), color=color, linewidth=1.5, label=named(method))
@@ -292,8 +293,6 @@ def plot_starts(table: pd.DataFrame) -> Figure:
                 line = rows.rename(columns={f"{name} low": "low", f"{name} high": "high"})
                 style = method_look(method)["linestyle"] if ":" in method else "-"
                 band(ax, line, "batches", name, color=color, linestyle=style, marker=".", label=named(method))
-    for ax, layer in zip(axes[0], layers, strict=True):
-        ax.set_title(f"RBM {layer}")
     for ax in axes.flat:
         log_scale(ax, "xy")
     for ax in axes[1]:
