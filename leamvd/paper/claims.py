@@ -336,12 +336,12 @@ def by_one_update(margins: Margins = Margins()) -> pd.DataFrame:
 
 
 def bounded(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `evidence` with their bounds in words."""
+    """Return rows of `evidence` with their bounds, and what they are about, in words."""
     ends = rows["lower"].map("{:g}".format), rows["upper"].map("{:g}".format)
-    below, above = np.isneginf(rows["lower"]), np.isposinf(rows["upper"])
-    return rows.assign(
-        bounds=np.select([below, above], ["below " + ends[1], "above " + ends[0]], ends[0] + " to " + ends[1])
-    )
+    words = [np.isneginf(rows["lower"]), np.isposinf(rows["upper"])], ["below " + ends[1], "above " + ends[0]]
+    others = rows["baseline"].map(lambda name: "" if name == NOTHING else f" / {named(name)}")
+    part = rows["where"] + ", " + rows["method"] + others
+    return rows.assign(part=part, bounds=np.select(*words, ends[0] + " to " + ends[1]))
 
 
 def holds_bound(rows: pd.DataFrame) -> pd.Series:
@@ -431,7 +431,7 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
     heights = [1.5 * len(parts) + 2.3 for _, parts in groups]
     figure, axes = panels(len(groups), 1, height=0.26 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), parts) in zip(axes[:, 0], groups, strict=True):
-        parts = parts.sort_values("view", kind="stable")
+        parts = bounded(parts).sort_values("view", kind="stable")
         values = parts[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
         values = np.append(values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, []))
         log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
@@ -447,10 +447,7 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
             look = {"fmt": marker, "color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
             ax.errorbar(row["effect"], y, xerr=ends, label=label, **look)
             view = "" if row["view"] == "both" else f"{row['view']}: "
-            compared = "" if row["baseline"] == NOTHING else f" / {named(row['baseline'])}"
-            ax.text(
-                0.01, y + 0.26, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform()
-            )
+            ax.text(0.01, y + 0.26, view + row["part"], transform=ax.get_yaxis_transform())
         if unit == "ratio":
             log_scale(ax, "x")
         ax.set(xlim=(left, right), ylim=(-0.5, len(parts) - 0.2), yticks=[])

@@ -317,7 +317,7 @@ def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
         ax, look = axes[numbers.index(layer), kinds.index(kind)], method_look(method)
         x, y = (line[measure].to_numpy() for measure in measures)
         right, up = (error_bars(at.loc[[(kind, layer, method, measure)]]) for measure in measures)
-        ax.plot(x, y, linewidth=1.5, label=method, **look)
+        ax.plot(x, y, linewidth=1.5, label=named(str(method)), **look)
         ax.plot(x[:1], y[:1], "o", color=look["color"], fillstyle="none", markersize=5)
         ax.errorbar(x[-1:], y[-1:], up, right, fmt="o", color=look["color"], markersize=5)
         ax.set_title(f"RBM {layer}, {kind} inputs")
