@@ -1,6 +1,6 @@
-"""Draw the page on the method's first figure, which stands in the playground's place on paper too: `make playground`.
+"""Draw the figure that stands in the playground's place where no script runs: `python book/playground.py`.
 
-The library runs the preset that the page opens with; its draws are its own, so the run is another one.
+The library runs a preset of the page; its draws are its own, so the run is another one.
 """
 
 import json
@@ -19,8 +19,8 @@ from leamvd.paper.plots import BLUE, GREEN, PURPLE, VERMILION, log_scale, panels
 
 STATIC = Path(__file__).parent / "static"
 PRESET = "directions-2d"
-OPENING = {"function": "ellipsoid", "sigma0": 0.1, **json.loads((STATIC / "presets.json").read_text())[PRESET]}
-"""What the page's controls say when it opens."""
+CONTROLS = {"function": "ellipsoid", "sigma0": 0.1, **json.loads((STATIC / "presets.json").read_text())[PRESET]}
+"""What the page's controls say with this preset."""
 
 SEED = 1189
 """Of the library's draws, with which v lies between P and C_ani as it does on the page."""
@@ -28,12 +28,12 @@ SEED = 1189
 
 def states() -> list[State]:
     """Run the library with the settings of the page."""
-    x0, given = (OPENING["x1"], OPENING["x2"]), {"sigma0": OPENING["sigma0"], "seed": SEED}
-    opt = leamvd.LEAMVD(x0, n_gen=OPENING["generation"], sigma_min=0, **given)
+    x0, given = (CONTROLS["x1"], CONTROLS["x2"]), {"sigma0": CONTROLS["sigma0"], "seed": SEED}
+    opt = leamvd.LEAMVD(x0, n_gen=CONTROLS["generation"], sigma_min=0, **given)
     found = []
     while not opt.stop():
         X = opt.ask()
-        opt.tell(X, FUNCTIONS[str(OPENING["function"])](X))
+        opt.tell(X, FUNCTIONS[str(CONTROLS["function"])](X))
         found.append(opt.state)
     return found
 
@@ -42,7 +42,7 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
     """Draw the contours, the population, the ellipse and the directions, these at one length (v a half longer)."""
     half = 1.1 * np.linalg.norm(state.population - state.mean, axis=1).max()
     x, y = (np.linspace(center - half, center + half, 60) for center in state.mean)
-    values = FUNCTIONS[str(OPENING["function"])](np.stack(np.meshgrid(x, y), axis=-1))
+    values = FUNCTIONS[str(CONTROLS["function"])](np.stack(np.meshgrid(x, y), axis=-1))
     axes.contourf(x, y, values, np.quantile(values, np.linspace(0, 1, 14) ** 1.5), cmap="Greys", alpha=0.5)
     ranks, X = np.arange(len(state.population)), state.population
     for chosen, marker, size, label in (
@@ -66,7 +66,7 @@ def _plane(axes: Axes, state: State, n_elite: int = 4) -> None:
         axes.plot(*np.stack([state.mean, end]).T, style, color=color, linewidth=1.8)
         axes.annotate(label, end, color=color, fontweight="bold")
     axes.set(xlabel="$x_1$", ylabel="$x_2$", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal")
-    axes.set_title(f"{OPENING['function']}, generation {state.generation}")
+    axes.set_title(f"{CONTROLS['function']}, generation {state.generation}")
 
 
 @styled

@@ -9,29 +9,18 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
-from sphinx.util.docutils import SphinxDirective
 
 _NUMBER = re.compile(r"[-−<]?\s?\d.*|–|NaN|")  # a cell of a column of numbers, or an empty one
 
 
-class _Picture(nodes.General, nodes.Element):
-    """Where the first picture of another page is to be, which may not have been read."""
+def _number(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Give a section the number of its file, which the contents, in another order, would not."""
+    if found := re.match(r"notebooks/0?(\d+)_", page):
+        source[0] = source[0].replace('"# ', f'"# {found[1]}. ', 1)
 
 
-class PictureOf(SphinxDirective):
-    """``{picture-of} notebooks/NAME``: the first picture of another page."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return a place for it."""
-        return [_Picture(page=self.arguments[0])]
-
-
-def _complete(app: Sphinx, document: nodes.document, _page: str) -> None:
-    """Copy pictures of other pages to their places, and align tables of pandas'."""
-    for place in list(document.findall(_Picture)):
-        place.replace_self(next(app.env.get_doctree(place["page"]).findall(nodes.image)).deepcopy())
+def _align(_app: Sphinx, document: nodes.document, _page: str) -> None:
+    """Align the tables of pandas'."""
     for raw in document.findall(nodes.raw):
         if 'class="dataframe"' in (html := raw.astext()):
             raw.children = [nodes.Text(aligned(html))]
@@ -89,8 +78,8 @@ def _without_aliases(*event: Any) -> bool | None:
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect to the events of a build."""
     app.connect("config-inited", _link_to_the_repository)
-    app.add_directive("picture-of", PictureOf)
-    app.connect("doctree-resolved", _complete)
+    app.connect("source-read", _number)
+    app.connect("doctree-resolved", _align)
     app.connect("doctree-read", _linked)
     app.connect("html-page-context", _described)
     app.connect("html-page-context", _without_thebe)

@@ -173,7 +173,7 @@ def _printed(summary: pd.DataFrame) -> str:
         names = {"ratio": "mean", "ratio_low": "low", "ratio_high": "high"}
         ratios = summary.drop(columns=["mean", "low", "high"]).rename(columns=names).dropna(subset="mean")
         lines += [f"over those of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
-        lines += [_text(_by_layer(ratios, digits=4))]
+        lines += [_text(_by_layer(ratios))]
     return "\n".join(lines)
 
 
@@ -188,12 +188,13 @@ def _together(runs: list[tuple[Values, pd.DataFrame]]) -> str:
     return _text(together.sort_values([name for name in ("inputs", "method") if name in together], kind="stable"))
 
 
-def _by_layer(summary: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+def _by_layer(summary: pd.DataFrame) -> pd.DataFrame:
     """Return mean-field errors with their intervals as texts, a column for each layer."""
-    from leamvd.paper.statistics import texts
+    from leamvd.paper.words import interval
 
     errors = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", "layer"])
-    cells = texts(errors, lambda value: f"{float(f'{value:.{digits}g}'):,.12g}").unstack("layer", sort=False)
+    written = map(interval, errors["mean"], errors["low"], errors["high"])
+    cells = pd.Series([*written], errors.index).unstack("layer", sort=False)
     return cells.add_prefix("RBM ").fillna("–").rename_axis(columns=None).reset_index()
 
 

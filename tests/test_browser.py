@@ -1,13 +1,16 @@
 """Every page of the book in a browser without a network: `make test-browser`, with the system's Chromium."""
 
+import json
 import os
 import re
 import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from leamvd.book import render
@@ -22,13 +25,13 @@ pytestmark = [  # before a book is rendered
     pytest.mark.skipif(find_spec("playwright") is None, reason="no Playwright"),
 ]
 
-# What reaches beyond the window, or beyond a box that cuts it off. Results may be scrolled, on a phone all tables.
+# What reaches beyond the window, or beyond a box that cuts it off. On a phone results and tables may be scrolled.
 CLIPPED = """(phone) => {
-  const scrolls = phone ? ".cell_output, table, .pst-scrollable-table-container" : ".output.text_html";
+  const scrolls = phone ? ", .cell_output, table, .pst-scrollable-table-container" : "";
   const found = [];
   for (const element of document.querySelectorAll("article *, .prev-next-footer *")) {
     const box = element.getBoundingClientRect(), style = getComputedStyle(element);
-    if (!box.width || element.closest(`span.math, mjx-container > *, .headerlink, ${scrolls}`)) continue;
+    if (!box.width || element.closest(`span.math, mjx-container > *, .headerlink${scrolls}`)) continue;
     const cut = element.clientWidth && element.scrollWidth > element.clientWidth + 2 && /auto|scroll|hidden|clip/.test(style.overflowX);
     const scrolled = element.parentElement.closest("pre, .cell_output, .pst-scrollable-table-container, mjx-container");
     if (cut || (box.right > innerWidth + 1 && !scrolled)) found.push(`${element.tagName}.${element.className}: ${element.innerText ?? ""}`.slice(0, 120));
@@ -102,6 +105,50 @@ def test_pages_are_whole(seen: Seen) -> None:
 
 def test_text_in_figures_is_nine_pixels_high_on_a_phone_too(seen: Seen) -> None:
     assert seen.narrow == []
+
+
+def test_the_playground_can_be_printed(book: Path, browser: Any) -> None:
+    page, wrong = browser.new_page(), []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.goto((book / "book" / "playground.html").as_uri())
+    page.pdf()
+    page.emulate_media(media="print")
+    page.wait_for_timeout(200)  # milliseconds
+    assert wrong == []
+
+
+# The first page's picture: its words, where the rule and a mark of the chosen curve stand, and the ink of the last row.
+PICTURE = """(i) => {
+  const root = document.getElementById("first-page"), canvas = root.querySelector("canvas:last-of-type");
+  const mark = root.querySelectorAll(".curve:last-of-type .mark")[i].getAttribute("transform");
+  const ink = canvas.getContext("2d").getImageData(0, 0, 79, 7).data.filter((_, k) => k % 4 === 3);
+  return [root.elements.batches.ariaValueText, root.querySelector(".rule").getAttribute("d"), mark, [...ink]];
+}"""
+
+
+@pytest.mark.parametrize(("method", "row"), [("start", 2), ("lea-mvd", 11)])
+def test_the_first_page_shows_what_is_chosen(book: Path, browser: Any, method: str, row: int) -> None:
+    data = json.loads((book / "_static" / "first_page.json").read_text(encoding="utf-8"))
+    digits = np.pad(np.frombuffer(b64decode(data["digits"]), np.uint8).reshape(20, 10, 7, 7), [(0, 0)] * 3 + [(0, 1)])
+    page = browser.new_page()
+    page.goto((book / "book" / "index.html").as_uri())
+    page.check(f"[value={method}]")
+    page.press("[name=batches]", "Home")
+    for i, batches in enumerate(data["batches"]):
+        words, rule, mark, ink = page.evaluate(PICTURE, i)
+        k, *errors = map(float, re.findall(r"[\d.]+", words))
+        assert k == batches
+        assert errors == pytest.approx([data[method]["CD"][i], data[method]["constant"][i]], rel=0.05, abs=0.005)
+        assert re.findall(r"[\d.]+", rule)[0] == re.findall(r"[\d.]+", mark)[0]
+        np.testing.assert_allclose(np.reshape(ink, (7, 79)), np.hstack(digits[row + i])[:, :79], atol=1)
+        page.press("[name=batches]", "ArrowRight")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_first_page_has_one_picture_with_scripts_or_without(book: Path, browser: Any, scripts: bool) -> None:
+    page = browser.new_page(java_script_enabled=scripts)
+    page.goto((book / "book" / "index.html").as_uri())
+    assert [page.is_visible(place) for place in ("#first-page", ".first-page-static")] == [scripts, not scripts]
 
 
 @pytest.mark.parametrize("words", ["contrastive divergence", "C_ani"])

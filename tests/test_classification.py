@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters
-from leamvd.paper import classification
+from leamvd.paper import classification, layers, statistics
 from leamvd.paper.classification import GLOROT, PROFILES, Settings, fine_tune, random_stack
 from leamvd.paper.layers import Images, rbms
 from leamvd.paper.results import Result
@@ -81,14 +81,14 @@ def test_random_weights_are_those_that_contrastive_divergence_starts_from() -> N
 
 
 def test_a_probe_does_not_see_the_scale_of_features() -> None:
-    found = classification.probe(V, LABELS, V[::-1], LABELS[::-1])
-    assert classification.probe(1e3 * V + 5, LABELS, 1e3 * V[::-1] + 5, LABELS[::-1])[:2] == pytest.approx(found[:2])
+    found = layers.probe(V, LABELS, V[::-1], LABELS[::-1])
+    assert layers.probe(1e3 * V + 5, LABELS, 1e3 * V[::-1] + 5, LABELS[::-1])[:2] == pytest.approx(found[:2])
     assert found[0] == found[1] < 0.1
-    assert 0 < found[2] <= classification.STEPS
+    assert 0 < found[2] <= layers.STEPS
 
 
 def test_probes_begin_with_the_images_and_an_identical_class_is_never_told_apart() -> None:
-    rows = classification.probes(as_result(stack(49, 6, 3, scale=0.0)), DIGITS, "float64").rows
+    rows = layers.probes(as_result(stack(49, 6, 3, scale=0.0)), DIGITS, "float64").rows
     assert rows["layer"].tolist() == [0, 1, 2]
     assert rows["features_std"].tolist()[1:] == pytest.approx([0, 0], abs=1e-12)
     assert rows["test_error"][0] < 0.5 < rows["test_error"][1]
@@ -129,29 +129,6 @@ def test_tables_have_every_stack_and_mistakes_are_those_of_the_last_epoch(tmp_pa
     n_images = counted["cd"] / ends["cd"]
     assert counted["lea-mvd"] / ends["lea-mvd"] == pytest.approx(n_images)
     assert n_images == pytest.approx(len(DIGITS.load("float64").test))
-    of_pixels = found.probes[found.probes["layer"] == 0].assign(study="none")  # without a layer above
-    falling = found.runs.assign(test_error=found.runs["test_error"] / found.runs["epoch"])
-    scores = classification.scores(found._replace(runs=falling, probes=pd.concat([found.probes, of_pixels])))
-    scores = scores.set_index(["study", "score", "method"])["value"].sort_index()
-    probes, first = found.probes.set_index(["layer", "method"])["test_error"], found.runs[found.runs["epoch"] == 1]
-    expected = {("none", "probe"): 100 * probes[0], ("mnist-7x7", "probe"): 100 * probes[2]}
-    expected |= {("mnist-7x7", "error"): 50 * ends, ("mnist-7x7", "pixels"): 100 * probes[0]}
-    expected["mnist-7x7", "first"] = 100 * first.set_index("method")["test_error"]
-    expected["mnist-7x7", "likelihood"] = found.likelihoods.groupby("method")["log_likelihood"].last()
-    assert all(scores[score].to_dict() == values.to_dict() for score, values in expected.items())
-    assert scores.index.is_unique
-
-
-def made(errors: dict[str, tuple[float, ...]]) -> pd.DataFrame:
-    rows = [("s", method, seed, x, "error") for method, own in errors.items() for seed, x in enumerate(own)]
-    return pd.DataFrame(rows, columns=["study", "method", "seed", "value", "score"])
-
-
-def test_differences_are_of_pairs() -> None:
-    found = classification.differences(made({"cd": (1, 5, 9), "lea-mvd": (2, 7, 12)})).squeeze()
-    assert (found["difference"], found["runs"]) == (2, 3)
-    assert found["low"] == pytest.approx(2 - 4.302653 / np.sqrt(3))
-    assert classification.differences(made({"lea-mvd": (1, 2)})).empty
 
 
 def test_other_test_images_widen_an_interval() -> None:
@@ -168,9 +145,9 @@ def test_other_test_images_widen_an_interval() -> None:
     runs = pd.DataFrame([(*run, *epoch) for *run, epoch in ends])
     runs = runs.set_axis(["study", "method", "seed", "epoch", "test_error"], axis=1)
     both = pd.concat([listed.assign(study="few"), copies.assign(study="many")])
-    ratios = classification.ratios(classification.Tables(runs, runs, runs, both), "other", "a").set_index("study")
+    ratios = statistics.tested(classification.classify_better(runs, both, "other", "a"))
     for study, half in (("few", few), ("many", many)):
-        assert ratios.loc[study].tolist() == pytest.approx([1, np.exp(-half), np.exp(half)])
+        assert ratios.loc[study, ["effect", "low", "high"]].tolist() == pytest.approx([1, np.exp(-half), np.exp(half)])
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,18 @@ def test_the_start_solution_costs_what_contrastive_divergence_has_cost():
     assert few.passes == 1, "a mini-batch of all images is an epoch"
 
 
+@pytest.mark.parametrize(("n_batches", "passes"), [(1, 16 / 40), (2, 32 / 40), (3, 1), (4, 1 + 16 / 40), (9, 3)])
+def test_a_start_of_several_mini_batches_is_what_so_many_of_cd_leave_whatever_epochs_end(n_batches, passes):
+    training = dataclasses.replace(TINY, x0="batch", x0_batches=n_batches)  # mini-batches of 16, 16 and 8 images
+    start = next(train("lea-mvd", images(), 5, training=training, reading=SHORT, seed=4))
+    cd = ContrastiveDivergence(images(), 5, settings=TINY, seed=4)
+    for _ in range(n_batches):
+        rbm = cd.mini_batch()
+    assert equal(start.rbm, rbm)
+    assert start.passes == pytest.approx(passes, abs=1e-12)
+    assert (cd.n_epochs, start.evaluations) == (n_batches // 3, 0)
+
+
 def training_of(x0):
     return dataclasses.replace(TINY, x0=x0)
 
@@ -164,7 +176,8 @@ def test_bits_of_each_seed_layer_and_purpose_are_drawn_from_a_child_of_their_own
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "x0"), [("x0_epochs", 2, "batch"), ("x0_epochs", 0, "none"), ("x0_limit", 0.2, "epochs")]
+    ("name", "value", "x0"),
+    [("x0_epochs", 2, "batch"), ("x0_epochs", 0, "none"), ("x0_limit", 0.2, "epochs"), ("x0_batches", 2, "epochs")],
 )
 def test_settings_of_another_start_solution_clash_with_it(name, value, x0):
     with pytest.raises(ValueError, match=f"{name}={value} clashes with x0='{x0}'"):

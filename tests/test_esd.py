@@ -66,9 +66,9 @@ def test_the_closest_exponent_has_the_least_total_variation() -> None:
 def test_selection_pressure_of_large_populations() -> None:
     table = esd.pressure(esd.weights([5_000], [0.0, 1.5, 3.0])).set_index("method")
     for a in (0.0, 1.5, 3.0):
-        ranks, sizes = table.loc[f"exponent {a:g}", ["rank share", "size share"]]
+        ranks, sizes = table.loc[f"exponent {a:g}", ["expected rank", "effective size"]] / 5_000
         assert (ranks, sizes) == pytest.approx((1 / (a + 2), (2 * a + 1) / (a + 1) ** 2), rel=1e-3)
-    assert table.loc[FOUR, "rank share"] == pytest.approx(1 / 5, rel=1e-3)
+    assert table.loc[FOUR, "expected rank"] == pytest.approx(5_000 / 5, rel=1e-3)
     equal = esd.pressure(esd.weights([7], [0.0])).set_index("method").loc["exponent 0"]
     assert equal[["expected rank", "effective size"]].tolist() == pytest.approx([4, 7])
 

@@ -45,10 +45,6 @@ def test_the_readme_runs_as_printed(
     assert names["method"] == "random"
     with Image.open(tmp_path / "searches.png") as image:
         assert image.size == (640, 480)
-    seen = names["orbit"]((10, 28, 8 / 3))
-    assert names["misfit"]((10, 28, 8 / 3), seen) == 0 < names["misfit"]((8, 20, 2), seen)
-    assert names["found"].fun < names["error"](np.zeros((1, names["error"].n_var)))[0] / 2
-    assert names["features"].shape == (200, 8)
     assert float(score) > 0.85
 
 

@@ -202,3 +202,17 @@ def test_seconds_are_counts_times_what_was_measured() -> None:
     one = 1e-7 * np.multiply(v, h)
     found = layers.timed(table, objectives, training)["seconds"]
     assert found.tolist() == pytest.approx([10 * one[0], 24 * one[1], 6 * one[2], 4.6 * 3 * one[3]], rel=1e-4)
+
+
+@pytest.mark.parametrize("trainer", ["cd", "lea-mvd"])
+def test_some_iterations_are_kept_and_the_last_of_them_ends_the_training(trainer: str) -> None:
+    studies = (SMALL.changed(iterations=kept) for kept in (None, [0, 2], (0,)))
+    whole, some, first = (computed(stack(study, trainer, 3)[0]) for study in studies)
+    kept = whole.rows.iloc[[0, 2]].reset_index(drop=True)
+    assert some.rows.drop(columns="seconds").equals(kept.drop(columns="seconds"))
+    assert first.rows["evaluations"].tolist() == [0]
+    V = SMALL.images.load("float64").train
+    given = {"training": SMALL.training, "reading": SMALL.reading, "seed": layers.layer_seed(3, 1)}
+    steps = [*train(trainer, V, 6, **given)]
+    for result, step in ((whole, steps[-1]), (some, steps[2]), (first, steps[0])):
+        assert np.array_equal(result.arrays["W1"], step.rbm.W), "and the layer that is handed on"

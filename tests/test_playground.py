@@ -280,11 +280,10 @@ def test_nothing_is_fetched() -> None:
     assert "Mike Bostock" in (STATIC / "d3.LICENSE.txt").read_text(encoding="utf-8")
 
 
-def test_the_static_figure_is_of_the_preset_that_the_page_opens_with() -> None:
+def test_the_static_figure_is_of_a_preset() -> None:
     drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
-    assert f'const FIRST = "{drawn["PRESET"]}";' in TEXTS["playground.js"]
     said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0")} | PRESETS[drawn["PRESET"]]
-    assert drawn["OPENING"] == said
+    assert drawn["CONTROLS"] == said
     assert "shift" not in said, "the library runs its default"
     figure = drawn["figure"]()
     assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 7"
@@ -394,6 +393,13 @@ def axis(ticks: list[dict[str, str]], place: int) -> Callable[..., Any]:
         return 10.0**found if log else found
 
     return value
+
+
+def test_the_page_opens_with_the_whole_function_at_the_first_generation(reader: MiniRacer) -> None:
+    reader.eval('opened("#play-2d")')
+    shown = json.loads(reader.eval('opened("")'))
+    assert (shown["settings"]["view"], shown["settings"]["generation"]) == ("whole", "1")
+    assert_shown(of_controls(reader, shown["settings"]), shown)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -12,13 +12,11 @@ from leamvd.paper.statistics import (
     components,
     holm,
     interval,
-    number,
     paired,
     power,
     share,
     shares,
     summarize,
-    texts,
     unpaired,
 )
 
@@ -193,16 +191,6 @@ def test_a_share_is_tested_by_the_binomial_distribution() -> None:
     assert rows["high"].tolist() == pytest.approx([1, stats.beta.ppf(0.975, 2, 1)])
 
 
-# ---- numbers
-
-
-def test_numbers_are_shown_to_four_digits() -> None:
-    shown = [number(value) for value in (33870.4, 4.74649, 0.94449, 8.06e-32, 0.0, np.nan, np.inf, -1234.5)]
-    assert shown == ["33,870", "4.746", "0.9445", "8.1e-32", "0", "–", "inf", "-1,234"]
-    table = pd.DataFrame([(1.0, 0.5, 2.0), (1.0, np.nan, np.nan)], columns=["mean", "low", "high"])
-    assert texts(table).tolist() == ["1 [0.5, 2]", "1"]
-
-
 # ---- tables
 
 
@@ -234,6 +222,7 @@ def test_a_table_compares_pairs_within_groups(unit: str) -> None:
     for i, layer in ((0, 2), (3, 1)):
         own = rows[rows["layer"] == layer].pivot(index="seed", columns="method", values="error")
         one = paired(own["b"], own["cd"], unit, upper=1.4)
+        assert found.loc[i, "below"] == (own["b"] < own["cd"]).sum()
         assert found.loc[i, [unit, "low", "high"]].tolist() == pytest.approx(list(one[:3]))
         raw.append(one.p)
     assert found["p"].dropna().tolist() == pytest.approx(holm(np.array(raw)))

@@ -14,7 +14,8 @@ from importlinter.cli import lint_imports
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").glob("*.md"))]
 PAPER = ROOT / "leamvd" / "paper"
-SHARED = {"benchmarks", "layers", "plots", "results", "statistics", "study_methods", "verify"}  # what sections rest on
+# what sections rest on
+SHARED = {"benchmarks", "layers", "plots", "results", "statistics", "study_methods", "verify", "words"}
 JUDGES = {"claims"}  # which reads the tables of other sections
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

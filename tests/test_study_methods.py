@@ -13,7 +13,11 @@ from leamvd.paper.study_methods import _SETTINGS, PRESET, PRESETS, Method
 
 HINTS = get_type_hints(Training) | get_type_hints(Reading) | {PRESET: Literal[PRESETS]}
 SHARES = ("momentum", "final_momentum")
-START = {"x0_epochs": "epochs", "x0_limit": "none"}  # the start solution that a setting belongs to
+START = {
+    "x0_epochs": "epochs",
+    "x0_batches": "batch",
+    "x0_limit": "none",
+}  # the start solution that a setting belongs to
 
 
 def values(name: str) -> st.SearchStrategy[Any]:

@@ -15,7 +15,6 @@ const defaults = [...new FormData(form)];
 const usual = Object.fromEntries(defaults);
 const presets = JSON.parse(document.getElementById("playground-presets").textContent);
 
-const FIRST = "directions-2d"; // of the presets
 const HALF_WIDTH = 4; // of the whole view
 const GRID = 90; // cells of the contours a side
 const LEVELS = d3.range(1, 13).map((k) => (k / 13) ** 1.5); // shares of the plot's area below each contour
@@ -44,10 +43,10 @@ function limitElites() {
   control.n_elite.max = control.population_size.value - 1;
 }
 
-/** Show what the page's address says: a preset, a view, or nothing, which shows the preset of the static figure. */
+/** Show what the page's address says: a preset, a view, or nothing, which leaves the controls as they are at first. */
 function open() {
   const fragment = location.hash.slice(1);
-  const preset = fragment ? fragment.replace(/^play-/, "directions-") : FIRST;
+  const preset = fragment.replace(/^play-/, "directions-");
   load(preset in presets ? new URLSearchParams({ ...presets[preset], preset }) : fragment);
   play(false);
   if (fragment) root.scrollIntoView();
@@ -282,5 +281,5 @@ root.onkeydown = (event) => {
 root.hidden = false;
 document.documentElement.classList.add("playground-runs"); // hides the static figure
 window.addEventListener("hashchange", open);
-new ResizeObserver(() => show()).observe(root.querySelector("svg.plot"));
+new ResizeObserver(([plot]) => plot.contentRect.width && show()).observe(root.querySelector("svg.plot")); // 0 on paper
 open();

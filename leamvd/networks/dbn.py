@@ -41,11 +41,14 @@ class Training(CDSettings):
     sigma0 : float
         First standard deviation of the optimizers (E9).
     x0 : {"epochs", "batch", "none"}
-        Start solution of the optimizers (E5): what contrastive divergence reaches in `x0_epochs` epochs, or in one
-        mini-batch; or none. Then LEA-MVD and random search draw uniformly within `x0_limit`, their initialization (A),
-        CMA-ES starts at the center of that, which is zero, and iteration 0 is the RBM of the center.
+        Start solution of the optimizers (E5): what contrastive divergence reaches in `x0_epochs` epochs, or in
+        `x0_batches` mini-batches; or none. Then LEA-MVD and random search draw uniformly within `x0_limit`, their
+        initialization (A), CMA-ES starts at the center of that, which is zero, and iteration 0 is the RBM of the
+        center.
     x0_epochs : int
         Epochs behind the start solution; without any it is contrastive divergence's random weights.
+    x0_batches : int
+        Mini-batches behind it, as many as wanted: after an epoch's last one comes the next epoch's first.
     x0_limit : float
         Half the range of initialization (A): 0.1 in the paper.
     dtype : {"float32", "float64"}
@@ -60,6 +63,7 @@ class Training(CDSettings):
     sigma0: float = 0.1
     x0: Literal["epochs", "batch", "none"] = "epochs"
     x0_epochs: int = 1
+    x0_batches: int = 1
     x0_limit: float = 0.1
     dtype: str = "float32"
     backend: Literal["numpy", "torch"] = "numpy"
@@ -72,8 +76,9 @@ class Training(CDSettings):
         checks.real("sigma0", self.sigma0, above=0)
         checks.choice("x0", self.x0, ("epochs", "batch", "none"))
         checks.integer("x0_epochs", self.x0_epochs, at_least=0)
+        checks.integer("x0_batches", self.x0_batches, at_least=1)
         checks.real("x0_limit", self.x0_limit, above=0)
-        for name, x0 in (("x0_epochs", "epochs"), ("x0_limit", "none")):
+        for name, x0 in (("x0_epochs", "epochs"), ("x0_batches", "batch"), ("x0_limit", "none")):
             if self.x0 != x0 and getattr(self, name) != getattr(type(self), name):
                 raise ValueError(f"{name}={getattr(self, name)} clashes with x0={self.x0!r}: it belongs to x0={x0!r}")
         checks.choice("dtype", self.dtype, ("float32", "float64"))
@@ -200,7 +205,11 @@ def _start_solution(cd: ContrastiveDivergence, training: Training, n_images: int
     if training.x0 == "none":
         return RBMParameters(*map(np.zeros_like, cd.rbm)), 0
     if training.x0 == "batch":
-        return cd.mini_batch(), min(training.batch_size, n_images) / n_images
+        for _ in range(training.x0_batches):
+            cd.mini_batch()
+        size = min(training.batch_size, n_images)
+        epochs, batches = divmod(training.x0_batches, -(-n_images // size))  # the last one of an epoch may be smaller
+        return cd.rbm, epochs + batches * size / n_images
     for _ in range(training.x0_epochs):
         cd.epoch()
     return cd.rbm, training.x0_epochs

@@ -80,7 +80,7 @@ class RBM(_Network):
         Of contrastive divergence.
     reading : leamvd.Reading, optional
         Of LEA-MVD. The other optimizers take `population_size` and `x0_in_population` from it; its `n_gen` is not used.
-    n_elite, sigma0, x0, x0_epochs, x0_limit
+    n_elite, sigma0, x0, x0_epochs, x0_batches, x0_limit
         Of the optimizers.
     backend, device, precision
         Of the error that the optimizers minimize.
@@ -125,8 +125,8 @@ class RBM(_Network):
         batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
         final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
         initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
-        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_limit: float = 0.1, backend: str = "numpy",
-        device: str | None = None, precision: str | None = None, verbose: int = 0,
+        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_batches: int = 1, x0_limit: float = 0.1,
+        backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:  # fmt: skip
         self.n_hidden = n_hidden
@@ -136,7 +136,7 @@ class RBM(_Network):
         self.momentum, self.final_momentum, self.momentum_epochs = momentum, final_momentum, momentum_epochs
         self.weight_decay, self.initial_weights, self.weight_scale = weight_decay, initial_weights, weight_scale
         self.n_elite, self.sigma0 = n_elite, sigma0
-        self.x0, self.x0_epochs, self.x0_limit = x0, x0_epochs, x0_limit
+        self.x0, self.x0_epochs, self.x0_batches, self.x0_limit = x0, x0_epochs, x0_batches, x0_limit
         self.backend, self.device, self.precision = backend, device, precision
         self.verbose, self.random_state = verbose, random_state
 
@@ -249,8 +249,8 @@ class DBN(_Network):
         batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
         final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
         initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
-        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_limit: float = 0.1, backend: str = "numpy",
-        device: str | None = None, precision: str | None = None, verbose: int = 0,
+        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_batches: int = 1, x0_limit: float = 0.1,
+        backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
     ) -> None:  # fmt: skip
         self.layers, self.features = layers, features
@@ -260,7 +260,7 @@ class DBN(_Network):
         self.momentum, self.final_momentum, self.momentum_epochs = momentum, final_momentum, momentum_epochs
         self.weight_decay, self.initial_weights, self.weight_scale = weight_decay, initial_weights, weight_scale
         self.n_elite, self.sigma0 = n_elite, sigma0
-        self.x0, self.x0_epochs, self.x0_limit = x0, x0_epochs, x0_limit
+        self.x0, self.x0_epochs, self.x0_batches, self.x0_limit = x0, x0_epochs, x0_batches, x0_limit
         self.backend, self.device, self.precision = backend, device, precision
         self.verbose, self.random_state = verbose, random_state
 

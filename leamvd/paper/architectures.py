@@ -31,6 +31,7 @@ from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, sty
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, paired, summarize
 from .study_methods import Method, trainer_of
+from .words import named
 
 # ---- settings of networks
 
@@ -228,6 +229,13 @@ RECORDED = {
 # ---- tables
 
 
+def judged() -> pd.DataFrame:
+    """Return the recorded searches by which the preset is judged, the network's last one with its loss as the best."""
+    network = read_recorded("preset_networks").query("mark > 0 and method != @MLP").rename(columns={"loss": "best"})
+    both = pd.concat([read_recorded("preset_judged"), network.assign(problem="network, 19,210 weights")])
+    return both.assign(problem=both["problem"].str.replace(BBOB, "BBOB F"))
+
+
 def wrong(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the percentage of wrong test images by network and method, "start" among them, with 95 % intervals."""
     start = runs[(runs["mark"] == 0) & (runs["method"] == "lea-mvd")].assign(method="start")
@@ -275,7 +283,7 @@ def at_equal_time(table: pd.DataFrame, costs: Mapping[str, float], method: str) 
 def _look(method: str) -> dict[str, Any]:
     """Return the look of a method's markers, which are open where it has settings of its own."""
     look = method_look(method) if method != MLP else {"color": BLUE}
-    marker = {"marker": MARKERS[trainer_of(method)], "markersize": 5, "linestyle": "", "label": method}
+    marker = {"marker": MARKERS[trainer_of(method)], "markersize": 5, "linestyle": "", "label": named(method)}
     return look | marker | {"fillstyle": "none" if ":" in method else "full"}
 
 

@@ -23,10 +23,11 @@ from leamvd._support import checks
 from . import architectures, classification, minima
 from .layers import PRINTED, last
 from .linear_cost import COSTS, RECORDED_AS, costs, slopes
-from .plots import COLORS, GRAY, GREEN, VERMILION, error_bars, legend, log_scale, panels, styled
+from .plots import GRAY, GREEN, VERMILION, legend, log_scale, panels, styled
 from .results import read_recorded
 from .statistics import Effect, compared, holm, paired, power, unpaired
 from .study_methods import trainer_of
+from .words import named
 
 # ---- settings
 
@@ -57,7 +58,7 @@ VIEWS = {
 """The inputs, the measure and the method that stands for LEA-MVD in each view."""
 
 EQUAL = "cma-es:n_gen=42"  # CMA-ES with 1,008 evaluations; LEA-MVD makes 1,004
-NAMES = {"cd": "CD", "lea-mvd": "LEA-MVD", "lea-mvd:printed": "LEA-MVD as printed", "cma-es": "CMA-ES", EQUAL: "CMA-ES"}
+NAMES = {method: named(method) for method in ("cd", "lea-mvd", "lea-mvd:printed", "cma-es")} | {EQUAL: "CMA-ES"}
 
 ABLATED = {"without P": "path=off", "without C_ani": "descent=off", "not made orthogonal": "descent=free"}
 EXPONENTS = tuple(f"exponent={value}" for value in (0, 0.5, 1, 2, 3))
@@ -224,7 +225,8 @@ def no_setting_ends_lower(readings: Errors, name: str, settings: Sequence[str], 
         default, other = (readings.ends("shared", layer, name) for name in ("lea-mvd", f"lea-mvd:{given}"))
         tests[layer, given] = paired(default["mean_field"], other["mean_field"], upper=1 + percent / 100)
     (layer, given), effect = max(tests.items(), key=lambda test: test[1].p)
-    return Part(f"RBM {layer}, {name}", "LEA-MVD", given, f"LEA-MVD ends at {{}} times its error with {given}", effect)
+    says = f"LEA-MVD ends at {{}} times its error with: {named(given)}"
+    return Part(f"RBM {layer}, {name}", "LEA-MVD", given, says, effect)
 
 
 # ---- what decides
@@ -275,7 +277,7 @@ def registered_claims(measured: Tables, margins: Margins) -> Judged:
 def later_claims(measured: Tables) -> Judged:
     """Yield the parts of the claims that had no test before the runs; their tests are another family."""
     for where, effect in minima.most_escape(minima.Tables(measured.local_minima, measured.trained_minima)).items():
-        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, "a share of {} of the searches escapes", effect)
+        yield "C13", "both", Part(where, "LEA-MVD", NOTHING, "the share of searches that escape is {}", effect)
     for where, effect in architectures.learns(measured.architectures).items():
         says = "{} times as many images are wrong as at the start"
         yield "C14", "both", Part(where, "LEA-MVD", "its start", says, effect)
@@ -314,6 +316,34 @@ def _judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
     return rows.loc[(rows["effect"] != 0) | (rows["error"] != 0), [*names[: names.index("p") + 1], "met"]]
 
 
+def by_one_update(margins: Margins = Margins()) -> pd.DataFrame:
+    """Return what C3 to C10 would be where an iteration is one update on all images (item E12), by its settings.
+
+    A part counts where its effect lies within its bounds: three runs at 28x28 pixels decide no test. CMA-ES is its
+    separable form.
+    """
+    by, rows = ["final_momentum", "learning_rate"], []
+    studies = (read_recorded(f"one_update_{size}") for size in ("7x7", "28x28"))
+    small, large = (dict([*runs.replace({"method": {f"sep-{EQUAL}": EQUAL}}).groupby(by)]) for runs in studies)
+    for momentum, rate in small:
+        runs = {"mnist_7x7": small[momentum, rate], "mnist_28x28": large[momentum, rate]}
+        parts = [*registered_claims(tables()._replace(**runs), margins)]
+        for claim, view in product([*CLAIMS][2:10], VIEWS):
+            effects = [part.effect for name, seen, part in parts if name == claim and seen in (view, "both")]
+            answer = _counted(effect.lower <= effect.effect <= effect.upper for effect in effects)
+            rows.append((claim, view, f"rate {rate}, momentum {momentum}", answer))
+    return pd.DataFrame(rows, columns=["claim", "view", "setting", "answer"])
+
+
+def bounded(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows of `evidence` with their bounds, and what they are about, in words."""
+    ends = rows["lower"].map("{:g}".format), rows["upper"].map("{:g}".format)
+    words = [np.isneginf(rows["lower"]), np.isposinf(rows["upper"])], ["below " + ends[1], "above " + ends[0]]
+    others = rows["baseline"].map(lambda name: "" if name == NOTHING else f" / {named(name)}")
+    part = rows["where"] + ", " + rows["method"] + others
+    return rows.assign(part=part, bounds=np.select(*words, ends[0] + " to " + ends[1]))
+
+
 def holds_bound(rows: pd.DataFrame) -> pd.Series:
     """Return which parts have an interval that holds a bound: more runs could decide these."""
     lower, upper = (rows["low"].le(rows[bound]) & rows["high"].ge(rows[bound]) for bound in ("lower", "upper"))
@@ -338,11 +368,13 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
 def _answer(met: pd.Series) -> str:
     if met.eq("too few runs").any():
         return "not testable"
-    least, most = (
-        "reproduced" if counted.all() else "partly" if counted.any() else "not reproduced"
-        for counted in (met.eq("yes"), met.isin(["yes", "undecided"]))
-    )
+    least, most = map(_counted, (met.eq("yes"), met.isin(["yes", "undecided"])))
     return least if least == most else "undecided"
+
+
+def _counted(met: Iterable[bool]) -> str:
+    counted = [*met]
+    return "reproduced" if all(counted) else "partly" if any(counted) else "not reproduced"
 
 
 def _furthest(rows: pd.DataFrame) -> str:
@@ -387,35 +419,6 @@ LOOKS = {  # color, marker and label of a part
     "undecided": (GRAY, "s", "undecided"),
     "too few runs": (GRAY, "D", "too few runs"),
 }
-COMPARED = {  # how the markers of each view are filled and raised
-    "as printed": ("each method on its own inputs, as in the paper", "none", 0.15),
-    "conclusion": ("both methods on the same inputs", "full", -0.15),
-    "both": ("the stacks, fine-tuned as classifiers", "bottom", 0.0),
-}
-
-
-@styled
-def plot_beside_cd(rows: pd.DataFrame) -> Figure:
-    """Plot the errors of LEA-MVD over those of contrastive divergence, a line for each layer or classifier."""
-    rows = rows[(rows["method"] == NAMES["lea-mvd"]) & (rows["baseline"] == NAMES["cd"])]
-    rows = rows.drop_duplicates(["view", "where"])  # C4 and C5 share tests
-    height = {name: -y for y, name in enumerate(rows["where"].unique())}
-    figure, ((ax,),) = panels(1, 1, height=0.42 * len(height) + 1.95)
-    for view, shown in rows.groupby("view", sort=False):
-        label, filling, raised = COMPARED[view]
-        look = {"fmt": "o", "fillstyle": filling, "color": "black", "label": label}
-        ax.errorbar(shown["effect"], shown["where"].map(height) + raised, xerr=error_bars(shown, "effect"), **look)
-    reach = max(2.0, 1.1 * rows["high"].max(), 1.1 / rows["low"].min())
-    for method, end in (("lea-mvd", 1 / reach), ("cd", reach)):
-        ax.axvspan(1, end, color=COLORS[method], alpha=0.15, linewidth=0)
-        ax.text(np.sqrt(end), 0.6, f"{NAMES[method]} better", ha="center", va="bottom")
-    ax.axvline(1, color="black", linewidth=1)
-    log_scale(ax, "x")
-    ax.set(xlim=(1 / reach, reach), ylim=(0.45 - len(height), 1.2), xlabel="error of LEA-MVD / error of CD")
-    ax.set_yticks([*height.values()], [*height])
-    ax.grid(axis="y", visible=False)
-    legend(figure, ncols=1)
-    return figure
 
 
 @styled
@@ -426,9 +429,9 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
     """
     groups = [*rows.groupby(["claim", "unit"], sort=False)]
     heights = [1.5 * len(parts) + 2.3 for _, parts in groups]
-    figure, axes = panels(len(groups), 1, height=0.22 * sum(heights) + 0.6, height_ratios=heights)
+    figure, axes = panels(len(groups), 1, height=0.26 * sum(heights) + 0.6, height_ratios=heights)
     for ax, ((claim, unit), parts) in zip(axes[:, 0], groups, strict=True):
-        parts = parts.sort_values("view", kind="stable")
+        parts = bounded(parts).sort_values("view", kind="stable")
         values = parts[["effect", "low", "high", "lower", "upper"]].to_numpy(dtype=float).ravel()
         values = np.append(values[np.isfinite(values)], {"ratio": [0.5, 2.0], "%": [-1.0, 1.0]}.get(unit, []))
         log, exp = (np.log, np.exp) if unit == "ratio" else (np.array, np.array)
@@ -444,11 +447,10 @@ def plot_effects(rows: pd.DataFrame) -> Figure:
             look = {"fmt": marker, "color": color, "markersize": 5, "markeredgewidth": 1.5, "elinewidth": 1.5}
             ax.errorbar(row["effect"], y, xerr=ends, label=label, **look)
             view = "" if row["view"] == "both" else f"{row['view']}: "
-            compared = "" if row["baseline"] == NOTHING else f" / {row['baseline']}"
-            ax.text(0, y + 0.22, f"{view}{row['where']}, {row['method']}{compared}", transform=ax.get_yaxis_transform())
+            ax.text(0.01, y + 0.26, view + row["part"], transform=ax.get_yaxis_transform())
         if unit == "ratio":
             log_scale(ax, "x")
-        ax.set(xlim=(left, right), ylim=(-0.5, len(parts) - 0.3), yticks=[])
+        ax.set(xlim=(left, right), ylim=(-0.5, len(parts) - 0.2), yticks=[])
         ax.grid(axis="y", visible=False)
         ax.set_title(f"{claim}, {unit}")
     legend(figure)

@@ -6,7 +6,6 @@ linear probes of each layer's features, and the likelihood of test images under 
 
 import dataclasses
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -21,22 +20,22 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks import likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import layer_input, layer_seed
+from leamvd.networks.dbn import layer_seed
 from leamvd.networks.rbm import RBMParameters, sample_bits
 
 from . import results
-from .layers import ONE_EPOCH, Images, Study, last, rbms, stack
+from .layers import ONE_EPOCH, Images, Study, fitted, last, probes, rbms, stack
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
-from .statistics import Effect, compared, components, paired
+from .statistics import Effect, components, paired
 from .study_methods import trainer_of
+from .words import named
 
 # ---- settings
 
 GLOROT = "glorot"  # random weights with the standard deviation sqrt(2 / (n_in + n_out)) in each layer
 RANDOM = "random-"  # how methods are named that are random weights, before their scale; "random" is random search
 MOMENTUM, BATCH_SIZE = 0.9, 100  # of fine-tuning
-PENALTY, STEPS = 0.01, 100  # of the probe: scikit-learn's C, and the solver's steps at most
 BATCHES = 5  # of the chains behind a log-likelihood
 _SHUFFLES, _CHAINS, _BITS = 1, 2, 3  # what random numbers are drawn for
 
@@ -141,23 +140,15 @@ def fine_tune(
         sizes, activation="logistic", solver="sgd", alpha=0, momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1,
         warm_start=True, random_state=0,
     )  # fmt: skip
-    _fitted(classifier, V[first], labels[first])  # tells it its sizes
+    fitted(classifier, V[first], labels[first])  # tells it its sizes
     classifier.coefs_ = [*(rbm.W.copy() for rbm in stack), np.zeros((sizes[-1], len(first)), dtype)]
     classifier.intercepts_ = [*(rbm.c.copy() for rbm in stack), np.zeros(len(first), dtype)]
     classifier.set_params(batch_size=min(BATCH_SIZE, len(V)))
     for epoch in range(1, epochs + 1):
         rate = tuning_rate * (1 - (epoch - 1) / epochs)
         order = int(_rng(seed, _SHUFFLES, epoch).integers(2**32))
-        _fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
+        fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
         yield classifier, float(classifier.loss_)
-
-
-def _fitted(classifier: Any, V: np.ndarray, labels: np.ndarray) -> Any:
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # so many steps, or one epoch, are what is wanted
-        return classifier.fit(V, labels)
 
 
 def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float) -> Result:
@@ -177,34 +168,6 @@ def mistakes(tuned: Result, images: Images, dtype: str) -> Result:
     named = tuned.arrays["named"]
     wrong = np.flatnonzero(named != images.load(dtype).test_labels)
     return Result(pd.DataFrame({"image": wrong, "named": named[wrong]}))
-
-
-def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndarray) -> tuple[float, float, int]:
-    """Return training and test error of logistic regression on features, shape (m, n), and the steps it took.
-
-    Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
-    and how fast the solver converges.
-    """
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(V)
-    V, T = scaler.transform(V), scaler.transform(T)
-    classifier = _fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
-    with one_blas_thread():
-        errors = [float(np.mean(classifier.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
-    return errors[0], errors[1], int(classifier.n_iter_[0])
-
-
-def probes(stack: Result, images: Images, dtype: str) -> Result:
-    """Return the errors of linear probes of the images, as layer 0, and of each layer's features."""
-    data, layers, rows, began = images.load(dtype), rbms(stack), [], time.perf_counter()
-    for layer in range(len(layers) + 1):
-        V, T = (layer_input(layers[:layer], V) for V in (data.train, data.test))
-        scored = probe(V, data.train_labels, T, data.test_labels)
-        rows.append((layer, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
-    columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
-    return Result(pd.DataFrame(rows, columns=columns))
 
 
 def likelihoods(stack: Result, images: Images, dtype: str, seed: int, n_chains: int, n_temperatures: int) -> Result:
@@ -274,31 +237,6 @@ RECORDED = {
 # ---- tables
 
 
-def scores(measured: Tables) -> pd.DataFrame:
-    """Return what stacks are compared by, a row for each run, with the column "value".
-
-    Test errors in percent: "first" after the first epoch of fine-tuning, "error" after the last, "pixels" and "probe"
-    of probes of the images and of the highest layer; and "likelihood", the log-likelihood of a test image in nats.
-    """
-    layer = measured.probes["layer"]
-    parts = {
-        "first": measured.runs[measured.runs["epoch"] == 1],
-        "error": last(measured.runs, "epoch"),
-        "pixels": measured.probes[layer == 0],
-        "probe": measured.probes[layer == layer.groupby(measured.probes["study"]).transform("max")],
-    }
-    values = {name: rows.assign(value=100 * rows["test_error"]) for name, rows in parts.items()}
-    values["likelihood"] = last(measured.likelihoods).rename(columns={"log_likelihood": "value"})
-    return pd.concat([rows[[*RUN, "value"]].assign(score=name) for name, rows in values.items()], ignore_index=True)
-
-
-def differences(table: pd.DataFrame, baseline: str = "cd") -> pd.DataFrame:
-    """Return by how much the errors of methods exceed those of one method of the same seed: means, 95 % intervals."""
-    errors = table[table["score"] == "error"]
-    compare = [(method, baseline) for method in errors["method"].unique() if method != baseline]
-    return compared(errors, "value", compare, by=["study"], unit="difference").drop(columns=["equal", "p"])
-
-
 def over_test_images(wrong_images: pd.DataFrame, method: str, baseline: str, n_images: int) -> float:
     """Return half the width of the 95 % interval of the log ratio of two test errors, over seeds and test images.
 
@@ -334,24 +272,16 @@ def classify_better(
     return effects
 
 
-def ratios(measured: Tables, method: str = "lea-mvd", baseline: str = "cd") -> pd.DataFrame:
-    """Return by study the ratio of two test errors, with its 95 % interval over seeds and test images."""
-    effects = classify_better(measured.runs, measured.mistakes, method, baseline)
-    rows = [(study, effect.rank, effect.rank_low, effect.rank_high) for study, effect in effects.items()]
-    return pd.DataFrame(rows, columns=["study", "ratio", "low", "high"])
-
-
 # ---- figures
 
 
 @styled
 def plot_errors(bands: pd.DataFrame) -> Figure:
-    """Plot test errors, given as shares, in percent against the column epoch."""
+    """Plot test errors, in percent, against the column epoch."""
     figure, axes = _panels(bands, "test error after fine-tuning, %")
-    percent = bands.assign(**100 * bands[["mean", "low", "high"]])
-    for ax, (_, rows) in zip(axes, percent.groupby("study", sort=False), strict=True):
+    for ax, (_, rows) in zip(axes, bands.groupby("study", sort=False), strict=True):
         for method, line in rows.groupby("method", sort=False):
-            band(ax, line, "epoch", label=method, **_look(str(method), bands))
+            band(ax, line, "epoch", label=named(str(method)), **_look(str(method), bands))
         ax.set_xlabel("epoch")
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         log_scale(ax, "y")
@@ -361,14 +291,14 @@ def plot_errors(bands: pd.DataFrame) -> Figure:
 
 @styled
 def plot_probes(table: pd.DataFrame) -> Figure:
-    """Plot test errors of linear probes, given as shares, in percent by the column layer, in which 0 is the images."""
+    """Plot test errors of linear probes, in percent, by the column layer, in which 0 is the images."""
     figure, axes = _panels(table, "test error of a linear probe, %")
-    percent, n_methods = table.assign(**100 * table[["mean", "low", "high"]]), table["method"].nunique()
-    for ax, (_, rows) in zip(axes, percent.groupby("study", sort=False), strict=True):
+    n_methods = table["method"].nunique()
+    for ax, (_, rows) in zip(axes, table.groupby("study", sort=False), strict=True):
         for i, (method, points) in enumerate(rows.groupby("method", sort=False)):
             places = points["layer"] + 0.3 * (i / n_methods - 0.5)  # a little apart for each method
             look = {"marker": "o", "markersize": 4, "linewidth": 1} | _look(str(method), table)
-            ax.errorbar(places, points["mean"], error_bars(points), label=method, **look)
+            ax.errorbar(places, points["mean"], error_bars(points), label=named(str(method)), **look)
         layers = sorted(rows["layer"].unique())
         ax.set_xticks(layers, ["pixels", *(f"RBM {layer}" for layer in layers[1:])])
         log_scale(ax, "y")
@@ -385,7 +315,7 @@ def plot_likelihoods(table: pd.DataFrame, independent: pd.Series) -> Figure:
             color = _look(str(method), table)["color"]
             ax.errorbar([i], point["mean"], error_bars(point), color=color, marker="o", markersize=4)
         ax.axhline(independent[study], color="black", linewidth=0.8)
-        ax.set_xticks(range(len(rows)), rows["method"], rotation=20)
+        ax.set_xticks(range(len(rows)), [*map(named, rows["method"])], rotation=20, ha="right")
         ax.set_xlim(-0.5, len(rows) - 0.5)
     return figure
 
@@ -394,7 +324,7 @@ def _panels(table: pd.DataFrame, ylabel: str) -> tuple[Figure, np.ndarray]:
     studies = table["study"].unique()
     figure, axes = panels(len(studies), 1, height=0.7 + 3 * len(studies))
     for ax, study in zip(axes[:, 0], studies, strict=True):
-        ax.set_title(f"{study.removeprefix('mnist-').replace('x', '×')} pixels")
+        ax.set_title(named(study))
     figure.supylabel(ylabel)
     return figure, axes[:, 0]
 

@@ -1,10 +1,12 @@
 """Section 6: what the error measures.
 
-What else than learning makes a reconstruction error small? Controls of the paper's comparison; weights that win and
-know nothing; and, exploratory, which settings and ways to count come nearest to the errors that the paper prints.
+What else than learning makes a reconstruction error small? A comparison has a control that the paper lacks: no search
+at all. Every layer gets k mini-batches of contrastive divergence, and is then left alone, searched, or trained on. With
+weights that win and know nothing, and both measures along a search.
 """
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 from scipy.special import logit
 
 from leamvd._support import checks
@@ -21,71 +22,203 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
 
-from . import layers, results
-from .layers import GROUP, LABELS, PRINTED, Images, Study, last, searches
-from .plots import BLUE, COLORS, GREEN, VERMILION, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Plan, read_recorded
+from . import results
+from .layers import GROUP, Images, Study, last, layer_call, pictures, probe, probes, stack
+from .plots import GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
+from .results import Call, Plan, Recorded, delayed, read_recorded
 from .statistics import summarize
+from .words import named
 
 # ---- settings
 
-UNTRAINED = {
-    "cd:learning_rate=0+n_gen=1": "N(0, 0.1)",
-    "cd:learning_rate=0+n_gen=1+weight_scale=0.01": "N(0, 0.01)",
-    "cd:learning_rate=0+n_gen=1+initial_weights=uniform": "U(±0.1)",
-}  # methods that learn nothing, by the distribution of their weights
+BATCHES = (1, 3, 10, 30, 60, 100, 200, 300, 600)  # the last one is an epoch of 60,000 images
+START = "start"  # what mini-batches leave, with no search
 
-QUICK = Study(methods=("cd", "lea-mvd", "lea-mvd:x0-excluded")).changed(n_images=100, dtype="float64", n_gen=12)
-PAPER = Study(  # the runs of Section 3
-    images=Images(dataset="mnist"),
-    methods=("cd", "lea-mvd", "lea-mvd:x0-excluded", "lea-mvd:printed", "cma-es", "sep-cma-es", "random"),
-    seeds=tuple(range(30)),
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Started(Study):
+    """Searches that start from so many mini-batches in each layer; "cd" stands for the start alone, and for CD."""
+
+    methods: tuple[str, ...] = ("cd",)
+    inputs: tuple[str, ...] = ("own",)
+    batches: tuple[int, ...] = BATCHES
+    probed: tuple[int, ...] = (10, 60, 200, 600)  # numbers of mini-batches whose uppermost features are probed
+    n_probes: int = 5  # seeds of these, the first ones
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.choice("inputs", self.inputs, [("own",)])
+        for name in ("batches", "probed"):
+            values = tuple(checks.integer(name, value, at_least=1) for value in getattr(self, name))
+            object.__setattr__(self, name, values)
+
+    def ends(self) -> "Started":
+        """Return the same, of which errors are kept at the start and at the end."""
+        return dataclasses.replace(self, iterations=(0, self.reading.n_gen or 0))
+
+
+PAPER = Started(images=Images(dataset="mnist"), seeds=tuple(range(10)))
+FEWER = PAPER.changed(n_images=6_000, probed=())
+LATER = FEWER.changed(batches=BATCHES[-1:])  # its 600 mini-batches are ten epochs, and momentum changes after five
+ALONE = (PAPER, FEWER, LATER.changed(momentum_epochs=10))
+SEARCHED = (
+    PAPER.changed(methods=("lea-mvd",), batches=BATCHES[:-1]),  # Section 3 has those that start from 600
+    PAPER.changed(methods=("lea-mvd:printed",), batches=(10, 60, 300), probed=()),
+    PAPER.changed(methods=("cma-es",), batches=(30, 100, 300), probed=()),
+    FEWER.changed(methods=("lea-mvd",), batches=BATCHES[:-1]),
 )
-RANDOM_WEIGHTS = {"methods": tuple(UNTRAINED), "inputs": ("own",)}
-LARGE = Study(images=Images(dataset="mnist", side=28, n_images=2_000), layers=(500, 500, 2000), **RANDOM_WEIGHTS)
-PROFILES = {"quick": (QUICK, QUICK.changed(**RANDOM_WEIGHTS)), "paper": (PAPER, LARGE)}
-"""What is computed: the controls, and networks that are not trained."""
+QUICK = Started(seeds=(0, 1), batches=(1, 3, 10, 30), probed=(3, 30), n_probes=1).changed(
+    n_images=200, layers=(20, 20, 40), dtype="float64", n_gen=12
+)
+PROFILES = {"quick": (QUICK, QUICK.changed(methods=("lea-mvd",))), "paper": (*ALONE, *SEARCHED)}
 
 
 class Tables(NamedTuple):
-    """What is measured: errors of each layer after each iteration. The last three are recorded in every profile."""
+    """What is measured; `features` are whose stack a layer is trained on."""
 
-    runs: pd.DataFrame  # the controls
-    untrained: pd.DataFrame  # random weights
-    forensics: pd.DataFrame  # settings that the paper may have had, 2,000 images of 28 x 28
-    combinations: pd.DataFrame  # which of their methods stand for which settings
-    confirmed: pd.DataFrame  # those nearest to the paper's numbers again, on 10,000 images
+    runs: pd.DataFrame  # errors of each layer at the start of a search and at its end
+    probes: pd.DataFrame  # linear classifiers of the uppermost features
+    pictures: pd.DataFrame  # digits that the first stacks give back
 
 
 def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
-    """Return the section's tables: what is recorded, or controls that are computed here.
-
-    `changes` are fields of the controls' `Study`, its images, training or reading; one that is None is none. Untrained
-    networks have the same data set, number of images and seeds.
-    """
-    tried, again = read_recorded("forensics"), read_recorded("forensics_confirmed")
-    others = {"forensics": tried, "combinations": read_recorded("forensics", "combinations"), "confirmed": again}
+    """Return the section's tables: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        bare = tried[tried["method"].isin(UNTRAINED) & (tried["inputs"] == "own")]
-        return Tables(read_recorded("mnist_7x7"), bare, **others)
-    plan = planned(profile, **changes)
-    return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="error measures"), **others)
+        recorded = {table: [read_recorded(name, table) for name in RECORDED] for table in Tables._fields}
+        whole = last(
+            read_recorded("mnist_7x7").query("method == 'lea-mvd' and inputs == 'own' and seed in @PAPER.seeds")
+        )
+        recorded["runs"].append(whole.assign(features="own", batches=BATCHES[-1], momentum_epochs=5))
+        return Tables(*(pd.concat(rows, join="inner", ignore_index=True) for rows in recorded.values()))
+    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="few mini-batches"))
 
 
 def planned(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile's controls and untrained networks."""
-    controls, bare = PROFILES[checks.choice("profile", profile, [*PROFILES])]
-    shared = {name: changes.get(name) for name in ("dataset", "n_images", "seeds")}
-    studies = {"runs": controls.changed(**changes), "untrained": bare.changed(**shared)}
-    return {name: (LABELS, searches(study.on_disk())) for name, study in studies.items()}
+    """Return the plan of a profile with changes."""
+    studies = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    return plan([study.changed(**changes).on_disk() for study in studies])
 
 
-def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
-    """Return the last errors of the controls, see `layers.summary`; of all settings tried, where they are recorded."""
-    if profile == "recorded":
-        return layers.errors(measured.forensics)
-    return layers.summary(measured.runs, PROFILES[profile][0].changed(**changes), [(PAPER, read_recorded("mnist_7x7"))])
+# ---- what is computed
+
+LABELS = ["n_images", "momentum_epochs", "features", "method", "batches", "layer", "seed"]
+OF_STACKS = [name for name in LABELS if name not in ("features", "layer")]
+
+
+def plan(studies: Sequence[Started]) -> Plan:
+    """Return the plan of the tables of some studies."""
+    runs, probed, drawn = {}, {}, {}
+    for study in (one.known() for one in studies):
+        images = study.images.n_images, study.training.momentum_epochs
+        for (method, batches, seed), layers in stacks(study):
+            own = {(*images, "own", method, batches, i, seed): layer for i, layer in enumerate(layers, start=1)}
+            runs |= own | swapped(study, images, method, batches, seed, layers)
+            stack_of = (*images, method, batches, seed)
+            if batches in (0, *study.probed) and seed in study.seeds[: study.n_probes] and study.probed:
+                probed[stack_of] = delayed(probes)(layers[-1], study.images, study.training.dtype, len(layers))
+            if seed == study.seeds[0]:
+                drawn[stack_of] = delayed(pictures)(layers[-1], study.images, study.training.dtype)
+    return {"runs": (LABELS, runs), "probes": (OF_STACKS, probed), "pictures": (OF_STACKS, drawn)}
+
+
+def stacks(study: Started) -> Iterator[tuple[tuple[str, int, int], tuple[Call, ...]]]:
+    """Yield the stacks of a study by method, mini-batches and seed; CD's own first epochs have none."""
+    whole, alone = study.ends(), dataclasses.replace(study, iterations=(0,))
+    for method, seed in product(study.methods, study.seeds):
+        if method == "cd":
+            yield (method, 0, seed), stack(whole, method, seed)
+        for batches in study.batches:
+            if method == "cd":
+                yield (START, batches, seed), stack(alone, started("lea-mvd", batches), seed)
+            else:
+                yield (method, batches, seed), stack(whole, started(method, batches), seed)
+
+
+def started(method: str, batches: int) -> str:
+    """Return the text of a method that starts from so many mini-batches."""
+    return f"{method}{'+' if ':' in method else ':'}x0=batch+x0_batches={batches}"
+
+
+def swapped(
+    study: Started, images: tuple[Any, ...], method: str, batches: int, seed: int, layers: tuple[Call, ...]
+) -> dict[tuple[Any, ...], Call]:
+    """Return the uppermost layer of starts on the features of CD, and by CD on theirs; of other methods nothing."""
+    if method != START:
+        return {}
+    alone, top, n_hidden = dataclasses.replace(study, iterations=(0,)), len(layers), study.layers[-1]
+    below = stack(study.ends(), "cd", seed)[-2]
+    untrained = layer_call(alone, started("lea-mvd", batches), n_hidden, seed, below)
+    trained = layer_call(study.ends(), "cd", n_hidden, seed, layers[-2])
+    return {
+        (*images, "cd", START, batches, top, seed): untrained,
+        (*images, START, "cd", batches, top, seed): trained,
+    }
+
+
+RECORDED = {
+    "few_updates": Recorded(ALONE, lambda: plan(ALONE), unverified=("pictures",)),
+    "few_updates_searched": Recorded(SEARCHED, lambda: plan(SEARCHED), unverified=("pictures",)),
+}
+
+# ---- tables of starts
+
+OWN = ["n_images", "momentum_epochs", "method", "batches", "layer"]  # what seeds on own inputs share
+MEASURES = {
+    "error": "error / CD's",
+    "features": "by features",
+    "learning": "by learning",
+    "ratio": "error / constant's",
+}
+
+
+def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return last errors on own inputs over those of CD with the same seed, a row for each run.
+
+    `error` is the product of `features`, the constant image's error over that on CD's inputs, and `learning`, which is
+    the `ratio` to the constant image's error over CD's ratio.
+    """
+    ends = last(runs).query("features == 'own'")
+    ends = ends.rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
+    alike = ["n_images", "momentum_epochs", "layer", "seed"]
+    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "ratio"]].add_suffix(" of cd")
+    rows = ends.join(cd, on=alike)
+    rows = rows.assign(error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"])
+    return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES, "input_std"]]
+
+
+def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return geometric means of `MEASURES` with their intervals, and the percentage of seeds with errors below CD's."""
+    groups = rows.assign(below=100.0 * (rows["error"] < 1)).groupby(OWN, sort=False)
+    table = groups.agg(runs=("seed", "count"), below=("below", "mean"), std=("input_std", "mean"))
+    for name in MEASURES:
+        ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)[["mean", "low", "high"]]
+        table = table.join(ends.set_axis([name, f"{name} low", f"{name} high"], axis=1))
+    return table.rename(index={START: "no search"}).reset_index().sort_values("method", kind="stable")
+
+
+def mechanism(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what the conditions of the mechanism are about: factors for the uppermost RBM of the start alone.
+
+    They are geometric means over seeds of its error and its ratio over CD's, of how the features of CD and training by
+    CD change its error, and of the error on fewer images over that on all.
+    """
+    ends = last(runs)
+    ends = ends[(ends["layer"] == ends["layer"].max()) & (ends["momentum_epochs"] == ends["momentum_epochs"].min())]
+    names = ["n_images", "features", "method", "batches", "seed"]
+    logs = np.log(
+        ends.assign(error=ends["mean_field"] / ends["n_images"]).set_index(names)[["error", "mean_field_ratio"]]
+    )
+    (errors, ratios), images = (logs[name].unstack("seed") for name in logs), ends["n_images"]
+    alone, cd = (images.max(), "own", START), (images.max(), "own", "cd", 0)
+    factors = {
+        "error / CD's": errors.loc[alone] - errors.loc[cd],
+        "ratio / CD's": ratios.loc[alone] - ratios.loc[cd],
+        "by CD's features": errors.loc[images.max(), "cd", START] - errors.loc[alone],
+        "by CD's training": errors.loc[images.max(), START, "cd"] - errors.loc[alone],
+        "on fewer images": errors.loc[images.min(), "own", START] - errors.loc[alone],
+    }
+    return np.exp(pd.DataFrame({name: rows.mean(axis=1) for name, rows in factors.items()}))
 
 
 # ---- weights that win by the reconstruction error for nothing
@@ -112,9 +245,8 @@ def collapse(
     """Return what comes of making RBM 1's weights smaller, for RBM 2 and for what the features are good for.
 
     A row for each scale has, per image, the `error` of the collapsed RBM 2, its `bound`, and the `cd error` of another
-    RBM 2 that so many epochs of contrastive divergence have trained on the same features; over the constant
-    image's error, `ratio` and `cd ratio`; and the accuracy on test images of a linear classifier on standardized
-    features: of RBM 1, `accuracy`, and of the collapsed RBM 2, `accuracy above`.
+    RBM 2 that so many epochs of contrastive divergence have trained on the same features; and the percentage of test
+    images that a `probe` gets wrong: by the features of RBM 1, `wrong`, and of the collapsed RBM 2, `wrong above`.
     """
     rows = []
     for scale in scales:
@@ -123,23 +255,14 @@ def collapse(
         cd = ContrastiveDivergence(H, n_hidden, seed=0)
         for _ in range(epochs):
             cd.epoch()
-        constant, trained = (reconstruction_errors(rbm, H, seed=0) for rbm in (upper, cd.rbm))
-        per_image = constant.mean_field / len(H), bound(first, scale, data.train), trained.mean_field / len(H)
-        right = accuracy(H, T, data), accuracy(*map(upper.hidden_given_visible, (H, T)), data)
-        rows.append((scale, *per_image, constant.mean_field_ratio, trained.mean_field_ratio, *right))
-    columns = ["scale", "error", "bound", "cd error", "ratio", "cd ratio", "accuracy", "accuracy above"]
-    return pd.DataFrame(rows, columns=columns)
+        error, trained = (reconstruction_errors(rbm, H, seed=0).mean_field / len(H) for rbm in (upper, cd.rbm))
+        features = (H, T), tuple(map(upper.hidden_given_visible, (H, T)))
+        wrong = [100 * probe(V, data.train_labels, W, data.test_labels)[1] for V, W in features]
+        rows.append((scale, error, bound(first, scale, data.train), trained, *wrong))
+    return pd.DataFrame(rows, columns=["scale", "error", "bound", "cd error", "wrong", "wrong above"])
 
 
-def accuracy(train: np.ndarray, test: np.ndarray, data: Dataset) -> float:
-    """Return the part of the test images that a ridge classifier on standardized features, (m, k), gets right."""
-    from sklearn import linear_model, pipeline, preprocessing
-
-    classifier = pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.RidgeClassifier())
-    return float(classifier.fit(train, data.train_labels).score(test, data.test_labels))
-
-
-# ---- tables of the controls
+# ---- both measures along a search
 
 
 def paths(runs: pd.DataFrame) -> pd.DataFrame:
@@ -152,85 +275,33 @@ def paths(runs: pd.DataFrame) -> pd.DataFrame:
     return shown.groupby([*GROUP, "iteration"], sort=False)[["mean_field_ratio", "sampled_ratio"]].mean().reset_index()
 
 
-def explained(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return last errors in units that can be compared from layer to layer: means over runs.
-
-    Errors are per image; explained is which percentage of the inputs' variance, 100 (1 - error / constant's error).
-    """
-    ends = last(runs)
-    error = ends["mean_field"] / ends["n_images"]
-    columns = {
-        "input std": ends["input_std"],
-        "constant": error / ends["mean_field_ratio"],
-        "error": error,
-        "error per unit": error / ends["n_visible"],
-        "% explained": 100 * (1 - ends["mean_field_ratio"]),
-        "% explained, sampled": 100 * (1 - ends["sampled_ratio"]),
-    }
-    rows = ends[GROUP].assign(**columns)
-    intervals = summarize(rows, "error", GROUP)[["low", "high"]]
-    return rows.groupby(GROUP, sort=False).mean().reset_index().join(intervals)
-
-
-def untrained(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what random weights make of the images, and the constant image's error per 10,000 images of that."""
-    rows = runs[runs["iteration"] == 0]
-    constant = 1e4 * rows["mean_field"] / rows["mean_field_ratio"] / rows["n_images"]
-    columns = {"weights": rows["method"].map(UNTRAINED), "input std": rows["input_std"], "constant": constant}
-    return rows[["layer"]].assign(**columns).groupby(["layer", "weights"], sort=False).mean()
-
-
-# ---- what the paper may have run
-
-SUMMED = {
-    "mean-field": ("mean_field", "mean_field"),
-    "sampled": ("sampled", "sampled"),
-    "each its own": ("sampled", "mean_field"),
-}  # errors of contrastive divergence and of LEA-MVD that are counted (item E2); in the last, what a method has anyway
-NUMBERS = {f"{method}, RBM {layer}": number for (method, layer), number in PRINTED.items()}
-SETTINGS = ["weights", "start", "sigma0", "reading", "inputs"]
-COUNTED = ["measure", "images"]
-
-
-def distances(runs: pd.DataFrame, combinations: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of each combination of settings, counted in every way, beside the numbers that the paper has.
-
-    A combination is a search, `method`, with contrastive divergence from the same kind of weights, `baseline`. Errors
-    are geometric means over seeds. `factor` is by how much they miss: exp of the root mean square of
-    log(ours / the paper's) over the three numbers.
-    """
-    there = combinations[["method", "baseline"]].isin(runs["method"].unique()).all(axis=1)
-    ways = pd.DataFrame(product(SUMMED, (10_000, 60_000)), columns=COUNTED)  # errors, and images that are summed over
-    rows = combinations[there].merge(ways, how="cross")
-    ends = last(runs)
-    logs = np.log(ends[["mean_field", "sampled"]].div(ends["n_images"], axis=0))
-    errors = np.exp(logs.groupby([ends[name] for name in ("method", "inputs", "layer")]).mean())
-    for name, (trainer, layer) in zip(NUMBERS, PRINTED, strict=True):
-        search = trainer != "cd"
-        who = zip(rows["method" if search else "baseline"], rows["inputs"], rows["measure"], strict=True)
-        each = [errors.loc[(method, inputs, layer), SUMMED[measure][search]] for method, inputs, measure in who]
-        rows[name] = rows["images"] * each
-    missed = np.log(rows[[*NUMBERS]] / NUMBERS)
-    return rows.assign(factor=np.exp(np.sqrt((missed**2).mean(axis=1))))
-
-
-def nearest(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the combinations, each counted in its best way, the nearest first."""
-    best = table.sort_values("factor", kind="stable").drop_duplicates(SETTINGS)
-    return best[[*SETTINGS, *COUNTED, *NUMBERS, "factor"]].reset_index(drop=True)
-
-
-def effects(table: pd.DataFrame) -> pd.DataFrame:
-    """Return geometric means of the numbers by what is chosen, and the smallest factor."""
-    rows = [
-        (choice, str(level), *np.exp(np.log(group[[*NUMBERS]]).mean()), group["factor"].min())
-        for choice in (*SETTINGS, *COUNTED)
-        for level, group in table.groupby(choice, sort=False)
-    ]
-    return pd.DataFrame(rows, columns=["choice", "", *NUMBERS, "smallest factor"]).set_index(["choice", ""])
-
-
 # ---- figures
+
+
+@styled
+def plot_starts(table: pd.DataFrame) -> Figure:
+    """Plot `by_batches`: errors over CD's, and over the constant image's, against mini-batches; a line a method."""
+    layers = sorted(set(table["layer"]) - {1})
+    figure, axes = panels(2, len(layers), height=5.2, sharex=True, sharey="row")
+    for (method, layer), rows in table[table["layer"] > 1].groupby(["method", "layer"], sort=False):
+        color = {"no search": GRAY}.get(method) or method_look(method)["color"]
+        axes[0, layers.index(layer)].set_title(f"RBM {layer}")
+        for ax, name in zip(axes[:, layers.index(layer)], ("error", "ratio"), strict=True):
+            if method == "cd":
+                ax.axhline(rows[name].item(), color=color, linewidth=1.5, label=named(method))
+            else:
+                line = rows.rename(columns={f"{name} low": "low", f"{name} high": "high"})
+                style = method_look(method)["linestyle"] if ":" in method else "-"
+                band(ax, line, "batches", name, color=color, linestyle=style, marker=".", label=named(method))
+    for ax in axes.flat:
+        log_scale(ax, "xy")
+    for ax in axes[1]:
+        ax.axhline(1, color="black", linewidth=0.8)
+        ax.set_xlabel("mini-batches of the start")
+    axes[0, 0].set_ylabel("error / CD's")
+    axes[1, 0].set_ylabel("error / constant image's")
+    legend(figure)
+    return figure
 
 
 @styled
@@ -246,7 +317,7 @@ def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
         ax, look = axes[numbers.index(layer), kinds.index(kind)], method_look(method)
         x, y = (line[measure].to_numpy() for measure in measures)
         right, up = (error_bars(at.loc[[(kind, layer, method, measure)]]) for measure in measures)
-        ax.plot(x, y, linewidth=1.5, label=method, **look)
+        ax.plot(x, y, linewidth=1.5, label=named(str(method)), **look)
         ax.plot(x[:1], y[:1], "o", color=look["color"], fillstyle="none", markersize=5)
         ax.errorbar(x[-1:], y[-1:], up, right, fmt="o", color=look["color"], markersize=5)
         ax.set_title(f"RBM {layer}, {kind} inputs")
@@ -258,75 +329,4 @@ def plot_paths(table: pd.DataFrame, ends: pd.DataFrame) -> Figure:
         ax.set_xlabel("mean-field ratio")
     figure.supylabel("sampled ratio: error / constant image's")
     legend(figure, ncols=2)
-    return figure
-
-
-@styled
-def plot_inputs(table: pd.DataFrame) -> Figure:
-    """Plot last errors and those of the constant image, joined by a line."""
-    numbers, methods = sorted(table["layer"].unique()), list(table["method"].unique())
-    kinds = list(table["inputs"].unique())
-    figure, axes = panels(1, len(numbers), height=1.5 + 0.22 * len(kinds) * len(methods), sharey=True)
-    for (kind, layer, method), row in table.groupby(GROUP, sort=False):
-        ax, color = axes[0, numbers.index(layer)], method_look(method)["color"]
-        place = [methods.index(method) + 0.36 * (kinds.index(kind) - 0.5 * (len(kinds) - 1))]
-        ax.plot(row[["error", "constant"]].to_numpy()[0], place * 2, "-", color=color, linewidth=1.0)
-        ax.plot(row["constant"], place, "|", color="black", markersize=9, label="constant image")
-        look = {"fillstyle": "full" if kind == "own" else "none", "markersize": 5, "label": f"{kind} inputs"}
-        ax.errorbar(row["error"], place, xerr=error_bars(row, "error"), fmt="o", color=color, **look)
-    for ax, layer in zip(axes[0], numbers, strict=True):
-        ax.set_title(f"RBM {layer}")
-        log_scale(ax, "x")
-        ax.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))  # narrow panels have room for few labels
-        ax.xaxis.set_minor_formatter("{x:,g}")
-    axes[0, 0].set_yticks(range(len(methods)), methods)
-    axes[0, 0].invert_yaxis()
-    axes[0, len(numbers) // 2].set_xlabel("mean-field error per image")
-    legend(figure)
-    return figure
-
-
-@styled
-def plot_collapse(won: pd.DataFrame) -> Figure:
-    """Plot `collapse`, what RBM 2 scores and its features are worth, against the factor of RBM 1's weights."""
-    figure, axes = panels(3, 1, height=6.6, sharex=True)
-    constant, cd = {"color": VERMILION, "label": "constant RBM 2"}, {"color": COLORS["cd"], "label": "RBM 2 by CD"}
-    black = {"color": "black", "linestyle": ":"}
-    lines = [
-        {"bound": black | {"label": "bound"}, "error": constant, "cd error": cd},
-        {"ratio": constant, "cd ratio": cd},
-        {"accuracy above": constant | {"label": "on the constant RBM 2"}, "accuracy": black | {"label": "on RBM 1"}},
-    ]
-    names = ("RBM 2's error per image", "error / constant image's", "test accuracy of\na linear classifier")
-    for ax, name, columns in zip(axes[:, 0], names, lines, strict=True):
-        for column, look in columns.items():
-            ax.plot(won["scale"], won[column], marker=".", **look)
-        ax.set(ylabel=name, xscale="log", yscale="linear" if "accuracy" in columns else "log")
-        ax.legend()
-    axes[2, 0].set(xlabel="factor of RBM 1's weights", ylim=(0, 1))
-    axes[2, 0].invert_xaxis()
-    return figure
-
-
-@styled
-def plot_combinations(table: pd.DataFrame, near: pd.DataFrame) -> Figure:
-    """Plot each combination as a mark in each of the paper's numbers, a line; those of `near` have rings."""
-    keys = ["measure", "images", "inputs"]
-    places = {key: place for place, (key, _) in enumerate(table.groupby(keys, sort=False))}
-    figure, axes = panels(1, len(NUMBERS), height=1.8 + 0.32 * len(places), sharey=True)
-    for ax, (name, number) in zip(axes[0], NUMBERS.items(), strict=True):
-        ax.axvline(number, color="black", linewidth=1.0, label="the paper's number")
-        for start, color in {"epochs": BLUE, "batch": VERMILION, "none": GREEN}.items():
-            group = table[table["start"] == start]
-            y = group[keys].apply(tuple, axis=1).map(places)
-            ax.plot(group[name], y, "|", color=color, markersize=8, label=f"start: {start}")
-        for i, row in near.iterrows():
-            look = {"fillstyle": "none", "markersize": 9 + 4 * i, "label": f"nearest: {i + 1}"}
-            ax.plot(row[name], places[tuple(row[keys])], "o", color="black", **look)
-        ax.set_title("\n".join([*name.split(", "), f"{number:,.0f}"]))
-        ax.set(xscale="log", xlabel="error", ylim=(len(places) - 0.5, -0.5))
-        ax.xaxis.set_minor_formatter(NullFormatter())  # where an axis has hardly a decade, they would overlap
-    axes[0, 0].set_yticks([*places.values()], [f"{measure}, {n:,}, {kind}" for measure, n, kind in places])
-    axes[0, 0].set_ylabel("measure, images, inputs")
-    legend(figure)
     return figure

@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
 from matplotlib.figure import Figure
 from scipy import stats
 
 from leamvd._support import checks
 from leamvd.optimizers.selection import fractional_tournament, mean_and_std, tournament
 
-from .plots import BLUE, VERMILION, legend, panels, styled
+from .plots import BLUE, VERMILION, legend, panels, shades, styled
 
 # ---- settings
 
@@ -23,7 +22,6 @@ PROFILES = {"recorded": 100_000, "quick": 100_000, "paper": 5_000_000}  # tourna
 CURVE = tuple(np.linspace(0, 4, 81).tolist())  # exponents at which selection pressure is drawn
 BINARY, DOUBLE, FOUR = "binary tournament", "double binary tournament", "tournament of four"
 STATED = {BINARY: 1.0, DOUBLE: 2.0}  # the exponents that the paper calls equivalent
-SHARES = ("rank share", "size share")
 FALSE_ALARMS = 0.01  # of all tests in one table together (Bonferroni)
 
 
@@ -114,12 +112,10 @@ def normal_models(points: pd.DataFrame, exponents: Sequence[float]) -> pd.DataFr
 
 
 def pressure(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the expected rank sum k G_k and the effective sample size 1 / sum G_k^2; their shares of lambda."""
+    """Return the expected rank sum k G_k and the effective sample size 1 / sum G_k^2."""
     terms = rows.assign(rank=rows["rank"] * rows["weight"], square=rows["weight"] ** 2)
     sums = terms.groupby(["population_size", "method", "exponent"], sort=False, dropna=False)[["rank", "square"]].sum()
-    table = pd.DataFrame({"expected rank": sums["rank"], "effective size": 1 / sums["square"]}).reset_index()
-    table[list(SHARES)] = table[["expected rank", "effective size"]].div(table["population_size"], axis=0)
-    return table
+    return pd.DataFrame({"expected rank": sums["rank"], "effective size": 1 / sums["square"]}).reset_index()
 
 
 def goodness(counts: pd.DataFrame) -> pd.DataFrame:
@@ -161,7 +157,7 @@ def plot_weights(table: pd.DataFrame) -> Figure:
     """Plot weights against rank: exponents as lines, tournaments as markers."""
     figure, ((ax,),) = panels(1, 1, height=4.2)
     wide, lines = table.pivot(index="rank", columns="method", values="weight"), table.dropna()["method"].unique()
-    wide[lines].plot(ax=ax, color=_shades(len(lines)))
+    wide[lines].plot(ax=ax, color=shades(len(lines)))
     labels = {"xlabel": "rank (1 = best)", "ylabel": "weight", "ylim": (0, None)}
     wide.drop(columns=lines).plot(ax=ax, style=["ko", "ks", "kx"], fillstyle="none", **labels)
     ax.set_title(f"probability to be selected, {len(wide)} individuals")
@@ -175,15 +171,13 @@ def plot_differences(counts: pd.DataFrame, nearest: pd.DataFrame) -> Figure:
     looks = {"stated": {"color": VERMILION, "linestyle": "--"}, "closest": {"color": BLUE}}
     for ax, (name, ranks) in zip(axes[:, 0], counts.groupby("tournament", sort=False), strict=True):
         ax.axhline(0, color="black", linewidth=0.8)
-        title = str(name)
         for kind, look in looks.items():
             if pd.notna(a := nearest.loc[name, f"{kind} exponent"]):
                 values = 100 * (fractional_tournament(len(ranks), a) - ranks["exact"])
                 ax.plot(ranks["rank"], values, label=f"{kind} exponent", **look)
-                title += f", {kind} {a:.4g}"
         look = {"fmt": ".k", "markersize": 4, "linewidth": 1, "label": "simulation ± 2 s.e."}
         ax.errorbar(ranks["rank"], 100 * (ranks["share"] - ranks["exact"]), 200 * ranks["error"], **look)
-        ax.set_title(title)
+        ax.set_title(str(name))
     axes[-1, 0].set_xlabel("rank (1 = best)")
     figure.supylabel("less the exact probability (percentage points)")
     legend(figure)
@@ -196,11 +190,12 @@ def plot_pressure(table: pd.DataFrame) -> Figure:
     figure, axes = panels(1, 2, height=4.4)
     curves, largest = table.dropna(), table["population_size"].max()
     levels = table[table["exponent"].isna() & (table["population_size"] == largest)]
-    for ax, share, label in zip(axes[0], SHARES, ("expected rank", "effective sample size"), strict=True):
-        wide = curves.pivot(index="exponent", columns="population_size", values=share).add_prefix("$\\lambda$ = ")
-        wide.plot(ax=ax, color=_shades(wide.shape[1]), legend=False, ylabel=f"{label} / $\\lambda$", ylim=(0, None))
-        for method, value, style in zip(levels["method"], levels[share], (":", "--", "-."), strict=True):
-            ax.axhline(value, color="k", linestyle=style, linewidth=1, label=f"{method}, $\\lambda$ = {largest}")
+    for ax, label in zip(axes[0], ("expected rank", "effective size"), strict=True):
+        wide = curves.pivot(index="exponent", columns="population_size", values=label)
+        wide = (wide / wide.columns).add_prefix("$\\lambda$ = ")
+        wide.plot(ax=ax, color=shades(wide.shape[1]), legend=False, ylabel=f"{label} / $\\lambda$", ylim=(0, None))
+        for method, value, style in zip(levels["method"], levels[label] / largest, (":", "--", "-."), strict=True):
+            ax.axhline(value, color="k", linestyle=style, linewidth=1, label=method)
     legend(figure, ncols=2)
     return figure
 
@@ -210,7 +205,7 @@ def plot_models(points: pd.DataFrame, models: pd.DataFrame) -> Figure:
     """Plot the normal models, a panel for each exponent, with ellipses of one and two standard deviations."""
     columns = min(3, len(models))
     rows = -(-len(models) // columns)
-    figure, axes = panels(rows, columns, height=0.6 + 1.7 * rows, sharex=True, sharey=True)
+    figure, axes = panels(rows, columns, height=0.6 + 1.5 * rows, sharex=True, sharey=True)
     turn, most = np.linspace(0, 2 * np.pi, 100), fractional_tournament(len(points), models["exponent"].max())[0]
     for ax, (a, x1, x2, s1, s2, *_) in zip(axes.flat, models.itertuples(index=False), strict=False):
         G = fractional_tournament(len(points), a)
@@ -226,7 +221,3 @@ def plot_models(points: pd.DataFrame, models: pd.DataFrame) -> Figure:
     figure.supylabel("$x_2$")
     figure.colorbar(dots, ax=axes, label="weight", shrink=0.8)
     return figure
-
-
-def _shades(count: int) -> np.ndarray:
-    return colormaps["viridis"](np.linspace(0.0, 0.85, count))

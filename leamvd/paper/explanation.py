@@ -29,6 +29,7 @@ from .plots import BLUE, GREEN, PURPLE, VERMILION, band, legend, log_scale, pane
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import paired, summarize
 from .study_methods import Method
+from .words import named
 
 # ---- settings
 
@@ -68,7 +69,6 @@ LARGE = {"side": 28, "layers": (500, 500, 2000)}
 QUICK = Settings(layers=(30, 30), methods=_methods(0.001, 0.003, 0.01, 0.1), seeds=(0, 1), n_pairs=20)
 PROFILES = {"quick": QUICK.changed(dtype="float64", n_gen=12), "paper": PAPER, "paper-28x28": PAPER.changed(**LARGE)}
 SIZES = {"": PROFILES["paper"], "_28x28": PROFILES["paper-28x28"]}  # recorded, by the end of the name
-PIXELS = {"mnist-7x7": "7×7 pixels", "mnist-28x28": "28×28 pixels"}
 
 START = Settings(images=Images(dataset="mnist"), inputs=("own", "shared"), sigmas=(REFERENCE,), seeds=tuple(range(30)))
 STARTS = START, START.changed(**LARGE, seeds=(0, 1, 2))  # the start solutions of Sections 3 and 4
@@ -253,7 +253,7 @@ def predicted_and_measured(measured: Tables) -> pd.DataFrame:
     """
     by = [*LAYER, "method"]
     fallen = falls(measured.runs, "mean_field")
-    rows = summarize(fallen, "fall", by).drop(columns="mean").set_index(by)
+    rows = summarize(fallen, "fall", by).rename(columns={"mean": "measured"}).set_index(by)
     rows.loc[rows["runs"] < 3, ["low", "high"]] = np.nan  # of two runs it is 13 times their standard error
     kinds = {"predicted": falls(measured.surrogates, "best"), "retrodicted": falls(measured.retrodictions, "best")}
     for name, ends in {"measured": fallen, **kinds}.items():
@@ -324,13 +324,6 @@ def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) 
     return moved.assign(right=moved["said"] == moved["left"], runs=True).groupby(by[:-1], sort=False).sum()
 
 
-def generations_off(measured: Tables) -> pd.Series:
-    """Return how many generations off retrodictions are, of searches that should leave later than at once: medians."""
-    said, left = left_at(measured.retrodictions, "best", SEARCH), left_at(measured.runs, "mean_field", SEARCH)
-    off = (left - said).abs()
-    return off[(said > 1) & np.isfinite(off)].groupby("study", sort=False).median()
-
-
 def scaling(around: pd.DataFrame, surrogates: pd.DataFrame, runs: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
     """Return falls in percent for layers of ever more hidden units, by kind and `n_var`: of the best setting's mean."""
     first = around.set_index(["n_hidden", "seed"])[["n_var", "value"]]
@@ -363,9 +356,9 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
             band(ax, line, "sigma", color=_look(layer)["color"], label=f"RBM {layer}")
         ends = [lines["sigma"].min(), lines["sigma"].max()]
         ax.plot(ends, ends, "k:", linewidth=0.8, label="as large as measured")
-        ax.axvline(Training.sigma0, color=PURPLE, linestyle="--", linewidth=1, label="the paper's sigma0")
+        ax.axvline(Training.sigma0, color=PURPLE, linestyle="--", linewidth=1, label="the paper's σ0")
         log_scale(ax, "xy")
-        ax.set(title=PIXELS.get(study, study), ylabel="step size of theory")
+        ax.set(title=named(study), ylabel="step size of theory")
     axes[-1, 0].set_xlabel("step size of the pairs")
     legend(figure)
     return figure
@@ -381,10 +374,10 @@ def plot_falls(both: pd.DataFrame) -> Figure:
         ax = axes[layers.index(layer), studies.index(study)]
         color, name = (VERMILION, "with the reset") if reset else (BLUE, "without the reset")
         band(ax, line, "sigma0", "measured", color=color, label=f"measured, {name}")
-        ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"before, {name}")
-        ax.plot(line["sigma0"], line["retrodicted"], "--", color=color, label=f"own inputs, {name}")
+        ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"predicted, {name}")
+        ax.plot(line["sigma0"], line["retrodicted"], "--", color=color, label=f"on own inputs, {name}")
         log_scale(ax, "x")
-        ax.set(title=f"{PIXELS.get(study, study)}, RBM {layer}", xlabel="sigma0" if layer == layers[-1] else "")
+        ax.set(title=f"{named(study)}, RBM {layer}", xlabel="σ0" if layer == layers[-1] else "")
     figure.supylabel("fall of the error, %")
     legend(figure, ncols=2)
     return figure
@@ -393,7 +386,7 @@ def plot_falls(both: pd.DataFrame) -> Figure:
 @styled
 def plot_gains(both: pd.DataFrame, asked: pd.DataFrame) -> Figure:
     """Plot measured against predicted falls, a point for each setting; lines at the right show what claims need."""
-    kinds, studies = {"predicted": "before", "retrodicted": "own inputs"}, list(both["study"].unique())
+    kinds, studies = {"predicted": "before any search", "retrodicted": "own inputs"}, list(both["study"].unique())
     figure, axes = panels(len(studies), len(kinds), height=2.6 * len(studies) + 1.4, sharey=True)
     most = 1.3 * float(np.nanmax([*both[["measured", "high", *kinds]].max(), asked["needed"].max()]))
     limits = -0.2, most
@@ -410,7 +403,7 @@ def plot_gains(both: pd.DataFrame, asked: pd.DataFrame) -> Figure:
         for axis, set_scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
             set_scale("symlog", linthresh=1)
             axis.set_major_formatter("{x:g}")
-        ax.set(title=f"{PIXELS.get(study, study)}, {label}", xlabel="predicted fall, %", xlim=limits, ylim=limits)
+        ax.set(title=f"{named(study)}, {label}", xlabel="predicted fall, %", xlim=limits, ylim=limits)
     figure.supylabel("measured fall, %")
     legend(figure, ncols=2)
     return figure

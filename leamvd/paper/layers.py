@@ -5,6 +5,8 @@ Their settings, the calls that train their layers, and the tables of errors that
 
 import dataclasses
 import functools
+import time
+import warnings
 from collections.abc import Iterable
 from itertools import product
 from typing import Any, Literal, Self
@@ -13,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from leamvd._support import checks
+from leamvd._support.threads import one_blas_thread
 from leamvd.data import images as data_sets
 from leamvd.data.images import Dataset
-from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, train
+from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, reconstruct, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
@@ -70,6 +73,7 @@ class Study:
     features: Literal["probabilities", "bits"] = "probabilities"  # what a layer hands on
     training: Training = dataclasses.field(default_factory=Training)
     reading: Reading = EXPERIMENT
+    iterations: tuple[int, ...] | None = None  # whose errors are kept, the last one ends a search; None keeps all
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reading", self.reading.complete())
@@ -79,6 +83,8 @@ class Study:
             object.__setattr__(self, name, values)
             if not values or (len(set(values)) < len(values) and name != "layers"):
                 raise ValueError(f"{name} must be one or more different values, got {values!r}")
+        if self.iterations is not None:
+            object.__setattr__(self, "iterations", tuple(self.iterations))
         for name, values, least in (("layers", self.layers, 1), ("seeds", self.seeds, 0)):
             for value in values:
                 checks.integer(name, value, at_least=least)
@@ -143,18 +149,26 @@ def layer(
     reading: Reading,
     features: Literal["probabilities", "bits"] = "probabilities",
     below: Result | None = None,
+    iterations: tuple[int, ...] | None = None,
 ) -> Result:
-    """Return the errors of a layer after each iteration from 0, its start solution, on; and the stack it is on."""
+    """Return the errors of a layer after each iteration from 0, its start solution, on; and the stack it is on.
+
+    Of `iterations`, if given, which end with the last one: with 0 alone, nothing is searched.
+    """
     lower = rbms(below)
     V, T = (layer_inputs(lower, images, features, seed, training.dtype, test=test) for test in (False, True))
     own_seed, mean = layer_seed(seed, len(lower) + 1), V.mean(axis=0, dtype=np.float64)
     rows, flat = [], None
     for step in train(trainer, V, n_hidden, training=training, reading=reading, seed=own_seed):
+        if iterations and step.iteration not in iterations:
+            continue
         previous, flat = flat, step.rbm.flat()
         if previous is None or not np.array_equal(flat, previous):  # most searches stay where they are for long
             on_images = reconstruction_errors(step.rbm, V, seed=own_seed)
             on_test_images = reconstruction_errors(step.rbm, T, seed=own_seed, train_mean=mean)
         rows.append((step.iteration, *on_images, *on_test_images, *step[2:]))
+        if iterations and step.iteration == max(iterations):
+            break
     table = pd.DataFrame(rows, columns=COLUMNS).assign(
         n_visible=V.shape[1],
         n_hidden=n_hidden,
@@ -187,6 +201,65 @@ def layer_inputs(
     return layer_input(lower, data.test if test else data.train, features=features, seed=seed, test=test)
 
 
+# ---- what a stack gives back, and what its features are good for
+
+
+def pictures(top: Result, source: Images, dtype: str) -> Result:
+    """Return gray levels from 0 to 255, of test images, one of each class, and of the first ten units' weights.
+
+    `layers` is how many layers of the stack an image went up and came down again: none, the first and all. Weights are
+    divided by the largest one; 0 is gray level 127.5.
+    """
+    stack, data = rbms(top), source.load(dtype)
+    V = data.test[np.unique(data.test_labels, return_index=True)[1][:10]]
+    W = stack[0].W[:, :10].T
+    shown = {("digit", n): reconstruct(stack[:n], V) for n in sorted({0, 1, len(stack)})}
+    shown["weights", 1] = (W / np.abs(W).max() + 1) / 2
+    gray = {key: pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack() for key, X in shown.items()}
+    rows = pd.concat(gray, names=["kind", "layers", "image", "pixel"]).rename("gray").reset_index()
+    return Result(rows.drop(columns="pixel"))
+
+
+PENALTY, STEPS = 0.01, 100  # of the probe: scikit-learn's C, and the solver's steps at most
+
+
+def probe(V: np.ndarray, labels: np.ndarray, T: np.ndarray, test_labels: np.ndarray) -> tuple[float, float, int]:
+    """Return training and test error of logistic regression on features, shape (m, n), and the steps it took.
+
+    Features are standardized: a layer's scale is no merit of its own, but it would decide how strongly the penalty acts
+    and how fast the solver converges.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(V)
+    V, T = scaler.transform(V), scaler.transform(T)
+    classifier = fitted(LogisticRegression(C=PENALTY, max_iter=STEPS), V, labels)
+    with one_blas_thread():
+        errors = [float(np.mean(classifier.predict(A) != b)) for A, b in ((V, labels), (T, test_labels))]
+    return errors[0], errors[1], int(classifier.n_iter_[0])
+
+
+def probes(top: Result, source: Images, dtype: str, first: int = 0) -> Result:
+    """Return the errors of linear probes of each layer's features from the `first` on; layer 0 are the images."""
+    data, stack, rows, began = source.load(dtype), rbms(top), [], time.perf_counter()
+    for number in range(first, len(stack) + 1):
+        V, T = (layer_input(stack[:number], V) for V in (data.train, data.test))
+        scored = probe(V, data.train_labels, T, data.test_labels)
+        rows.append((number, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
+    columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
+    return Result(pd.DataFrame(rows, columns=columns))
+
+
+def fitted(classifier: Any, V: np.ndarray, labels: np.ndarray) -> Any:
+    """Return a classifier of scikit-learn, fitted on one thread for as many steps as it is told, converged or not."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # so many steps, or one epoch, are what is wanted
+        return classifier.fit(V, labels)
+
+
 # ---- the layers of a study
 
 
@@ -194,7 +267,7 @@ def layer_call(study: Study, method: str, n_hidden: int, seed: int, below: Call 
     """Return the call that trains a layer of a study by one of its methods."""
     parsed, features = Method.parse(method), study.features if below else "probabilities"
     settings = parsed.training(study.training), parsed.reading(study.reading)
-    return delayed(layer)(study.images, parsed.trainer, n_hidden, seed, *settings, features, below)
+    return delayed(layer)(study.images, parsed.trainer, n_hidden, seed, *settings, features, below, study.iterations)
 
 
 @functools.cache
@@ -221,9 +294,12 @@ def searches(study: Study) -> dict[tuple[Any, ...], Call]:
 
 # ---- tables of errors
 
-MEASURES = {"mean_field": "mean-field", "sampled": "sampled"}  # the errors of item E2, and what they are called
+MEASURES = ("mean_field", "sampled")  # the errors of item E2
 
 GROUP = ["inputs", "layer", "method"]  # what tells one group of seeds from another
+OF_STUDIES = (  # and where a table has several studies
+    *("study", "section", "problem", "image_set", "search", "n_images", "features", "batches", "momentum_epochs"),
+)
 
 ONE_EPOCH = "cd:n_gen=1"  # the start solution of searches by itself
 
@@ -240,11 +316,11 @@ def scaled(table: pd.DataFrame, measure: str) -> pd.Series:
 
 def last(table: pd.DataFrame, step: str = "iteration") -> pd.DataFrame:
     """Return the last row of every run, by a column that counts; runs may differ in how far they went."""
-    run = [name for name in ("study", "section", "problem", "image_set", "search", *GROUP, "seed") if name in table]
+    run = [name for name in (*OF_STUDIES, *GROUP, "seed") if name in table]
     return table[table[step] == table.groupby(run)[step].transform("max")]
 
 
-def errors(table: pd.DataFrame, measures: Iterable[str] = tuple(MEASURES)) -> pd.DataFrame:
+def errors(table: pd.DataFrame, measures: Iterable[str] = MEASURES) -> pd.DataFrame:
     """Return measures at the last iteration, errors per 10,000 images: means over runs and their 95 % intervals."""
     ends = last(table)
     each = [ends[GROUP].assign(measure=measure, value=scaled(ends, measure)) for measure in measures]

@@ -24,12 +24,12 @@ from leamvd.optimizers.lea_mvd import LEAMVD
 from . import results
 from .plots import COLORS, error_bars, legend, log_scale, panels, styled
 from .results import Plan, Result, delayed, read_recorded
+from .words import named
 
 # ---- settings
 
 POPULATION_SIZE, SIGMA0 = 24, 0.1  # of all methods, which start at x = (1, ..., 1)
 NORMALS = 50_000_000  # drawn at once, or two rows of variables; more would take no less a time for each
-NAMED = {"lea-mvd": "LEA-MVD", "cma-es": "CMA-ES,\nfull matrix", "sep-cma-es": "separable\nCMA-ES"}  # others are gray
 DTYPES = {"lea-mvd": ("float32", "float64"), "sep-cma-es": ("float64",), "cma-es": ("float64",)}
 SIZES: dict[str, dict[str, tuple[int, ...]]] = {
     "quick": {"lea-mvd": (1_000, 10_000), "sep-cma-es": (1_000, 10_000), "cma-es": (100, 300, 1_000)},
@@ -189,7 +189,7 @@ def _memory(name: str) -> float:
 def costs(optimizers: pd.DataFrame) -> pd.DataFrame:
     """Return what was measured on one thread, with a `label` of method and dtype."""
     rows = optimizers[(optimizers["status"] == "ok") & (optimizers["threads"] == 1)]
-    return rows.assign(label=rows["method"] + ", " + rows["dtype"])
+    return rows.assign(label=rows["method"].map(named) + ", " + rows["dtype"])
 
 
 def slopes(optimizers: pd.DataFrame, at_least: int = 10_000, *, last_decade: bool = False) -> pd.DataFrame:
@@ -241,22 +241,15 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
     """
     figure, ((time,), (memory,)) = panels(2, 1, height=7.4)
     lines = costs(optimizers).sort_values("n")
-    labels = "seconds of a generation", "bytes of memory at the peak"
-    for ax, cost, label in zip((time, memory), COSTS.values(), labels, strict=True):
+    for ax, cost, words in zip((time, memory), COSTS.values(), ("time, seconds", "memory, bytes"), strict=True):
         for (method, dtype), line in lines.groupby(["method", "dtype"]):
             bars = line[["generation_low", "generation_high"]].sub(line[cost], axis=0).abs().T if ax is time else None
-            look = {"linewidth": 1.8, "ms": 5, "zorder": 3} if method in NAMED else {"linewidth": 0.8, "ms": 3}
+            look = {"linewidth": 1.8, "ms": 5, "zorder": 3} if method in COLORS else {"linewidth": 0.8, "ms": 3}
             color = COLORS.get(method, "0.6")
             face = color if dtype == "float32" else "white"
-            ax.errorbar(line["n"], line[cost], bars, fmt="-o", color=color, markerfacecolor=face, **look)
-        names = {"textcoords": "offset points", "ha": "right"}
-        for method, line in lines.groupby("method"):
-            if method in NAMED:  # LEA-MVD's name in the free corner below all lines, others above their own
-                at, offset = line.iloc[-1][["n", cost]], (16, -52) if method == "lea-mvd" else (-6, 4)
-                ax.annotate(NAMED[method], at, offset, color=COLORS[method], fontweight="bold", **names)
-        for n, gray in list(lines[~lines["method"].isin(NAMED)].groupby("n"))[:1]:
-            ax.annotate("others", (n, gray[cost].median()), (-7, -7), va="center", color="0.4", **names)
-        ax.set(xscale="log", yscale="log", xlabel="variables $n$", ylabel=label, adjustable="datalim", aspect="equal")
+            label = named(method) if method in COLORS else "others"
+            ax.errorbar(line["n"], line[cost], bars, fmt="-o", color=color, mfc=face, label=label, **look)
+        ax.set(xscale="log", yscale="log", xlabel="variables $n$", ylabel=words, adjustable="datalim", aspect="equal")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(LogLocator(numticks=20))
             axis.set_minor_locator(NullLocator())
@@ -267,6 +260,7 @@ def plot_growth(optimizers: pd.DataFrame) -> Figure:
         memory.plot(*zip(last[["n", "peak_bytes"]], there, strict=True), ":", color=color)
         memory.plot(*there, "x", color=color, markersize=9, markeredgewidth=2.5)
         memory.annotate("refused", there, (8, -3), textcoords="offset points", color=color)
+    legend(figure, ncols=2)
     return figure
 
 
@@ -301,13 +295,12 @@ def plot_split(split: pd.DataFrame) -> Figure:
     places = np.arange(len(split))
     ax.hlines(places, split["optimizer_seconds"], split["objective_seconds"], color="0.8", zorder=1)
     for name, color in {"optimizer": COLORS["lea-mvd"], "objective": "0.3"}.items():
-        bars = split.rename(columns={f"{name}_low": "low", f"{name}_high": "high"})
-        ax.errorbar(bars[f"{name}_seconds"], places, xerr=error_bars(bars, f"{name}_seconds"), fmt="o", color=color)
-        where = {"textcoords": "offset points", "ha": "center", "color": color, "fontweight": "bold"}
-        ax.annotate(name, (bars[f"{name}_seconds"].iloc[0], 0), (0, 11), **where)
+        bars = split.rename(columns={f"{name}_{end}": end for end in ("low", "seconds", "high")})
+        ax.errorbar(bars["seconds"], places, xerr=error_bars(bars, "seconds"), fmt="o", color=color, label=name)
     for at, share in zip(zip(split["optimizer_seconds"], places, strict=True), percent, strict=True):
         ax.annotate(f"{share:.2g} %", at, (-8, 0), textcoords="offset points", ha="right", va="center")
-    names = split["section"].map({"mnist-7x7": "7×7 pixels, RBM ", "mnist-28x28": "28×28 pixels, RBM "})
-    ax.set_yticks(places, names + split["layer"].astype(str) + "\nn = " + split["n"].map("{:,}".format))
-    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.25, ylim=(len(split) - 0.4, -0.9))
+    names = split["section"].map(named) + ", RBM " + split["layer"].astype(str)
+    ax.set_yticks(places, names + "\nn = " + split["n"].map("{:,}".format))
+    ax.set(xscale="log", xlabel="seconds of a generation", xmargin=0.25, ylim=(len(split) - 0.4, -0.6))
+    legend(figure)
     return figure

@@ -19,6 +19,7 @@ from .layers import Images
 from .plots import band, legend, log_scale, method_look, panels, styled
 from .results import Recorded, read_recorded
 from .statistics import summarize
+from .words import named
 
 # ---- settings
 
@@ -50,26 +51,19 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="longer searches"))
 
 
-# ---- tables
-
-
-def means(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the geometric mean of the best values over seeds, by problem, method and mark, with its 95 % interval."""
-    return summarize(runs.dropna(), "best", ["problem", "method", "mark"], geometric=True).drop(columns="runs")
-
-
 # ---- figures
 
 
 @styled
-def plot_longer(table: pd.DataFrame) -> Figure:
-    """Plot best values against evaluations for each variable, a panel for each problem, bands for 95 % intervals."""
-    problems = table.groupby("problem", sort=False)
+def plot_longer(runs: pd.DataFrame) -> Figure:
+    """Plot geometric means of the best values, bands for 95 % intervals, against evaluations for each variable."""
+    means = summarize(runs.dropna(), "best", ["problem", "method", "mark"], geometric=True)
+    problems = means.groupby("problem", sort=False)
     rows = (len(problems) + 1) // 2
     figure, axes = panels(rows, 2, height=1.2 + 2.2 * rows, sharex=True)
     for ax, (problem, group) in zip(axes.flat, problems, strict=False):
         for method, line in group.groupby("method", sort=False):
-            band(ax, line, "mark", label=method, **method_look(str(method)))
+            band(ax, line, "mark", label=named(str(method)), **method_look(str(method)))
         log_scale(ax, "xy")
         ax.set_title(problem)
     for ax in axes.flat[len(problems) :]:

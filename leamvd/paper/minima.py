@@ -30,6 +30,7 @@ from .plots import band, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, share
 from .study_methods import Method
+from .words import named
 
 # ---- settings
 
@@ -234,10 +235,10 @@ def plot_escapes(shares: pd.DataFrame) -> Figure:
     percent = shares.assign(**100 * shares[["mean", "low", "high"]])
     for ax, (sigma0, rows) in zip(axes[:, 0], percent.groupby("sigma0", sort=False), strict=True):
         for method, line in rows.groupby("method", sort=False):
-            band(ax, line, "n_var", label=method, **method_look(method))
+            band(ax, line, "n_var", label=named(method), **method_look(method))
         ax.axhline(50, color="k", linewidth=0.8, linestyle=":")
         log_scale(ax, "x")
-        ax.set(title=f"sigma0 = {sigma0:g}", ylim=(-3, 103))
+        ax.set(title=f"σ0 = {sigma0:g}", ylim=(-3, 103))
         ax.set_xticks(sorted(shares["n_var"].unique()), minor=False)
         ax.minorticks_off()
     axes[-1, 0].set_xlabel("variables")

@@ -16,6 +16,8 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogFormatter
 
+from .words import named
+
 BLUE, VERMILION, GREEN, PURPLE, GRAY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
 """Four colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
 
@@ -34,7 +36,8 @@ STYLE: dict[str, Any] = {
 
 styled = plt.style.context(["default", STYLE])  # the decorator of functions that draw
 
-WIDTH = 5.4  # inches: text of 10 points is still 9 pixels high on a phone
+WIDTH, HALF = 5.25, 2.625  # inches: a figure is as wide as the text, or as half of it
+PIXELS = 620 / WIDTH  # for an inch: text of 10 points is as large as the page's, and on a phone still 9 pixels high
 
 COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY, "start": BLUE}
 """One color per method, the same in every figure; the start solution has that of contrastive divergence."""
@@ -49,9 +52,9 @@ def method_look(method: str) -> dict[str, str]:
 
 
 @styled
-def panels(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, np.ndarray]:
-    """Return a figure of the page's width and its axes, shape (rows, columns)."""
-    return plt.subplots(rows, columns, figsize=(WIDTH, height), squeeze=False, **options)
+def panels(rows: int, columns: int, height: float, width: float = WIDTH, **options: Any) -> tuple[Figure, np.ndarray]:
+    """Return a figure, `WIDTH` or `HALF` wide, and its axes, shape (rows, columns)."""
+    return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
 
 
 def band(ax: Axes, line: pd.DataFrame, x: str, y: str = "mean", **look: Any) -> None:
@@ -77,9 +80,21 @@ class _Between(LogFormatter):
 
 
 def legend(figure: Figure, ncols: int = 3) -> None:
-    """Show the labels of all panels, each once, below them."""
+    """Show the labels of all panels, each once, below them, in `ncols` columns or as many as have room."""
     lines = {name: line for ax in figure.axes for line, name in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=ncols)
+    inches = 0.45 + 0.075 * max(map(len, lines), default=0)  # of a column: a line and the longest label
+    columns = min(ncols, max(1, int(figure.get_figwidth() / inches)))
+    figure.legend(lines.values(), [*map(typeset, lines)], loc="outside lower center", ncols=columns)
+
+
+def shades(count: int) -> np.ndarray:
+    """Return colors of viridis, from dark to light, shape (count, 4)."""
+    return plt.colormaps["viridis"](np.linspace(0.0, 0.85, count))
+
+
+def typeset(words: str) -> str:
+    """Return words with C_ani as a formula."""
+    return words.replace("C_ani", "$C_{ani}$")
 
 
 def error_bars(rows: pd.DataFrame, middle: str = "mean") -> np.ndarray:
@@ -97,7 +112,7 @@ def input_std(errors: pd.DataFrame) -> Figure:
     layers = sorted(errors["layer"].unique())
     shown = errors[errors["inputs"] == errors["inputs"].iloc[0]]
     for method, points in shown.groupby("method", sort=False):
-        look = method_look(method) | {"linewidth": 1.0, "marker": "o", "markersize": 3, "label": method}
+        look = method_look(method) | {"linewidth": 1.0, "marker": "o", "markersize": 3, "label": named(str(method))}
         ax.errorbar(points["layer"], points["mean"], error_bars(points), **look)
     ax.set_xticks(layers, [f"RBM {layer}" for layer in layers])
     ax.set(ylim=(0, None), ylabel="standard deviation of the inputs")
@@ -111,11 +126,12 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
 
     If `signed`, blue is below 127.5, white there, and red above.
     """
-    colors, k = "RdBu_r" if signed else "gray_r", len(next(iter(rows.values())))
-    figure, axes = plt.subplots(len(rows), 1, figsize=(1.6 + 0.35 * k, 0.3 + 0.4 * len(rows)), squeeze=False)
+    figure, axes = plt.subplots(len(rows), 1, figsize=(WIDTH, 0.3 + 0.4 * len(rows)), squeeze=False)
     for ax, (name, images) in zip(axes[:, 0], rows.items(), strict=True):
         framed = np.pad(images.astype(float), ((0, 0), (0, 0), (0, 1)), constant_values=np.nan)
-        ax.imshow(np.hstack(list(framed)), cmap=colors, vmin=0, vmax=255, interpolation="nearest")
+        ax.imshow(
+            np.hstack(list(framed)), cmap="RdBu_r" if signed else "gray_r", vmin=0, vmax=255, interpolation="nearest"
+        )
         ax.set_axis_off()
         ax.text(-0.01, 0.5, name.replace("$", r"\$"), transform=ax.transAxes, ha="right", va="center")
     figure.draw_without_rendering()  # the layout makes room for the names when it knows how wide images are
@@ -133,7 +149,7 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
     figure.savefig(path)
     path.with_suffix(".json").write_text(json.dumps(plotted(figure)) + "\n", encoding="utf-8")
     plt.close(figure)
-    return Image(path, width=round(100 * figure.get_figwidth()))
+    return Image(path, width=round(PIXELS * figure.get_figwidth()))
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
@@ -141,8 +157,8 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
     drawn = []
     eight_digits = np.vectorize(lambda value: None if np.isnan(value) else float(f"{value:.8g}"), otypes=[object])
     for ax in figure.axes:
-        named = [axis for axis in (ax.xaxis, ax.yaxis) if isinstance(axis.get_major_locator(), FixedLocator)]
-        texts = [*ax.texts, *(label for axis in named for label in axis.get_ticklabels())]
+        fixed = [axis for axis in (ax.xaxis, ax.yaxis) if isinstance(axis.get_major_locator(), FixedLocator)]
+        texts = [*ax.texts, *(label for axis in fixed for label in axis.get_ticklabels())]
         areas = [c for c in ax.collections if not isinstance(c, PathCollection)]  # bands and error bars
         arrays = [
             *(line.get_xydata() for line in ax.lines),

@@ -6,6 +6,7 @@ the suggested settings good ones (C12)?
 """
 
 import dataclasses
+import textwrap
 from collections.abc import Collection, Iterable, Iterator
 from itertools import product
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from leamvd._support import checks
 from leamvd.data.functions import USUAL
@@ -25,10 +25,11 @@ from leamvd.optimizers.reading import Reading
 from . import layers, results
 from .benchmarks import Function, directions, generations, search, start
 from .layers import LABELS, MEASURES, Images, Study, last, searches
-from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, log_scale, panels, styled
+from .plots import BLUE, GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled, typeset
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import LEVEL, compared, summarize
-from .study_methods import Method
+from .study_methods import Method, trainer_of
+from .words import named
 
 # ---- alternatives
 
@@ -139,7 +140,7 @@ and E11 (all); the controls are CMA-ES with other settings."""
 ARCHIVE = {name: f"readings_{name}" for name in ("threshold", "bernoulli", "center", "bits", "own")}
 ARCHIVE = {"paper": "readings"} | ARCHIVE | {"all": "mnist_7x7", "controls": "readings_cma_es"}  # Section 3's layers
 FUNCTION = ["function", "n_var", "method", "seed", "evaluations", "best"]  # columns of the table of functions
-TOGETHER = "functions"  # the problem that stands for all: the geometric mean of what a seed reaches on each
+TOGETHER = "all functions"  # the problem that stands for all: the geometric mean of what a seed reaches on each
 
 
 class Tables(NamedTuple):
@@ -156,7 +157,7 @@ def tables(
 ) -> Tables:
     """Return the tables of a profile: what is recorded of all profiles, or what is computed here."""
     if profile == "recorded":
-        checks.choice("measure", measure, tuple(MEASURES))
+        checks.choice("measure", measure, MEASURES)
         results.refuse(changes)
         every = pd.concat([read_recorded(name).assign(data=data) for data, name in ARCHIVE.items()], ignore_index=True)
         runs = every[(every["data"] != "all") | (every["inputs"] == "shared")]
@@ -173,7 +174,7 @@ def tables(
 
 def planned(profile: str, measure: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
-    checks.choice("measure", measure, tuple(MEASURES))
+    checks.choice("measure", measure, MEASURES)
     study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
     whole = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
     return {name: table for name, table in whole.items() if table[1]}
@@ -300,39 +301,34 @@ def effects(table: pd.DataFrame) -> pd.DataFrame:
     there = pd.DataFrame(pairs(table["method"].unique()), columns=["item", "method"])
     ratios = compared(table, "error", [(method, default(method)) for method in there["method"]], by=["problem"])
     rows = there.merge(ratios, on="method")
-    rows = rows.assign(same=rows["equal"] == rows["runs"], different=rows["p"] < LEVEL)
-    return rows[["item", "method", "problem", "runs", "ratio", "low", "high", "same", "p", "different"]]
+    return rows.assign(same=rows["equal"] == rows["runs"], different=rows["p"] < LEVEL)
 
 
 def against_cd(table: pd.DataFrame) -> pd.DataFrame:
     """Compare LEA-MVD and each alternative with contrastive divergence; the lowest ratio of a problem comes first."""
     ours = table.loc[table["method"].str.startswith("lea-mvd"), "method"].unique()
     ratios = compared(table, "error", [(method, "cd") for method in ours], by=["problem"])
-    ratios = ratios.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
-    return ratios[["problem", "method", "runs", "ratio", "low", "high"]]
+    return ratios.sort_values(["problem", "ratio"], kind="stable", ignore_index=True)
 
 
 def counts(rows: pd.DataFrame) -> pd.DataFrame:
     """Return for each problem how many alternatives changed nothing, lowered or raised the error, or show no effect."""
     words = ["same bits", "not shown", "lower", "higher"]
     kind = np.select([rows["same"], ~rows["different"], rows["ratio"] < 1], words[:3], words[3])
-    table = pd.crosstab(rows["problem"], kind).rename_axis(columns=None)
-    return table.reindex(index=rows["problem"].unique(), columns=words, fill_value=0)
+    return pd.crosstab(rows["problem"], kind).reindex(index=rows["problem"].unique(), columns=words, fill_value=0)
 
 
 def sensitivity(measured: Tables, measure: str = "mean_field") -> pd.DataFrame:
-    """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations, on layers.
+    """Return the ratios of settings that LEA-MVD and CMA-ES both have, whatever their generations, on layers (C12).
 
-    A row for each setting and layer, a column for each of the two: how much its error depends on them (C12). Those of
-    CMA-ES are of the profile "controls", where it is among the runs.
+    Those of CMA-ES are of the profile "controls", where it is among the runs.
     """
     controls = measured.runs[measured.runs["data"] == "controls"]
     both = [measured.outcomes, *([outcomes(controls, measure)] if len(controls) else [])]
     every = pd.concat([effects(table[table["problem"].str.startswith("RBM")]) for table in both])
-    texts = every["method"].map(lambda method: str(Method.parse(method).without("n_gen")))
-    rows = every.assign(**texts.str.extract("(?P<trainer>[^:]*):?(?P<setting>.*)"))
-    rows = rows[rows["trainer"].isin(["lea-mvd", "cma-es"])]
-    return rows.pivot_table("ratio", ["setting", "problem"], "trainer", aggfunc="first").dropna()
+    rows = every.assign(method=[str(Method.parse(method).without("n_gen")) for method in every["method"]])
+    rows = rows.assign(trainer=rows["method"].map(trainer_of)).drop_duplicates(["method", "problem"])
+    return rows[rows.groupby([rows["method"].str.partition(":")[2], "problem"])["trainer"].transform("nunique") == 2]
 
 
 def on_data(runs: pd.DataFrame) -> pd.DataFrame:
@@ -361,9 +357,11 @@ def plot_effects(table: pd.DataFrame) -> Figure:
     """
     table = table[table["problem"].str.startswith("RBM") | (table["problem"] == TOGETHER)]
     rows = table[["item", "method"]].drop_duplicates().reset_index(drop=True)
-    texts = rows["method"].str.removeprefix("lea-mvd:").str.replace("$", r"\$")
-    texts = texts.str.replace("+", "\n+").where(texts.str.len() > 24, texts)  # a line for each setting where it is long
-    names = texts.where(texts == rows["item"], rows["item"] + "   " + texts)
+    texts = rows["method"].map(named).str.removeprefix("LEA-MVD, ")
+    texts = texts.str.replace("(?<!,) ", "\xa0", regex=True)  # lines end at commas
+    texts = texts.map(lambda text: textwrap.fill(text, 28, break_long_words=False, break_on_hyphens=False))
+    names = texts.where(rows["item"].isin(["printed", "own"]), rows["item"] + "   " + texts)
+    names = names.str.replace("$", r"\$").map(typeset)
     heights = np.array([max(1.0, 0.6 * (1 + name.count("\n"))) for name in names])
     edges = np.concatenate([[0.0], np.cumsum(heights)]) - 0.5
     place = dict(zip(rows["method"], edges[:-1] + heights / 2, strict=True))
@@ -372,18 +370,19 @@ def plot_effects(table: pd.DataFrame) -> Figure:
         ax.axhspan(edges[group.index[0]], edges[group.index[-1] + 1], color="0.95", zorder=0)
     ax.axvline(1.0, color="black", linewidth=0.8)
     dot = {"linestyle": "", "marker": "o", "markersize": 4}
-    handles, problems = [], table.groupby("problem", sort=False)
+    problems = table.groupby("problem", sort=False)
     for j, ((problem, part), color) in enumerate(zip(problems, (BLUE, VERMILION, GREEN, PURPLE, GRAY), strict=False)):
         y = part["method"].map(place).to_numpy(dtype=float) + 0.6 * ((j + 0.5) / len(problems) - 0.5)
         kinds = np.select([part["same"], part["different"]], ["same", "filled"], "hollow")
-        ax.hlines(y[~part["same"]], *part.loc[~part["same"], ["low", "high"]].to_numpy().T, color=color, linewidth=1.2)
+        ends = part.loc[~part["same"], ["low", "high"]].to_numpy().T
+        ax.hlines(y[~part["same"]], *ends, color=color, linewidth=1.2, label=problem)
         for kind, look in (("same", {"marker": "x"}), ("filled", {}), ("hollow", {"markerfacecolor": "none"})):
             ax.plot(part["ratio"][kinds == kind], y[kinds == kind], color=color, **dot | look)
-        handles.append(Line2D([], [], color=color, marker="o", markersize=4, label=problem))
     log_scale(ax, "x")
     ax.set_yticks(list(place.values()), names)
     ax.set(ylim=(edges[-1], edges[0]), xlabel="final error over the default's")
     looks = {"significant": {}, "not significant": {"markerfacecolor": "none"}, "same bits": {"marker": "x"}}
-    handles += [Line2D([], [], color="0.3", label=name, **dot | look) for name, look in looks.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    for name, look in looks.items():
+        ax.plot([], [], color="0.3", label=name, **dot | look)
+    legend(figure)
     return figure

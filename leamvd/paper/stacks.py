@@ -4,7 +4,7 @@ Which method ends with the smallest reconstruction error, layer by layer, on the
 With two small studies on the same layers: other sets of images, and another backend for the error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,14 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from leamvd._support import checks
-from leamvd.networks import dbn
 
 from . import layers, results
-from .layers import GROUP, LABELS, ONE_EPOCH, Images, Study, last, left_at, scaled, searches, stack
+from .layers import GROUP, LABELS, ONE_EPOCH, Images, Study, last, left_at, pictures, scaled, searches, stack
 from .plots import COLORS, band, error_bars, legend, log_scale, method_look, panels, styled
-from .results import Plan, Recorded, Result, delayed, read_recorded
+from .results import Plan, Recorded, delayed, read_recorded
 from .statistics import compared, components, paired, summarize
 from .study_methods import trainer_of
+from .words import named
 
 # ---- settings
 
@@ -50,6 +50,13 @@ PROFILES = {
 }
 """By the size of images: Section 3, study A of the book's rules, and Section 4, study D, with B ("fewer") and C
 ("variants"). Controls are the start solution by itself, CMA-ES with LEA-MVD's evaluations, LEA-MVD as printed."""
+
+ITERATION = {"batch_size": 60_000, "iterations": (0, 1, *range(41, 51))}
+"""An iteration is one update on all images (item E12). CMA-ES is its separable form there, which ends the same."""
+ONE_UPDATE = {
+    "7x7": PAPER.changed(methods=(*METHODS[:2], "sep-cma-es:n_gen=42"), n_images=10_000, seeds=tuple(range(10))),
+    "28x28": LARGE.changed(n_images=1_000, seeds=(0, 1, 2)),
+}
 
 SHOWN = 3  # seeds with pictures: the first ones
 
@@ -111,22 +118,6 @@ def summary(measured: Tables, profile: str = "recorded", size: str = "7x7", **ch
 # ---- what is computed
 
 
-def pictures(top: Result, source: Images, dtype: str) -> Result:
-    """Return gray levels from 0 to 255, of test images, one of each class, and of the first ten units' weights.
-
-    `layers` is how many layers of the stack an image went up and came down again: none, the first and all. Weights are
-    divided by the largest one; 0 is gray level 127.5.
-    """
-    rbms, data = layers.rbms(top), source.load(dtype)
-    V = data.test[np.unique(data.test_labels, return_index=True)[1][:10]]
-    W = rbms[0].W[:, :10].T
-    shown = {("digit", n): dbn.reconstruct(rbms[:n], V) for n in sorted({0, 1, len(rbms)})}
-    shown["weights", 1] = (W / np.abs(W).max() + 1) / 2
-    gray = {key: pd.DataFrame(np.rint(255 * X).astype(np.uint8)).stack() for key, X in shown.items()}
-    rows = pd.concat(gray, names=["kind", "layers", "image", "pixel"]).rename("gray").reset_index()
-    return Result(rows.drop(columns="pixel"))
-
-
 def plan(study: Study) -> Plan:
     """Return the plan of the tables of a study: its runs, and pictures of its first seeds on own inputs."""
     top = -1 if "own" in study.inputs else 0
@@ -141,8 +132,8 @@ def _recorded(study: Study) -> Recorded:
     return Recorded(study, lambda: plan(study.known()), unverified=("pictures",))
 
 
-def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -> Recorded:
-    """Return the last rows of several studies, by what tells them apart; on shared inputs of layers above the first."""
+def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]], *, whole: bool = False) -> Recorded:
+    """Return several studies by what tells them apart: last rows, or all; those on shared inputs above layer 1."""
 
     def planned() -> Plan:
         calls = {
@@ -153,7 +144,7 @@ def _several(columns: list[str], studies: list[tuple[tuple[Any, ...], Study]]) -
         }
         return {"runs": ([*columns, *LABELS], calls)}
 
-    return Recorded([study for _, study in studies], planned, last)
+    return Recorded([study for _, study in studies], planned, (lambda rows: rows) if whole else last)
 
 
 RECORDED = {
@@ -165,6 +156,13 @@ RECORDED = {
 for name, studies in AGREEMENT.items():
     searched = [((by, one.size), one.changed(**given)) for one, (by, given) in product(studies, BACKENDS.items())]
     RECORDED[name] = _several(["search", "section"], searched)
+for name, study in ONE_UPDATE.items():
+    both, printed = study.changed(**ITERATION), {"methods": METHODS[3:4], "inputs": ("own",)}
+    given = [
+        ((momentum, rate), one.changed(final_momentum=momentum, learning_rate=rate, weight_scale=rate))
+        for momentum, rate, one in product((0.9, 0.5), (0.1, 0.01), (both, both.changed(**printed)))
+    ]
+    RECORDED[f"one_update_{name}"] = _several(["final_momentum", "learning_rate"], given, whole=True)
 RECORDED["image_sets"] = _several(["image_set"], [((one.images.image_set,), one) for one in IMAGE_SETS])
 
 # ---- tables
@@ -173,10 +171,10 @@ START = "start"  # the start solution, beside the methods
 BUDGETS = ("iteration", "passes", "seconds")  # columns that count work (item E10)
 
 
-def told_apart(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of all methods; of the paper's three, or else the first four, where they are more than four."""
+def told_apart(table: pd.DataFrame, beside: Sequence[str] = ()) -> pd.DataFrame:
+    """Return the rows of all methods; where they are more than four, of the paper's three, or the first, and others."""
     methods = list(table["method"].unique())
-    few = [method for method in methods if method in Study.methods] or methods[:4]
+    few = [method for method in methods if method in (*Study.methods, *beside)] or methods[:4]
     return table if len(methods) <= 4 else table[table["method"].isin(few)]
 
 
@@ -207,20 +205,7 @@ def final(table: pd.DataFrame) -> pd.DataFrame:
     ends = ends.assign(constant_image=scaled(ends, "mean_field") / ends["mean_field_ratio"])
     names = ["input_std", "constant_image", "mean_field", "test_mean_field", "sampled", "test_sampled"]
     values = {name: scaled(ends, name) for name in (*names, "mean_field_ratio", "sampled_ratio")}
-    means = ends[GROUP].assign(**values).groupby(GROUP, sort=False).mean()
-    return means.rename(columns=lambda name: name.replace("_", " "))
-
-
-def answer(runs: pd.DataFrame, inputs: str) -> pd.DataFrame:
-    """Return what became of LEA-MVD and of CD, with errors on one kind of inputs: a column for each RBM."""
-    ends, left, rows = final(runs).reset_index(), left_start(runs).reset_index(), {}
-    for kind in runs["inputs"].unique():
-        by_layer = left[(left["inputs"] == kind) & (left["method"] == "lea-mvd")].set_index("layer")
-        rows[f"runs that left the start, {kind} inputs"] = by_layer["runs"].astype(float)
-    for (measure, words), method in product(layers.MEASURES.items(), ("lea-mvd", "cd")):
-        by_layer = ends[(ends["inputs"] == inputs) & (ends["method"] == method)].set_index("layer")
-        rows[f"{words} error, {method.upper()}"] = by_layer[measure.replace("_", " ")]
-    return pd.DataFrame(rows).rename_axis(None).T.rename(columns="RBM {}".format)
+    return ends[GROUP].assign(**values).groupby(GROUP, sort=False).mean()
 
 
 def equal_work(table: pd.DataFrame, measure: str = "mean_field") -> pd.DataFrame:
@@ -243,9 +228,9 @@ def equal_evaluations(runs: pd.DataFrame) -> pd.DataFrame:
         enough = group[(group["method"] == "cma-es") & (group["evaluations"] >= ends["evaluations"].max())]
         first = enough.drop_duplicates("seed").set_index("seed")
         effect = paired(ends["mean_field"], first["mean_field"])
-        rows[f"RBM {layer}"] = effect.rank, effect.rank_low, effect.rank_high, first["iteration"].max()
-    names = ["ratio", "95 % interval low", "95 % interval high", "generations of CMA-ES"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=names)
+        rows[layer] = effect.rank, effect.rank_low, effect.rank_high, first["iteration"].max()
+    names = ["ratio", "low", "high", "generations of CMA-ES"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=names).rename_axis("layer")
 
 
 def improvements(table: pd.DataFrame) -> pd.DataFrame:
@@ -262,8 +247,7 @@ def improvements(table: pd.DataFrame) -> pd.DataFrame:
     fall = 100 * (1 - ends["at the end"] / ends["error of the start"])
     by = ["layer", "method"]
     falls = summarize(fall.rename("fall").reset_index(), "fall", by).set_index(by)
-    names = {"mean": "fall, %", "low": "95 % interval low", "high": "95 % interval high"}
-    return ends.groupby(by, sort=False).mean().join(falls.rename(columns=names))
+    return ends.groupby(by, sort=False).mean().join(falls.rename(columns={"mean": "fall, %"}))
 
 
 def image_sets(table: pd.DataFrame) -> pd.DataFrame:
@@ -292,7 +276,7 @@ def agreement(table: pd.DataFrame) -> pd.DataFrame:
     logs = np.log(table["mean_field"]).where(table["search"] == first)
     scatter = logs.groupby([table[name] for name in by]).std().rename("between seeds")
     rows["equivalent"] = (rows["low"] >= 1 / 1.02) & (rows["high"] <= 1.02)
-    return rows.drop(columns="baseline").join(scatter, on=by)
+    return rows.drop(columns=["baseline", "below"]).join(scatter, on=by)
 
 
 # ---- pictures
@@ -304,7 +288,8 @@ def images(table: pd.DataFrame, seed: int, kind: str = "digit") -> dict[str, np.
     chosen = table[(table["seed"] == seed) & (table["kind"] == kind)]
     for (method, n), rows in chosen.groupby(["method", "layers"], sort=False):
         side = int(np.sqrt(len(rows) / rows["image"].nunique()))
-        name = {0: "original", 1: f"{method}, RBM 1"}.get(n, f"{method}, all {n}") if kind == "digit" else method
+        own = named(method)
+        name = {0: "original", 1: f"{own}, RBM 1"}.get(n, f"{own}, all {n}") if kind == "digit" else own
         shown[name] = rows["gray"].to_numpy().reshape(-1, side, side)
     return shown
 
@@ -318,15 +303,21 @@ def plot_learning(
 ) -> Figure:
     """Plot a measure by iteration: a thin line for each run, and the means over runs with their 95 % intervals.
 
+    The start is a horizontal line, where it is among the methods.
     `printed` are the paper's numbers by method and layer; `constant` draws a line at 1, the constant image's ratio.
     """
-    later = runs[runs["iteration"] > 0]  # what contrastive divergence starts from is random, and off any scale
+    later = runs[
+        (runs["iteration"] > 0) & (runs["method"] != START)
+    ]  # what CD starts from is random, and off any scale
     figure, axes = _grid(later, 2.2, sharex=True)
     for (kind, layer, method, _), run in later.groupby([*GROUP, "seed"], sort=False):
         look = method_look(method) | {"linestyle": "-", "linewidth": 0.4, "alpha": 0.3}
         axes[kind, layer].plot(run["iteration"], scaled(run, measure), **look)
     for (kind, layer, method), line in layers.bands(later, measure).groupby(GROUP, sort=False):
-        band(axes[kind, layer], line, "iteration", label=method, linewidth=1.5, **method_look(method))
+        band(axes[kind, layer], line, "iteration", label=named(method), linewidth=1.5, **method_look(method))
+    for (kind, layer), begins in runs[runs["method"] == START].groupby(["inputs", "layer"]):
+        look = {"color": COLORS[START], "linestyle": "--", "linewidth": 1.2, "label": named(START)}
+        axes[kind, layer].axhline(scaled(begins, measure).mean(), **look)
     for (method, layer), value in printed.items():
         if (ax := axes.get(("own", layer))) and method in set(runs["method"]):
             ax.axhline(value, color=COLORS[method], linestyle=(0, (6, 2)), linewidth=1.0)
@@ -359,7 +350,7 @@ def plot_ends(table: pd.DataFrame, label: str) -> Figure:
             look = {"color": color, "markersize": 4, "mfc": "white" if hollow else color}
             ax.errorbar(point["mean"], [methods.index(method) + shift], xerr=error_bars(point), fmt="o", **look)
     for ax in axes.values():
-        ax.set_yticks(range(len(methods)), methods)
+        ax.set_yticks(range(len(methods)), [*map(named, methods)])
         ax.set_ylim(len(methods) - 0.5, -0.5)
         log_scale(ax, "x")
         ax.xaxis.set_major_locator(MaxNLocator(2))
@@ -375,7 +366,7 @@ def plot_work(bands: pd.DataFrame, label: str) -> Figure:
     figure, axes = panels(len(numbers), len(BUDGETS), height=1.2 + 2.2 * len(numbers), sharey="row")
     for (layer, method), line in bands[bands["iteration"] > 0].groupby(["layer", "method"], sort=False):
         for ax, budget in zip(axes[numbers.index(layer)], BUDGETS, strict=True):
-            band(ax, line, budget, label=method, linewidth=1.5, **method_look(method))
+            band(ax, line, budget, label=named(method), linewidth=1.5, **method_look(method))
             log_scale(ax, "y" if budget == "iteration" else "xy")
         axes[numbers.index(layer), 0].set_title(f"RBM {layer}, {line['inputs'].iloc[0]} inputs", loc="left")
     for ax, budget in zip(axes[-1], ("iterations", "passes", "seconds"), strict=True):

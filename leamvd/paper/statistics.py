@@ -10,7 +10,7 @@ Chicken 2014, sections 3.2, 3.3, 4.2 and 4.3), and its standard error, from whic
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,24 +54,6 @@ def summarize(table: pd.DataFrame, value: str, by: Sequence[str], *, geometric: 
     ends = ends.apply(np.exp) if geometric else ends
     ends.insert(0, "runs", groups.count())
     return ends.reset_index()
-
-
-def number(value: float) -> str:
-    """Return a number as tables show it: 33,870, 4.746, 0.944, 8.1e-32; a dash for NaN.
-
-    A page sets ``pd.options.display.float_format`` to it.
-    """
-    if not np.isfinite(value):
-        return "–" if np.isnan(value) else str(value)
-    if abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.1e}"
-
-
-def texts(table: pd.DataFrame, written: Callable[[float], str] = number) -> pd.Series:
-    """Return each row's mean with its interval for reading; the mean alone where there is no interval."""
-    mean, low, high = (table[name].map(written) for name in ("mean", "low", "high"))
-    return mean.where(table["low"].isna(), mean + " [" + low + ", " + high + "]")
 
 
 def paired(
@@ -146,19 +128,29 @@ def compared(
     """Compare groups of runs with their baselines, by seed, see `paired`, within each group of the columns `by`.
 
     `pairs` are names in the column `names`; those that are not both there are left out. `equal` counts the runs that
-    are, to the last bit; p is corrected by Holm over the whole table, NaN where all runs are equal or there is one.
+    are, to the last bit, `below` those below their baseline's; p is corrected by Holm over the whole table, NaN where
+    all runs are equal or there is one.
     """
     rows = []
     for cell, group in table.groupby(list(by), sort=False):
         runs = {name: part.set_index("seed")[value] for name, part in group.groupby(names, sort=False)}
         for name, baseline in pairs:
             if name in runs and baseline in runs:
-                a, b = runs[name], runs[baseline]
+                a, b = runs[name], runs[baseline].reindex(runs[name].index)
                 test = paired(a, b, unit, upper=upper)
-                rows.append((*cell, name, baseline, test.runs, (a == b.reindex(a.index)).sum(), *test[:3], test.p))
-    result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", unit, "low", "high", "p"])
+                rows.append((*cell, name, baseline, test.runs, (a == b).sum(), (a < b).sum(), *test[:3], test.p))
+    result = pd.DataFrame(rows, columns=[*by, names, "baseline", "runs", "equal", "below", unit, "low", "high", "p"])
     tested = (result["equal"] < result["runs"]) & (result["runs"] > 1)
     return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
+
+
+def tested(effects: Mapping[Any, Effect]) -> pd.DataFrame:
+    """Return tests as rows, each with the interval that belongs to it, p by Holm's method, and whether it is met."""
+    rows = pd.DataFrame(effects.values(), pd.Index(effects))
+    for name, rank in {"effect": "rank", "low": "rank_low", "high": "rank_high"}.items():
+        rows[name] = rows[rank].fillna(rows[name])
+    p = holm(rows["p"].to_numpy())
+    return rows.assign(p=p, met=p < LEVEL)
 
 
 def components(table: pd.DataFrame, value: str, rows: str, columns: str) -> pd.Series:

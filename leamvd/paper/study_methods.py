@@ -16,7 +16,7 @@ from leamvd.optimizers.reading import PRESETS, Reading
 PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
 _CD = tuple(field.name for field in dataclasses.fields(CDSettings))
-_START = ("sigma0", "x0", "x0_epochs", "x0_limit")
+_START = ("sigma0", "x0", "x0_epochs", "x0_batches", "x0_limit")
 _COMPUTATION = ("backend", "device", "precision")
 _READ = tuple(field.name for field in dataclasses.fields(Reading))
 _SETTINGS = {

@@ -51,7 +51,7 @@ def changed_settings(name: str) -> list[str]:
     """
     settings = recorded(name).settings
     parts = settings if isinstance(settings, (list, tuple)) else [settings]
-    kinds = {Training, Reading, Images, *map(type, parts)}
+    kinds = {Training, Reading, Images, *(type(part) for part in parts if dataclasses.is_dataclass(part))}
     usual = {field.name: field.default for kind in kinds for field in dataclasses.fields(kind)}
     changed = results.changes(results.provenance(name)["settings"], spelled(settings), usual)
     return [change for change in changed if change.split(" ")[0].rpartition(".")[2] not in Computation._fields]
