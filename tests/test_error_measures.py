@@ -146,7 +146,13 @@ def test_the_mechanism_compares_other_features_with_other_training() -> None:
     assert found.tolist() == pytest.approx([1 / 4, 5, 16, 1 / 5, 2 * 30 / 25])
 
 
-@pytest.mark.parametrize("given", [{"profile": "confirm"}, {"seeds": [1]}, {"profile": "quick", "inputs": ["shared"]}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *({"profile": "confirm"}, {"seeds": [1]}, {"profile": "quick", "inputs": ["shared"]}),
+        *({"profile": "quick", "layers": [4]}, {"profile": "quick", "batches": [0]}),
+    ],
+)
 def test_settings_are_refused_before_anything_is_computed(given: dict, tmp_path) -> None:
     with pytest.raises(ValueError, match="|".join(given)):
         error_measures.tables(folder=tmp_path, **given)

@@ -48,6 +48,8 @@ class Started(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice("inputs", self.inputs, [("own",)])
+        if len(self.layers) < 2:
+            raise ValueError(f"layers must be two or more, got {self.layers}: the uppermost one changes its features")
         for name in ("batches", "probed"):
             values = tuple(checks.integer(name, value, at_least=1) for value in getattr(self, name))
             object.__setattr__(self, name, values)
