@@ -7,29 +7,27 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from leamvd.paper import error_measures
 from leamvd.paper.plots import GRAY, legend, log_scale, method_look, panels, save, styled
 from leamvd.paper.results import read_recorded
 
 METHODS, BATCHES = {"start": "no search", "lea-mvd": "LEA-MVD"}, [1, 3, 10, 30, 60, 100, 200, 300, 600]
 
 
-def recorded(table: str) -> pd.DataFrame:
-    """Return the rows on all images; those of LEA-MVD after 600 mini-batches, an epoch, are Section 3's."""
-    few = [read_recorded(name, table) for name in ("few_updates", "few_updates_searched")]
-    full = read_recorded("mnist_7x7", table).query("method == 'lea-mvd' and seed < 10")
-    full = full.rename(columns={"inputs": "features"}).assign(n_images=60_000, momentum_epochs=5, batches=600)
-    return pd.concat([*few, full]).query("n_images == 60_000 and momentum_epochs == 5")
-
-
 def data() -> pd.Series:
     """Return RBM 3's last errors over CD's and over a constant image's, geometric means, and the digits of seed 0."""
-    runs = recorded("runs").query("layer == 3 and features == 'own'").groupby(["method", "batches", "seed"])
-    logs = np.log(runs[["mean_field", "mean_field_ratio"]].last()).groupby(["method", "batches"]).mean()
-    logs["mean_field"] -= logs["mean_field"].loc["cd", 0]
-    means = np.exp(logs).map(lambda mean: float(f"{mean:.4g}")).set_axis(["CD", "constant"], axis=1)
-    digits = recorded("pictures").query("kind == 'digit' and seed == 0").groupby(["method", "batches", "layers"])
+    starts, which = error_measures.tables(), "n_images == 60_000 and momentum_epochs == 5"
+    rows = error_measures.by_batches(error_measures.over_cd(starts.runs)).query(f"{which} and layer == 3")
+    means = rows.set_index(["method", "batches"])[["error", "ratio"]].set_axis(["CD", "constant"], axis=1)
+    means = means.map(lambda mean: float(f"{mean:.4g}"))
+    full = read_recorded("mnist_7x7", "pictures").query("method == 'lea-mvd'").assign(batches=600)  # an epoch
+    digits = pd.concat([starts.pictures.query(which), full]).query("kind == 'digit' and seed == 0")
+    digits = digits.groupby(["method", "batches", "layers"])
     shown = [digits.get_group(row) for row in (("cd", 0, 0), ("cd", 0, 3), *product(METHODS, BATCHES, [3]))]
-    found = {method: means.loc[method].loc[BATCHES].to_dict("list") for method in METHODS}
+    found = {
+        method: means.loc[name].loc[BATCHES].to_dict("list")
+        for method, name in zip(METHODS, ("no search", "lea-mvd"), strict=True)
+    }
     found |= {"batches": BATCHES, "CD": means.loc[("cd", 0), "constant"]}
     return pd.Series(found | {"digits": b64encode(bytes([*pd.concat(shown)["gray"]])).decode()})
 

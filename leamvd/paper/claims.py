@@ -25,7 +25,7 @@ from .layers import PRINTED, last
 from .linear_cost import COSTS, RECORDED_AS, costs, slopes
 from .plots import GRAY, GREEN, VERMILION, legend, log_scale, panels, styled
 from .results import read_recorded
-from .statistics import Effect, compared, holm, paired, power, unpaired
+from .statistics import Effect, by_ranks, compared, holm, paired, power, unpaired
 from .study_methods import trainer_of
 from .words import named
 
@@ -306,8 +306,7 @@ def _judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
     rows = rows.drop(columns="p").join(pd.DataFrame(corrected, p.index), on=same)
     effects = [part.effect for *_, part in parts]
     powers = [power(e, at, SMALLEST) if e.error > 0 else np.nan for e, at in zip(effects, rows["level"], strict=True)]
-    for name, rank in {"effect": "rank", "low": "rank_low", "high": "rank_high"}.items():
-        rows[name] = rows[rank].fillna(rows[name])
+    rows = by_ranks(rows)
     met = rows["effect"].between(rows["lower"], rows["upper"]).where(slope, rows["p"] < level)
     few = rows["effect"].isna().where(slope, 0.5 ** rows["runs"] * len(p) >= level)  # such runs could not be enough
     contradicted = (rows["low"] > rows["upper"]) | (rows["high"] < rows["lower"])

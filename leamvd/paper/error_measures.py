@@ -186,13 +186,13 @@ def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "ratio"]].add_suffix(" of cd")
     rows = ends.join(cd, on=alike)
     rows = rows.assign(error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"])
-    return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES, "input_std"]]
+    return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES]]
 
 
 def by_batches(rows: pd.DataFrame) -> pd.DataFrame:
     """Return geometric means of `MEASURES` with their intervals, and the percentage of seeds with errors below CD's."""
     groups = rows.assign(below=100.0 * (rows["error"] < 1)).groupby(OWN, sort=False)
-    table = groups.agg(runs=("seed", "count"), below=("below", "mean"), std=("input_std", "mean"))
+    table = groups.agg(runs=("seed", "count"), below=("below", "mean"))
     for name in MEASURES:
         ends = summarize(rows, name, OWN, geometric=True).set_index(OWN)[["mean", "low", "high"]]
         table = table.join(ends.set_axis([name, f"{name} low", f"{name} high"], axis=1))

@@ -259,14 +259,10 @@ def statements(runs: pd.DataFrame, point: Point) -> list[bool]:
     """
     logs = np.log(runs[["mean_field", "sampled"]].div(runs["n_images"] / 1e4, axis=0))
     errors = np.exp(logs.groupby([runs[name] for name in ("side", "method", "layer", "iteration")]).mean())
-    (small, cd_small, same), (large, cd, _) = (
-        (
-            errors.loc[side, search, :, :]["mean_field"],
-            errors.loc[side, trained]["sampled"],
-            errors.loc[side, trained]["mean_field"],
-        )
-        for side, (trained, search) in product((7, 28), [methods(point)])
-    )
+    trained, search = methods(point)
+    cd, cd_small = (errors.loc[side, trained]["sampled"] for side in (28, 7))
+    large, small = (errors.loc[side, search]["mean_field"] for side in (28, 7))
+    same = errors.loc[7, trained]["mean_field"]
     end, layers, kept = runs["iteration"].max(), (1, 2, 3), LITTLE / 100
     return [
         bool(1 / WITHIN <= cd[2, end] / PRINTED["cd", 2] <= WITHIN),

@@ -144,11 +144,15 @@ def compared(
     return result.assign(p=holm(result["p"].where(tested).to_numpy(dtype=float)))
 
 
+def by_ranks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return effects as rows, those of rank tests by the estimate and interval that belong to the test."""
+    ranks = {"effect": "rank", "low": "rank_low", "high": "rank_high"}
+    return rows.assign(**{name: rows[rank].fillna(rows[name]) for name, rank in ranks.items()})
+
+
 def tested(effects: Mapping[Any, Effect]) -> pd.DataFrame:
     """Return tests as rows, each with the interval that belongs to it, p by Holm's method, and whether it is met."""
-    rows = pd.DataFrame(effects.values(), pd.Index(effects))
-    for name, rank in {"effect": "rank", "low": "rank_low", "high": "rank_high"}.items():
-        rows[name] = rows[rank].fillna(rows[name])
+    rows = by_ranks(pd.DataFrame(effects.values(), pd.Index(effects)))
     p = holm(rows["p"].to_numpy())
     return rows.assign(p=p, met=p < LEVEL)
 

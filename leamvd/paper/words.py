@@ -35,11 +35,10 @@ SETTINGS = {
     **{"sigma0": "σ0 = {}", "n_gen": "{} generations", "population_size": "{} individuals", "n_elite": "{} elites"},
     **{"n_elite=1": "1 elite", "n_descent_rows": "{} columns of U", "beta1_at_one=mirrored": "β1 at 1 mirrored"},
     **{"sigma_norm=spectral": "spectral norm of σ", "descent_scale=normalized": "C_ani of length 1"},
-    **{"reset=initial": "reset to the first σ", "ties=newest": "ties to the newest", "persistent=true": "persistent"},
+    **{"reset=initial": "reset to σ0", "ties=newest": "ties to the newest", "persistent=true": "persistent"},
     **{"reset=off": "no reset", "reset": "reset to {}", "path=off": "without P", "descent=off": "without C_ani"},
     **{"descent=free": "C_ani not made orthogonal", "shift=printed": "shift as printed", "step=sampled": "steps drawn"},
     **{"elites=reevaluate": "elites evaluated again", "perturbation=column": "one factor for each variable"},
-    **{"reset=initial": "reset to σ0"},
     **{"weight_scale": "weights N(0, {})", "limits=clip": "clipped", "limits=reflect": "reflected"},
 }
 """Settings of a method, with one value or with any. Of all others name and value are written."""
