@@ -172,7 +172,10 @@ def keep_inside(x: Array, low: Array, high: Array, limits: str | None) -> Array:
 class Reference:
     """The state of Algorithm 1 after `tell`, and what `ask` should return; all in double precision."""
 
-    def __init__(self, n: int, seed: int, reading: Reading, size: int = 24, n_elite: int = 4) -> None:
+    def __init__(
+        self, n: int, seed: int, reading: Reading, size: int = 24, n_elite: int = 4, sigma0: float | None = None
+    ) -> None:
+        self.sigma0 = sigma0  # None for initialization (A)
         self.n, self.seed, self.reading, self.size, self.n_elite = n, seed, reading, size, n_elite
         self.G = esd(size, reading.exponent)
         self.P, self.C = np.zeros(n), np.zeros(n)
@@ -226,7 +229,7 @@ class Reference:
 
     def ask(self) -> Array:
         """Line 12: the rows that are regenerated (Sec. 3.4), after the elites where they are evaluated again."""
-        rows = []
+        rows, reading = [], self.reading
         z = row_normals(self.seed, DESCENT_STEP, self.t + 1, self.size - self.n_elite)
         for row in range(self.n_elite, self.size):
             step = self.mu_ani if self.reading.shift == "printed" else abs(self.mu_ani)
@@ -236,8 +239,12 @@ class Reference:
             if self.reading.descent == "off":
                 v = self.beta2 * self.P
             x = self.std * normals(self.seed, self.t + 1, row, self.n) + self.mean + self.beta1 * v
-            by_column = self.reading.perturbation == "column"
-            x = x * factors(self.seed, self.t + 1, self.size if by_column else row, self.n)
+            by_column = reading.perturbation == "column"
+            u = factors(self.seed, self.t + 1, self.size if by_column else row, self.n) - 1
+            if reading.perturbation == "added":
+                x = x + (self.first_std if self.sigma0 is None else self.sigma0) * u
+            elif reading.perturbation != "off":
+                x = x * (1 + u)
             rows.append(keep_inside(x, self.low, self.high, self.reading.limits))
         kept = list(self.X[: self.n_elite]) if self.reading.elites == "reevaluate" else []
         return np.array(kept + rows)

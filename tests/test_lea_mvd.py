@@ -1,5 +1,6 @@
 """Algorithm 1 against `reference.Reference`, generation by generation, for every option of every item."""
 
+import dataclasses
 import itertools
 import math
 import pickle
@@ -59,10 +60,11 @@ def stagnating(X: Array) -> Array:
 
 
 def run_with_reference(
-    opt: LEAMVD, fun: Any, tolerance: float, bounds: tuple[float, float] = (-1.0, 1.0), generations: int = 26
+    opt: LEAMVD, fun: Any, tolerance: float, bounds: tuple[Any, Any] = (-1.0, 1.0), generations: int = 26
 ) -> list[State]:
     """Run both, compare every field and every candidate, and return the states."""
-    ref = Reference(opt.n_var, opt.seed, opt.reading, opt.population_size, opt.n_elite)
+    sigma0 = None if opt._x0 is None else opt.sigma0
+    ref = Reference(opt.n_var, opt.seed, opt.reading, opt.population_size, opt.n_elite, sigma0)
     ref.low[:], ref.high[:] = bounds
     states = []
     for generation in range(generations):
@@ -95,6 +97,29 @@ def test_every_option_follows_the_equations_and_matters(changes: dict[str, Any])
         default = run_states(optimizer(x0=np.full(13, -0.5)), fun)
         differs |= not all(map(same, states, default))
     assert differs
+
+
+@pytest.mark.compiled
+def test_what_is_added_has_the_first_populations_size_where_nothing_else_is_given() -> None:
+    opt = optimizer(reading=Reading(perturbation="added"), bounds=(np.full(13, -1.0), np.linspace(-0.9, 50, 13)))
+    run_with_reference(opt, sphere, 1e-9, bounds=(-1.0, np.linspace(-0.9, 50, 13)))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("preset", ["default", "recommended"])
+@pytest.mark.parametrize("perturbation", ["entry", "column", "off", "added"])
+def test_a_search_depends_on_the_origin_where_factors_act(preset: str, perturbation: Any) -> None:
+    """Coordinates are multiples of 2^-20, so that moving them by 64 rounds nothing at the start."""
+    reading = dataclasses.replace(Reading.named(preset), perturbation=perturbation, n_gen=60)
+    x0 = np.round(np.random.default_rng(0).normal(size=30) * 2**20) / 2**20
+    for start in ("x0", "bounds"):
+        ends = []
+        for c in (0.0, 64.0):
+            given: dict[str, Any] = {"x0": x0 + c} if start == "x0" else {"n_var": 30, "bounds": (c - 2, c + 2)}
+            opt = LEAMVD(**given, sigma0=0.25, sigma_min=0, seed=1, reading=reading)
+            ends.append([state.population - c for state in run_states(opt, lambda X: rosenbrock(X - c), 60)])  # noqa: B023
+        difference = np.abs(np.subtract(*ends)).max()
+        assert difference < 1e-9 if perturbation in ("off", "added") else difference > 1
 
 
 @pytest.mark.compiled
@@ -147,7 +172,7 @@ def test_any_population_follows_the_equations(size: int, n_elite: int, rows: int
 def test_any_scale_follows_the_equations(scale: float) -> None:
     reading = Reading(reset="off")
     opt = optimizer(9, reading, x0=np.full(9, scale), bounds=None, sigma0=0.1 * scale, sigma_min=0)
-    ref = Reference(9, opt.seed, reading)
+    ref = Reference(9, opt.seed, reading, sigma0=0.1 * scale)
     for generation in range(25):
         X = opt.ask()
         if generation:

@@ -63,15 +63,15 @@ def draws(seed: int, size: int, n_elite: int, generations: int) -> tuple[list[fl
     """Return the library's draws for two variables as the normals and uniforms of the page, in its order."""
     normals: list[float] = []
     uniforms: list[float] = []
-    scratch, hits = random_streams.scratch(np.empty(0)), sampling.perturbation()
+    scratch, hits, none = random_streams.scratch(np.empty(0)), sampling.perturbation(), np.empty(0)
     for generation in range(1, generations + 1):
-        place = sampling.Place(np.uint64(seed), generation, False, 0)
+        place = sampling.Place(np.uint64(seed), generation, 0, 0)
         for row in range(1 if generation == 1 else n_elite, size):
             random_streams.normal_tile(np.uint64(seed), random_streams.NORMAL, generation, row, 0, scratch)
             normals += scratch.numbers[:2].tolist()
             if generation > 1:
                 factors = np.ones(2)
-                sampling.perturb(factors, place, row, 0, hits)
+                sampling.perturb(factors, place, row, 0, hits, none)
                 for factor in factors.tolist():  # the uniforms are next to what decides, 0.02
                     uniforms += [0.02] if factor == 1 else [np.nextafter(0.02, 0), factor - 0.5]
         words = [random_streams.words(seed, random_streams.DESCENT_ROWS, generation, 0, i)[0] for i in range(4)]

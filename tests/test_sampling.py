@@ -10,15 +10,15 @@ from scipy import stats
 
 from leamvd.optimizers import sampling
 from leamvd.optimizers.directions import Vectors
-from leamvd.optimizers.sampling import LIMITS, Combination, Place, Shift
+from leamvd.optimizers.sampling import LIMITS, PERTURBATIONS, Combination, Place, Shift
 
 Array = NDArray[np.floating]
 SEED = 7
 compiled = pytest.mark.compiled
 
 
-def place(limits: str = "first", *, by_column: bool = False, generation: int = 2) -> Place:
-    return Place(np.uint64(SEED), generation, by_column, LIMITS.index(limits))
+def place(limits: str = "first", perturbation: str = "entry", generation: int = 2) -> Place:
+    return Place(np.uint64(SEED), generation, PERTURBATIONS.index(perturbation), LIMITS.index(limits))
 
 
 def regenerated(n: int, rows: int = 20, n_elite: int = 4, limits: str = "first", **given: Any) -> dict[str, Any]:
@@ -34,12 +34,13 @@ def regenerated(n: int, rows: int = 20, n_elite: int = 4, limits: str = "first",
         "path": zero.copy(),
         "descent": zero.copy(),
         "previous": zero.copy(),
-        "by_column": False,
+        "perturbation": "entry",
+        "added": np.ones(1),
         "drawn": np.zeros(1, np.int64),
     } | given
     vectors = Vectors(*(a[name] for name in Vectors._fields))
-    low, high, where = np.full(n, -1.0), np.full(n, 2.0), place(limits, by_column=a["by_column"])
-    sampling.regenerate(a["X"], a["order"], vectors, a["combination"], a["shift"], low, high, where, a["drawn"])
+    low, high, last = np.full(n, -1.0), np.full(n, 2.0), (place(limits, a["perturbation"]), a["drawn"])
+    sampling.regenerate(a["X"], a["order"], vectors, a["combination"], a["shift"], low, high, a["added"], *last)
     return a
 
 
@@ -77,10 +78,10 @@ def test_initialization_b_is_normal_around_the_start_solution(n: int, dtype: str
         np.testing.assert_allclose(x, center + 0.1 * z, atol=8 * np.finfo(dtype).eps)
 
 
-@pytest.mark.parametrize("by_column", [False, True])
+@pytest.mark.parametrize("perturbation", [*PERTURBATIONS, "added to each"])
 @pytest.mark.parametrize("fresh", [0.1, 1.0])
 @pytest.mark.parametrize("n", [3, 1500])
-def test_new_rows_are_mean_plus_sigma_z_plus_shift_times_factor(n: int, fresh: float, by_column: bool) -> None:
+def test_new_rows_are_mean_plus_sigma_z_plus_shift_and_perturbed(n: int, fresh: float, perturbation: str) -> None:
     """P and C_ani are brought up to date on the way."""
     rng = np.random.default_rng(n)
     mean, std, path, descent, previous = rng.normal(size=(5, n))
@@ -91,8 +92,9 @@ def test_new_rows_are_mean_plus_sigma_z_plus_shift_times_factor(n: int, fresh: f
     given = {"mean": mean, "std": std, "path": path.copy(), "descent": descent.copy(), "previous": previous}
     weights = Combination(np.array([1, 2]), np.array([0.5, -2.0]), np.float64(0.7), np.float64(fresh))
     shift = Shift(np.float64(0.3), steps)
-    given |= {"X": old.copy(), "order": order.copy(), "combination": weights, "shift": shift, "by_column": by_column}
-    a = regenerated(n, **given)
+    given |= {"X": old.copy(), "order": order.copy(), "combination": weights, "shift": shift}
+    added = rng.random(n) if perturbation == "added to each" else np.array([0.3])
+    a = regenerated(n, **given, perturbation=perturbation.partition(" ")[0], added=added)
     np.testing.assert_allclose(a["path"], P, atol=1e-13)
     np.testing.assert_allclose(a["descent"], C, atol=1e-13)
     np.testing.assert_array_equal(a["previous"], best)
@@ -100,8 +102,12 @@ def test_new_rows_are_mean_plus_sigma_z_plus_shift_times_factor(n: int, fresh: f
     np.testing.assert_array_equal(a["order"], np.arange(24))
     assert a["drawn"] == 2
     for r in range(20):
-        factors = reference.factors(SEED, 2, 24 if by_column else 4 + r, n)
-        x = (std * reference.normals(SEED, 2, 4 + r, n) + mean + 0.3 * P + steps[r] * C) * factors
+        factors = reference.factors(SEED, 2, 24 if perturbation == "column" else 4 + r, n)
+        x = std * reference.normals(SEED, 2, 4 + r, n) + mean + 0.3 * P + steps[r] * C
+        if perturbation.startswith("added"):
+            x = x + added * (factors - 1)
+        elif perturbation != "off":
+            x = x * factors
         np.testing.assert_allclose(a["X"][4 + r], x, atol=1e-13)
 
 

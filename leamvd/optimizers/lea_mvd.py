@@ -50,7 +50,9 @@ class LEAMVD(Optimizer):
     dtype : {"float64", "float32"}
         Of the population; objective values are float64.
     reading : Reading
-        How the ambiguous lines of the paper are read.
+        How the ambiguous lines of the paper are read. By the default every search depends on where the origin is, since
+        the factors of R17 act in proportion to the distance from it: shift the variables so that zero is a good guess,
+        or take ``perturbation="added"``.
 
     Raises
     ------
@@ -116,6 +118,7 @@ class LEAMVD(Optimizer):
         self._std_norm = math.inf
         self._widest = 0.0  # the largest norm so far
         self._initial_std: Floats | None = None
+        self._added = np.full(int(self._x0 is not None), self.sigma0, self.dtype)  # in (A) known after generation 1
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
         self._pending: directions.Descent
@@ -132,8 +135,9 @@ class LEAMVD(Optimizer):
         return self.population_size - (0 if whole else self.n_elite)
 
     def _sample(self) -> Floats:
-        limits, by_column = sampling.LIMITS.index(self.reading.limits), self.reading.perturbation == "column"
-        place = sampling.Place(self._key, self.generation + 1, by_column, limits)
+        limits = sampling.LIMITS.index(self.reading.limits)
+        perturbation = sampling.PERTURBATIONS.index(self.reading.perturbation)
+        place = sampling.Place(self._key, self.generation + 1, perturbation, limits)
         if self.generation == 0:
             sampling.initialize(self._X, self._x0, self.sigma0, self._low, self._high, place)
             return self._X
@@ -161,8 +165,9 @@ class LEAMVD(Optimizer):
             self.dtype.type(self._beta1 * self._beta2),
             np.full(n_new, self._beta1 * (1 - self._beta2) * step, self.dtype),
         )
+        limits = self._low, self._high
         sampling.regenerate(
-            self._X, self._order, self._vectors, self._combination(), shift, self._low, self._high, place, self._drawn
+            self._X, self._order, self._vectors, self._combination(), shift, *limits, self._added, place, self._drawn
         )
 
     def _combination(self) -> sampling.Combination:
@@ -239,6 +244,8 @@ class LEAMVD(Optimizer):
         self._overflown = not all(map(math.isfinite, told))
         if t == 1 and reading.reset == "initial":
             self._initial_std = self._vectors.std.copy()
+        if t == 1 and reading.perturbation == "added" and self._added.size == 0:
+            self._added = self._vectors.std.copy()
 
     def _reset(self) -> None:
         """Widen the search after ten generations without a better best (lines 9-11, R13)."""

@@ -65,8 +65,12 @@ class Reading:
         clipped to, or reflected into, them. None is "first"; in `leamvd.minimize` with bounds it is "clip".
     x0_in_population : bool
         R16. Whether the start solution x0 itself is row 1 of an initial population drawn around it.
-    perturbation : {"entry", "column"}
-        R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the whole column.
+    perturbation : {"entry", "column", "off", "added"}
+        R17. The 2 % perturbation draws for each entry; or for each dimension, one factor for the whole column. No
+        ambiguity, but to measure what it does: no perturbation; then standard deviations shrink by themselves, and
+        `sigma_min` ends the search far from any minimum. Or the same entries get, in place of a factor from
+        U(0.5, 1.5), sigma0 U(-0.5, 0.5) added, which does not depend on the origin of the coordinates; without a start
+        solution the first population's standard deviation stands for sigma0.
     ties : {"keep", "newest"}
         R18. Lowest value first; equal values keep their order (elites before newcomers), or newcomers go first.
     exponent : float
@@ -99,7 +103,7 @@ class Reading:
     elites: Literal["keep", "reevaluate"] = _item("keep", "R14", "value of the elites")
     limits: Literal["first", "clip", "reflect", None] = _item(None, "R15", "what the search limits do")
     x0_in_population: bool = _item(True, "R16", "whether the start solution x0 is row 1")
-    perturbation: Literal["entry", "column"] = _item("entry", "R17", "what the 2 % perturbation draws for")
+    perturbation: Literal["entry", "column", "off", "added"] = _item("entry", "R17", "what the 2 % perturbation draws for")
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
     exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
     path: Literal["on", "off"] = _item("on", "C11", "whether there is a path P")

@@ -13,7 +13,9 @@ from leamvd.optimizers.random_streams import TILE
 
 PERTURBED = 0.02  # probability that an entry is multiplied by U(0.5, 1.5)
 LIMITS = ("first", "clip", "reflect")  # what search limits do to a new individual (item R15)
+PERTURBATIONS = ("entry", "column", "off", "added")  # what the 2 % perturbation is (item R17)
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
+_COLUMN, _OFF, _ADDED = (PERTURBATIONS.index(name) for name in PERTURBATIONS[1:])
 _LOG_UNPERTURBED = math.log1p(-PERTURBED)
 _RUN = 16  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
 
@@ -23,7 +25,7 @@ class Place(NamedTuple):
 
     seed: np.uint64
     generation: int
-    by_column: bool  # one perturbation for all rows (item R17)
+    perturbation: int  # index in PERTURBATIONS
     limits: int  # index in LIMITS
 
 
@@ -69,8 +71,11 @@ def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> Non
 
 
 @kernel()
-def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation) -> None:
-    """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are geometric."""
+def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation, step: Floats) -> None:
+    """Multiply about 2 % of x, the columns of one tile, by U(0.5, 1.5): the gaps between hits are geometric.
+
+    Or add `step`, of each column or one for all, times U(-0.5, 0.5).
+    """
     column, block = -1, np.uint64(tile) * np.uint64(TILE)
     while True:
         _draw_hits(place, row, block, p)
@@ -78,7 +83,10 @@ def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation) -> No
             column += 1 + p.gaps[i % 2, i // 2]
             if column >= x.size:
                 return
-            x[column] *= p.factors[i % 2, i // 2]
+            if place.perturbation == _ADDED:
+                x[column] += step[min(column, step.size - 1)] * (p.factors[i % 2, i // 2] - 1)
+            else:
+                x[column] *= p.factors[i % 2, i // 2]
         block += np.uint64(_RUN)
 
 
@@ -156,13 +164,15 @@ def regenerate(
     shift: Shift,
     low: Floats,
     high: Floats,
+    added: Floats,
     place: Place,
     drawn: Integers,
 ) -> None:
     """Write the rows that are not elites anew, move the elites to the front, and bring P, C_ani and x_best up to date.
 
-    x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4). Elites end in
-    their order, and `order` at 0, 1, 2, ...; `drawn` (1,) then holds the generation: no interruption comes between.
+    x = (mu + sigma z + beta_1 v) factor with v = beta_2 P + (1 - beta_2) step C_ani (Eqs. of Sec. 3.4); `added`, (n,)
+    or (1,), is the unit of what is added in place of a factor. Elites end in their order, and `order` at 0, 1, 2, ...;
+    `drawn` (1,) then holds the generation: no interruption comes between.
     """
     n, size = X.shape[1], X.shape[0]
     n_new = shift.descent.size
@@ -177,7 +187,7 @@ def regenerate(
             width = stop - start
             best, mean, sigma = X[order[0], start:stop], vectors.mean[start:stop], vectors.std[start:stop]
             path, descent = vectors.path[start:stop], vectors.descent[start:stop]
-            previous = vectors.previous[start:stop]
+            previous, unit = vectors.previous[start:stop], added if added.size == 1 else added[start:stop]
             path_columns(best, previous, path, P[:width])
             descent_columns(X, order, combination, P[:width], descent, start, C[:width])
             path[:], descent[:] = P[:width], C[:width]
@@ -195,7 +205,8 @@ def regenerate(
                 random_streams.normal_tile(place.seed, random_streams.NORMAL, place.generation, n_elite + r, tile, s)
                 for i in range(width):
                     x[i] = s.numbers[i] * sigma[i] + (center[i] + step * C[i])
-                perturb(x, place, size if place.by_column else n_elite + r, tile, hits)
+                if place.perturbation != _OFF:
+                    perturb(x, place, size if place.perturbation == _COLUMN else n_elite + r, tile, hits, unit)
                 limit(x, low[start:stop], high[start:stop], place.limits)
     for k in range(size):
         order[k] = k
