@@ -103,6 +103,9 @@ def test_every_option_follows_the_equations_and_matters(changes: dict[str, Any])
 def test_what_is_added_has_the_first_populations_size_where_nothing_else_is_given() -> None:
     opt = optimizer(reading=Reading(perturbation="added"), bounds=(np.full(13, -1.0), np.linspace(-0.9, 50, 13)))
     run_with_reference(opt, sphere, 1e-9, bounds=(-1.0, np.linspace(-0.9, 50, 13)))
+    late = optimizer(reading=Reading(perturbation="added"), x0=np.ones(13), sigma0=9.0)
+    late.sigma0 = 0.3  # as `minimize` does where it measures one
+    run_with_reference(late, sphere, 1e-9)
 
 
 @pytest.mark.compiled

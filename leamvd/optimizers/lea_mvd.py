@@ -118,7 +118,7 @@ class LEAMVD(Optimizer):
         self._std_norm = math.inf
         self._widest = 0.0  # the largest norm so far
         self._initial_std: Floats | None = None
-        self._added = np.full(int(self._x0 is not None), self.sigma0, self.dtype)  # in (A) known after generation 1
+        self._added: Floats = np.empty(0, self.dtype)  # unit of what is added (R17), known after generation 1
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
         self._pending: directions.Descent
@@ -194,6 +194,7 @@ class LEAMVD(Optimizer):
         self._order, self._F = rows[best_first], values[best_first]  # ix
         previous, self.best_fun = self.best_fun, float(self._F[0])
         if self.generation == 1:
+            self._added = np.full(int(self._x0 is not None), self.sigma0, self.dtype)
             self._x0 = None  # gives back the memory of what only the first population needs
             if self.reading.limits == "first":
                 self._low = self._high = np.empty(0, self.dtype)

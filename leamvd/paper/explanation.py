@@ -21,6 +21,7 @@ from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective, error_and_gradient
 from leamvd.optimizers.local_model import LocalModel, measure, order_statistics, quality
 from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.sampling import PERTURBED
 from leamvd.optimizers.selection import fractional_tournament
 
 from . import layers, results
@@ -74,6 +75,22 @@ START = Settings(images=Images(dataset="mnist"), inputs=("own", "shared"), sigma
 STARTS = START, START.changed(**LARGE, seeds=(0, 1, 2))  # the start solutions of Sections 3 and 4
 FIRST = START.changed(side=28, n_images=2_000, methods=_methods(0.003, 0.01, 0.03, 0.1), inputs=("own",))
 SCALING = [FIRST.changed(layers=(n_hidden,), seeds=(0, 1, 2)) for n_hidden in (5, 16, 50, 160, 500)]
+
+# Searches without the factors that end a generation, and with steps added in their place
+LAST_STEPS = {"entry": "", "off": "+perturbation=off", "added": "+perturbation=added"}
+_OTHERS = [LAST_STEPS["off"], LAST_STEPS["added"]]
+WITHOUT = PAPER.changed(
+    methods=tuple(method + end for end in _OTHERS for method in PAPER.methods),
+    sigmas=(REFERENCE,),
+    iterations=tuple(range(0, 51, 5)),
+)
+_FEW = WITHOUT.changed(side=28, layers=(500, 500), seeds=(0, 1, 2))
+LARGE_WITHOUT = (
+    _FEW.changed(methods=_methods(REFERENCE, reset=(_OTHERS[0],)), layers=LARGE["layers"]),
+    _FEW.changed(methods=_methods(0.003, 0.1, reset=(_OTHERS[0],))),
+    _FEW.changed(methods=_methods(REFERENCE, reset=(_OTHERS[1],))),
+    _FEW.changed(methods=_methods(REFERENCE, reset=tuple(_OTHERS)), seeds=(3, 4)),
+)
 
 LAYER = ["study", "layer", "inputs"]
 SEARCH = [*LAYER, "method", "seed"]
@@ -164,6 +181,19 @@ def gradient_step(start: Result, images: Images, features: str, seed: int) -> Re
     return Result(pd.DataFrame({"first": [value], "best": [end.fun], "nfev": [end.nfev]}))
 
 
+def rises(start: Result, images: Images, features: str, seed: int) -> Result:
+    """Return the mean rise of a layer's error, in percent, when factors of eq. (14) act on the start solution alone."""
+    V, x0, n_hidden, own_seed = _last_layer(start, images, features, seed)
+    objective, rng = ReconstructionObjective(V, n_hidden), np.random.default_rng(own_seed)
+    values = [objective(x0[None])]
+    for _ in range(3):  # a population at a time
+        shape = POPULATION_SIZE, len(x0)
+        factors = np.where(rng.random(shape, np.float32) < PERTURBED, rng.random(shape, np.float32) + 0.5, 1)
+        values.append(objective((x0 * factors).astype(x0.dtype)))
+    first, after = float(values[0][0]), np.concatenate(values[1:])
+    return Result(pd.DataFrame({"rise": [100 * (after.mean() / first - 1)], "lower": [float((after < first).mean())]}))
+
+
 def _last_layer(stack: Result, images: Images, features: str, seed: int) -> tuple[np.ndarray, np.ndarray, int, int]:
     """Return what the last layer of a stack sees, shape (m, n_visible), its parameters, hidden units, and seed."""
     *below, top = rbms(stack)
@@ -177,7 +207,7 @@ def plan(*studies: Settings) -> Plan:
     Predictions are about start solutions that stand on start solutions, so they need no search; retrodictions about
     start solutions that stand on what the search itself has made of the layers below.
     """
-    whole = {name: {} for name in (*Tables._fields, "gradient_steps")}
+    whole = {name: {} for name in (*Tables._fields, "gradient_steps", "rises")}
     for study in studies:
         numbered = enumerate(study.layers, start=1)
         for inputs, (number, n_hidden), method, seed in product(study.inputs, numbered, study.methods, study.seeds):
@@ -190,10 +220,11 @@ def plan(*studies: Settings) -> Plan:
             search = Method.parse(method).training(study.training), Method.parse(method).reading(study.reading)
             whole["pairs"][*layer, seed] = before
             whole["gradient_steps"][*layer, seed] = delayed(gradient_step)(starts[number - 1], *data)
+            whole["rises"][*layer, seed] = delayed(rises)(starts[number - 1], *data)
             whole["surrogates"][*layer, method, seed] = delayed(surrogate)(before, number, seed, *search)
             whole["retrodictions"][*layer, method, seed] = delayed(surrogate)(after, number, seed, *search)
             whole["runs"][*layer, method, seed] = searched[number - 1]
-    run = {"pairs": ["seed"], "gradient_steps": ["seed"]}  # a search has a method too
+    run = dict.fromkeys(("pairs", "gradient_steps", "rises"), ["seed"])  # a search has a method too
     return {name: ([*LAYER, "n_hidden", *run.get(name, ["method", "seed"])], calls) for name, calls in whole.items()}
 
 
@@ -215,6 +246,8 @@ RECORDED = {
     **{f"explanation{end}": _recorded(Tables._fields, study) for end, study in SIZES.items()},
     **{f"predictions{end}": _recorded(PREDICTIONS, study) for end, study in SIZES.items()},
     "starts": _recorded(PREDICTIONS, *STARTS, columns=["study", "inputs", "layer", "seed"]),
+    "last_step_7x7": _recorded((*Tables._fields, "rises"), WITHOUT),
+    "last_step_28x28": _recorded((*Tables._fields, "rises"), *LARGE_WITHOUT),
 }
 RECORDED |= {  # of searches the last row
     name: _recorded(names, *SCALING, columns=["n_hidden", "method", "seed"])._replace(
