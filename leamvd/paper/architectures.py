@@ -25,7 +25,7 @@ from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
 from . import results
-from .benchmarks import MARKS, Comparison, FirstRBM, Function, generations
+from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved, generations
 from .layers import Images
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
@@ -96,6 +96,21 @@ JUDGED = Comparison(  # on problems that nothing was chosen on
     },
     methods=(PRESET, "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),
     seeds=(0, 1, 2, 3, 4),
+)
+LAST_STEPS = "entry", "off", "added"
+AGAIN = Comparison(  # the preset and the last step of a generation
+    problems={
+        **{on: at for on, at in DEVELOPMENT.problems.items() if on.n_var < 10_000},
+        **{Moved(on.name, on.n_var): at for on, at in DEVELOPMENT.problems.items() if on.n_var in (100, 1_000)},
+    },
+    methods=tuple(
+        f"lea-mvd:population_size={size}+reset={reset}+perturbation={last}"
+        for size, last, reset in product((8, 12, 24), LAST_STEPS, ("initial", "off"))
+    ),
+    seeds=(0, 1, 2, 3, 4),
+)
+WITHOUT = Settings(  # the networks, without the factors of R17
+    methods=tuple(f"lea-mvd{preset}perturbation={last}" for preset in (":", ":recommended+") for last in LAST_STEPS[1:])
 )
 JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
 
@@ -209,12 +224,12 @@ def seconds(method: str, n_var: int) -> float:
     return (time.perf_counter() - began) / opt.nfev
 
 
-def plan(settings: Settings) -> Plan:
+def plan(settings: Settings, *, gradients: bool = True) -> Plan:
     """Return the plan of the section's `Tables`: trainings by all methods, and by gradients where there are any."""
     calls = {}
     for network, seed in product(settings.networks, settings.seeds):
-        gradients = [MLP] if set(NETWORKS[network]) <= {"relu", "tanh"} else []
-        for method in (*settings.methods, *gradients):
+        by_them = [MLP] if gradients and set(NETWORKS[network]) <= {"relu", "tanh"} else []
+        for method in (*settings.methods, *by_them):
             calls[network, method, seed] = delayed(learn)(network, method, seed, settings.budget, settings.width)
     return {"runs": (["network", "method", "seed"], calls)}
 
@@ -224,6 +239,8 @@ RECORDED = {
     "preset_development": Recorded(DEVELOPMENT, DEVELOPMENT.plan),
     "preset_judged": Recorded(JUDGED, JUDGED.plan),
     "preset_networks": Recorded(JUDGED_NETWORK, lambda: plan(JUDGED_NETWORK)),
+    "preset_last_step": Recorded(AGAIN, AGAIN.plan),
+    "last_step_networks": Recorded(WITHOUT, lambda: plan(WITHOUT, gradients=False)),
 }
 
 # ---- tables

@@ -47,6 +47,21 @@ class Function:
 
 
 @dataclasses.dataclass(frozen=True)
+class Moved(Function):
+    """The same, but everything is moved by a number in every coordinate: where is the origin?"""
+
+    by: float = 64.0
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, moved by {self.by:g}"
+
+    def start(self, seed: int) -> tuple[np.ndarray, Objective]:
+        """Return the start solution and the objective."""
+        x0, objective = super().start(seed)
+        return x0 + self.by, lambda X: objective(X - self.by)
+
+
+@dataclasses.dataclass(frozen=True)
 class FirstRBM:
     """The mean-field error of a first layer on images, from one epoch of contrastive divergence on."""
 

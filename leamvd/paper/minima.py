@@ -198,7 +198,13 @@ def plan(settings: Settings) -> Plan:
     return {"runs": (["function", "n_var", "method", "seed"], runs), "rbms": (["method", "seed"], rbms)}
 
 
-RECORDED = {"local_minima": Recorded(PROFILES["paper"], lambda: plan(PROFILES["paper"]))}
+_OTHERS = tuple(f"lea-mvd{preset}perturbation={last}" for preset in (":", ":recommended+") for last in ("off", "added"))
+WITHOUT = Settings(methods=_OTHERS, sigmas=(Training.sigma0,), rbm_seeds=())  # without the factors of R17
+
+RECORDED = {
+    "local_minima": Recorded(PROFILES["paper"], lambda: plan(PROFILES["paper"])),
+    "last_step_minima": Recorded(WITHOUT, lambda: {"runs": plan(WITHOUT)["runs"]}),
+}
 
 # ---- tables
 

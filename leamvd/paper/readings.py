@@ -275,6 +275,10 @@ RECORDED["readings_functions"] = Recorded(
     PAPER.changed(methods=tuple(acting(PAPER.methods))),
     lambda: {"runs": on_functions(PAPER), "directions": follows(PAPER.known())},
 )
+WITHOUT = PAPER.changed(  # the path with and without the factors of R17
+    methods=("lea-mvd", "lea-mvd:path=off", "lea-mvd:perturbation=off", "lea-mvd:path=off+perturbation=off")
+)
+RECORDED["path_and_factor"] = Recorded(WITHOUT, lambda: {"runs": on_functions(WITHOUT)})
 
 # ---- tables
 

@@ -1,0 +1,190 @@
+"""Section 7, second half: what carries a search, and where the origin of the coordinates is.
+
+Every generation ends with factors that act in proportion to the distance from the origin (R17). What is a search worth
+when its optimum is somewhere else, and what is it worth without them?
+"""
+
+import functools
+import math
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import stats
+
+from leamvd.data.functions import FUNCTIONS, Objective, ellipsoid
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import EXPERIMENT, layer_seed
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.optimizers.lea_mvd import LEAMVD
+from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.reading import Reading
+from leamvd.optimizers.sampling import PERTURBED, Place
+
+from . import results
+from .benchmarks import generations
+from .layers import Images
+from .plots import BLUE, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled
+from .results import Plan, Recorded, Result, delayed, read_recorded
+from .study_methods import Method
+from .words import named
+
+# ---- settings
+
+SIGMA0, EVALUATIONS = 0.3, 100  # the second for each variable
+PLACES = (0.0, 0.1, 1.0, 10.0, 100.0)  # of the optimum, in every coordinate
+HERE, CHECK = 1.0, 64.0  # where searches are compared that should not depend on it
+FACTOR, ABOUT_X0, OFF, ADDED = "factor", "factor about x0", "none", "added"
+ABOUT_MEAN, SPARSE, DENSE = "factor about the mean", "added, constant", "normal, constant"
+SIZES = (0.3, 1.0, 3.0)  # of constant noise, in units of the factor's at x0
+NOISES = (FACTOR, ABOUT_X0, ABOUT_MEAN, *(f"{kind}, {k:g}" for kind in (SPARSE, DENSE) for k in SIZES), ADDED, OFF)
+PRINTED, UNBIASED, BEFORE, CENTER = "as printed", "unbiased", "about the mean before", "about the center"
+SPREADS = (PRINTED, UNBIASED, BEFORE, CENTER)
+METHODS = tuple(f"lea-mvd{end}" for end in ("", ":reset=off", ":recommended", ":recommended+reset=off"))
+BASELINE = "sep-cma-es"
+SEEDS = tuple(range(10))
+RBM_1 = Images(dataset="mnist", side=28, n_images=10_000)
+
+SETTINGS = {
+    **{"functions": ("sphere", "rotated ellipsoid", "rastrigin"), "sizes": (10, 100), "methods": METHODS},
+    **{"places": PLACES, "seeds": SEEDS, "evaluations": EVALUATIONS, "sigma0": SIGMA0, "noises": NOISES},
+    **{"spreads": SPREADS, "images": RBM_1},
+}
+
+
+class Tables(NamedTuple):
+    """What is measured, a row for each search."""
+
+    places: pd.DataFrame  # the best value with the optimum at c
+    parts: pd.DataFrame  # with other noises, standard deviations, elites, directions
+
+
+def tables() -> Tables:
+    """Return the recorded searches."""
+    return Tables(read_recorded("origin"), read_recorded("carries"))
+
+
+# ---- what is computed
+
+
+def centered(function: str, n_var: int, seed: int) -> tuple[np.ndarray, Objective]:
+    """Return a start solution, N(0, 1), and a function whose optimum is zero at zero."""
+    start = np.random.default_rng([seed, n_var]).standard_normal(n_var)
+    if function != "rotated ellipsoid":
+        return start, FUNCTIONS[function]
+    Q = stats.ortho_group.rvs(n_var, random_state=seed)
+    return start, lambda X: ellipsoid(X @ Q)
+
+
+def search(
+    function: str, n_var: int, c: float, scale: float, method: str, noise: str, seed: int, **other: Any
+) -> Result:
+    """Return the best value of a search whose optimum is at c in every coordinate, see `Varied` for `other`.
+
+    `scale` is that of the start's distance and of sigma0. The factor acts about x0 where x0 is the origin.
+    """
+    start, objective = centered(function, n_var, seed)
+    optimum = -scale * start if noise == ABOUT_X0 else np.full(n_var, c)
+    x0, parsed, budget = optimum + scale * start, Method.parse(method), EVALUATIONS * n_var
+    given: dict[str, Any] = {"sigma0": SIGMA0 * scale, "n_gen": budget, "seed": seed}
+    if parsed.trainer == BASELINE:
+        opt = optimizer(BASELINE, x0, population_size=4 + int(3 * math.log(n_var)), **given)
+    else:
+        size = math.sqrt(np.mean((c + scale * start) ** 2))
+        opt = Varied(x0, noise, size=size, reading=parsed.reading(Reading()), sigma_min=0, **given, **other)
+    for _ in generations(opt, lambda X: objective(X - optimum), budget):
+        pass
+    return Result(pd.DataFrame({"best": [opt.best_fun], "evaluations": [opt.nfev]}))
+
+
+class Varied(LEAMVD):
+    """LEA-MVD with another noise at the end of each generation, or other standard deviations.
+
+    `size` is the root mean square of x0, with which constant noise has a factor's standard deviation in one step.
+    """
+
+    def __init__(self, x0: np.ndarray, noise: str, *, spread: str = PRINTED, size: float, **given: Any) -> None:
+        kind, self.spread = noise.rpartition(", ")[0], spread
+        self.noise, self.size = kind or noise, size * float(noise.rpartition(", ")[2]) if kind else size
+        last = {FACTOR: "entry", ABOUT_X0: "entry", ABOUT_MEAN: "entry", SPARSE: "added", ADDED: "added"}
+        reading = Method("lea-mvd", (("perturbation", last.get(self.noise, "off")),)).reading(given.pop("reading"))
+        super().__init__(x0, reading=reading, **given)
+
+    def _regenerate(self, place: Place) -> None:
+        mean = self._vectors.mean.copy()
+        if self.noise == ABOUT_MEAN:
+            self._vectors.mean[:] = 0  # factors act about zero
+        super()._regenerate(place)
+        if self.noise == ABOUT_MEAN:
+            self._vectors.mean[:] = mean
+            self._X[self.n_elite :] += mean
+        elif self.noise == DENSE:
+            z = np.random.default_rng([self.seed, self.generation]).standard_normal(self._X[self.n_elite :].shape)
+            self._X[self.n_elite :] += self.size * math.sqrt(PERTURBED / 12) * z
+        step = abs(self._descent_mean) if self.reading.descent != "off" else 0.0
+        v = self._beta2 * self._vectors.path + (1 - self._beta2) * step * self._vectors.descent
+        self._point = mean + self._beta1 * v if self.spread == CENTER else mean
+
+    def _estimate(self) -> None:
+        super()._estimate()
+        std = self._vectors.std
+        if self.spread == UNBIASED:
+            std /= math.sqrt(1 - float(self._weights @ self._weights))
+        elif self.spread in (BEFORE, CENTER) and self.generation > 1:  # Hansen's tutorial on CMA-ES, on EMNA
+            np.hypot(std, self._vectors.mean - self._point, out=std)
+        self._std_norm = float(np.linalg.norm(std))
+        if self.noise == SPARSE:
+            self._added = np.full(1, self.size)
+
+
+def about_start(images: Images, n_hidden: int, sigma0: float, seed: int) -> Result:
+    """Return the error of a first layer after each generation, where factors act about its start solution."""
+    V, own_seed = images.load("float32").train, layer_seed(seed, 1)
+    x0, objective = ContrastiveDivergence(V, n_hidden, seed=own_seed).epoch().flat(), ReconstructionObjective(V, n_hidden)
+    best = [float(objective(x0[None])[0])]
+    opt = LEAMVD(np.zeros_like(x0), sigma0=sigma0, seed=own_seed, dtype="float32", reading=EXPERIMENT)
+    for _ in range(opt.n_gen):
+        X = opt.ask()
+        opt.tell(X, objective(x0 + X))
+        best.append(opt.best_fun)
+    return Result(pd.DataFrame({"iteration": range(len(best)), "mean_field": best}))
+
+
+def _places() -> Plan:
+    """Return the plan of the searches by the place of their optimum."""
+    where = [(FACTOR, c, 1.0) for c in PLACES]
+    where += [(noise, c, 1.0) for noise in (OFF, ADDED, ABOUT_X0) for c in (HERE, CHECK)]
+    where += [(noise, 10.0, 10.0) for noise in (FACTOR, OFF, ADDED, ABOUT_X0)]
+    cells = list(product(SETTINGS["functions"], SETTINGS["sizes"], METHODS, where))
+    cells += [(f, n, BASELINE, (OFF, HERE, 1.0)) for f, n in product(SETTINGS["functions"], SETTINGS["sizes"])]
+    labels = [(f, n, m, *at, seed) for (f, n, m, at), seed in product(cells, SEEDS)]
+    large = product(METHODS[::2], (1.0, 3.0, 10.0), SEEDS[:5])
+    labels += [("sphere", 1_000, method, FACTOR, c, 1.0, seed) for method, c, seed in large]
+    calls = {(f, n, m, w, c, s, seed): delayed(search)(f, n, c, s, m, w, seed) for f, n, m, w, c, s, seed in labels}
+    return {"runs": (["function", "n_var", "method", "noise", "c", "scale", "seed"], calls)}
+
+
+def _parts() -> Plan:
+    """Return the plan of the searches by their parts."""
+    calls, off = {}, {"both": "lea-mvd:reset=off", "none": "lea-mvd:reset=off+path=off+descent=off"}
+    cells = product(SETTINGS["functions"][:2], (1.0, 10.0), NOISES, SPREADS, (4, 1), off, SEEDS)
+    for function, c, noise, spread, n_elite, both, seed in cells:
+        other = {"spread": spread, "n_elite": n_elite}
+        label = function, c, noise, spread, n_elite, both, seed
+        calls[label] = delayed(search)(function, 100, c, 1.0, off[both], noise, seed, **other)
+    return {"runs": (["function", "c", "noise", "std", "n_elite", "directions", "seed"], calls)}
+
+
+def _layers() -> Plan:
+    calls = {(seed,): delayed(about_start)(RBM_1.known(), 500, 0.01, seed) for seed in (0, 1, 2)}
+    return {"runs": (["seed"], calls)}
+
+
+RECORDED = {
+    "origin": Recorded(SETTINGS, _places),
+    "carries": Recorded(SETTINGS, _parts),
+    "about_start": Recorded(SETTINGS, _layers),
+}
