@@ -80,9 +80,9 @@ def centered(function: str, n_var: int, seed: int) -> tuple[np.ndarray, Objectiv
 
 
 def search(
-    function: str, n_var: int, c: float, scale: float, method: str, noise: str, seed: int, **other: Any
+    function: str, n_var: int, c: float, scale: float, method: str, noise: str, seed: int, spread: str, n_elite: int
 ) -> Result:
-    """Return the best value of a search whose optimum is at c in every coordinate, see `Varied` for `other`.
+    """Return the best value of a search whose optimum is at c in every coordinate, see `Varied`.
 
     `scale` is that of the start's distance and of sigma0. The factor acts about x0 where x0 is the origin.
     """
@@ -90,11 +90,12 @@ def search(
     optimum = -scale * start if noise == ABOUT_X0 else np.full(n_var, c)
     x0, parsed, budget = optimum + scale * start, Method.parse(method), EVALUATIONS * n_var
     given: dict[str, Any] = {"sigma0": SIGMA0 * scale, "n_gen": budget, "seed": seed}
+    varied = {"noise": noise, "spread": spread, "n_elite": n_elite, "sigma_min": 0}
     if parsed.trainer == BASELINE:
         opt = optimizer(BASELINE, x0, population_size=4 + int(3 * math.log(n_var)), **given)
     else:
         size = math.sqrt(np.mean((c + scale * start) ** 2))
-        opt = Varied(x0, noise, size=size, reading=parsed.reading(Reading()), sigma_min=0, **given, **other)
+        opt = Varied(x0, size=size, reading=parsed.reading(Reading()), **varied, **given)
     for _ in generations(opt, lambda X: objective(X - optimum), budget):
         pass
     return Result(pd.DataFrame({"best": [opt.best_fun], "evaluations": [opt.nfev]}))
@@ -106,7 +107,7 @@ class Varied(LEAMVD):
     `size` is the root mean square of x0, with which constant noise has a factor's standard deviation in one step.
     """
 
-    def __init__(self, x0: np.ndarray, noise: str, *, spread: str = PRINTED, size: float, **given: Any) -> None:
+    def __init__(self, x0: np.ndarray, *, noise: str, spread: str, size: float, **given: Any) -> None:
         kind, self.spread = noise.rpartition(", ")[0], spread
         self.noise, self.size = kind or noise, size * float(noise.rpartition(", ")[2]) if kind else size
         last = {FACTOR: "entry", ABOUT_X0: "entry", ABOUT_MEAN: "entry", SPARSE: "added", ADDED: "added"}
@@ -163,7 +164,7 @@ def _places() -> Plan:
     labels = [(f, n, m, *at, seed) for (f, n, m, at), seed in product(cells, SEEDS)]
     large = product(METHODS[::2], (1.0, 3.0, 10.0), SEEDS[:5])
     labels += [("sphere", 1_000, method, FACTOR, c, 1.0, seed) for method, c, seed in large]
-    calls = {(f, n, m, w, c, s, seed): delayed(search)(f, n, c, s, m, w, seed) for f, n, m, w, c, s, seed in labels}
+    calls = {(f, n, m, w, c, s, seed): delayed(search)(f, n, c, s, m, w, seed, PRINTED, 4) for f, n, m, w, c, s, seed in labels}
     return {"runs": (["function", "n_var", "method", "noise", "c", "scale", "seed"], calls)}
 
 
@@ -172,9 +173,8 @@ def _parts() -> Plan:
     calls, off = {}, {"both": "lea-mvd:reset=off", "none": "lea-mvd:reset=off+path=off+descent=off"}
     cells = product(SETTINGS["functions"][:2], (1.0, 10.0), NOISES, SPREADS, (4, 1), off, SEEDS)
     for function, c, noise, spread, n_elite, both, seed in cells:
-        other = {"spread": spread, "n_elite": n_elite}
         label = function, c, noise, spread, n_elite, both, seed
-        calls[label] = delayed(search)(function, 100, c, 1.0, off[both], noise, seed, **other)
+        calls[label] = delayed(search)(function, 100, c, 1.0, off[both], noise, seed, spread, n_elite)
     return {"runs": (["function", "c", "noise", "std", "n_elite", "directions", "seed"], calls)}
 
 
