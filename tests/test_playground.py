@@ -87,7 +87,7 @@ def compare(
     With this seed no population gets a million times smaller than its first coordinates, whose rounding stays in it.
     """
     own = json.loads(page.eval("JSON.stringify(DEFAULTS)")) | settings
-    reading = {name: own[name] for name in ("shift", "reset", "exponent", "path", "descent")}
+    reading = {name: own[name] for name in ("shift", "reset", "perturbation", "exponent", "path", "descent")}
     start = {name: own[name] for name in ("sigma0", "population_size", "n_elite")}
     opt = leamvd.LEAMVD(x0, **start, n_gen=generations, sigma_min=0, seed=seed, reading=leamvd.Reading(**reading))
     states = []
@@ -122,6 +122,7 @@ STARTS = {"sphere": [3.0, -2.0], "ellipsoid": [-1.5, 2.5], "rosenbrock": [-2.2, 
 SWITCHES = {
     "shift": ("toward_best", "printed"),
     "reset": (1, "initial", "off"),
+    "perturbation": ("entry", "added", "off"),
     "path": ("on", "off"),
     "descent": ("orthogonal", "off"),
 }
@@ -132,7 +133,9 @@ SWITCHES = {
 def test_the_page_and_the_library_are_in_the_same_state(
     page: MiniRacer, function: str, switches: tuple[Any, ...]
 ) -> None:
-    compare(page, function, STARTS[function], sigma0=1.0, **dict(zip(SWITCHES, switches, strict=True)))
+    settings = dict(zip(SWITCHES, switches, strict=True))
+    few = {} if settings["perturbation"] == "entry" else {"generations": 30}  # populations shrink to rounding
+    compare(page, function, STARTS[function], sigma0=1.0, **few, **settings)
 
 
 @pytest.mark.parametrize("reset", [1, 0.5, "initial"])
@@ -179,8 +182,8 @@ def of_controls(page: MiniRacer, values: dict[str, Any]) -> Any:
 
 
 SEARCHED = (
-    "function", "x1", "x2", "seed", "sigma0", "population_size", "n_elite", "shift", "reset", "exponent", "path",
-    "descent",
+    "function", "x1", "x2", "seed", "sigma0", "population_size", "n_elite", "shift", "reset", "perturbation",
+    "exponent", "path", "descent",
 )  # fmt: skip
 
 
@@ -415,7 +418,7 @@ def test_the_page_shows_the_states_of_a_preset(reader: MiniRacer, name: str) -> 
     ("control", "value"),
     [("function", "sphere"), ("x1", "1.5"), ("x2", "-2.5"), ("seed", "5"), ("sigma0", "0.4"), ("population_size", "30"),
      ("population_size", "5"), ("n_elite", "2"), ("shift", "printed"), ("reset", "off"), ("exponent", "0.5"),
-     ("path", "off"), ("descent", "off"), ("generation", "35")],
+     ("perturbation", "added"), ("perturbation", "off"), ("path", "off"), ("descent", "off"), ("generation", "35")],
 )  # fmt: skip
 def test_a_changed_setting_is_shown_at_once(reader: MiniRacer, control: str, value: str) -> None:
     before = json.loads(reader.eval('opened("#play-orthogonality")'))

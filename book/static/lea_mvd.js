@@ -10,7 +10,7 @@
 
 const RATE = 0.1; // weight of the new direction; 1 - RATE of the old one (Sec. 3.3)
 const N_DESCENT_ROWS = 4; // abs(ir), R7
-const PERTURBED = 0.02; // probability that a variable is multiplied by U(0.5, 1.5)
+const PERTURBED = 0.02; // probability that a variable is multiplied by U(0.5, 1.5), R17
 const STAGNATION = 10; // generations without a better best that end in a reset (line 9)
 
 export const DEFAULTS = {
@@ -19,6 +19,7 @@ export const DEFAULTS = {
   n_elite: 4,
   shift: "toward_best", // or "printed", R5
   reset: 1, // any positive number, "initial" or "off", R13
+  perturbation: "entry", // or "added" or "off", R17
   exponent: 1.5, // R19
   path: "on", // or "off", C11
   descent: "orthogonal", // or "off", C11
@@ -39,8 +40,11 @@ export function first(f, x0, settings, draw) {
 /** The generation after `state`: the elites, and samples around the shifted mean (line 12). */
 export function next(f, settings, draw, state) {
   const { mean, std, beta1, v } = state;
-  const factor = () => (draw.uniform() < PERTURBED ? 0.5 + draw.uniform() : 1); // Eq. 6, R17
-  const sample = () => mean.map((mu, i) => (mu + std[i] * draw.normal() + beta1 * v[i]) * factor()); // Eq. 5
+  const last = (x) => {
+    const u = draw.uniform() < PERTURBED ? draw.uniform() - 0.5 : 0;
+    return { entry: x * (1 + u), added: x + settings.sigma0 * u, off: x }[settings.perturbation]; // Eq. 6, R17
+  };
+  const sample = () => mean.map((mu, i) => last(mu + std[i] * draw.normal() + beta1 * v[i])); // Eq. 5
   return learn(f, settings, draw, state, times(settings.population_size - settings.n_elite, sample));
 }
 

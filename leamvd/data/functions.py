@@ -53,7 +53,8 @@ LIMIT = 5.0  # start solutions are drawn within [-5, 5]^n, optima within four fi
 def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
     """Return a start solution, uniform in [-5, 5]^n, and a function whose optimum was moved into [-4, 4]^n.
 
-    Both are the same for all methods of a seed: so factors that shrink coordinates toward zero bring nothing.
+    Both are the same for all methods of a seed. Zero is in their midst, so factors, which act in proportion to the
+    distance from it, still have about the right size (item R17).
     "bbob-f10", say, is a function of COCO's suite bbob-largescale (Varelas et al. 2020), its instance seed + 1.
     """
     rng = np.random.default_rng([seed, n_var])
