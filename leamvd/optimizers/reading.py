@@ -103,7 +103,7 @@ class Reading:
     elites: Literal["keep", "reevaluate"] = _item("keep", "R14", "value of the elites")
     limits: Literal["first", "clip", "reflect", None] = _item(None, "R15", "what the search limits do")
     x0_in_population: bool = _item(True, "R16", "whether the start solution x0 is row 1")
-    perturbation: Literal["entry", "column", "off", "added"] = _item("entry", "R17", "what the 2 % perturbation draws for")
+    perturbation: Literal["entry", "column", "off", "added"] = _item("entry", "R17", "what the 2 % perturbation is")
     ties: Literal["keep", "newest"] = _item("keep", "R18", "order of equal values")
     exponent: float = _item(1.5, "R19", "exponent of the fractional tournament")
     path: Literal["on", "off"] = _item("on", "C11", "whether there is a path P")

@@ -48,7 +48,7 @@ class Function:
 
 @dataclasses.dataclass(frozen=True)
 class Moved(Function):
-    """The same, but everything is moved by a number in every coordinate: where is the origin?"""
+    """The same, moved by a number in every coordinate, as if the origin were somewhere else."""
 
     by: float = 64.0
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy import optimize
+from scipy import optimize, stats
 
 from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
@@ -224,7 +224,7 @@ def plan(*studies: Settings) -> Plan:
             whole["surrogates"][*layer, method, seed] = delayed(surrogate)(before, number, seed, *search)
             whole["retrodictions"][*layer, method, seed] = delayed(surrogate)(after, number, seed, *search)
             whole["runs"][*layer, method, seed] = searched[number - 1]
-    run = dict.fromkeys(("pairs", "gradient_steps", "rises"), ["seed"])  # a search has a method too
+    run = {name: ["seed"] for name in ("pairs", "gradient_steps", "rises")}  # a search has a method too
     return {name: ([*LAYER, "n_hidden", *run.get(name, ["method", "seed"])], calls) for name, calls in whole.items()}
 
 
@@ -355,6 +355,49 @@ def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) 
     left = {"said": left_at(surrogates, "best", by), "left": left_at(runs, "mean_field", by)}
     moved = pd.DataFrame(left).dropna() < np.inf
     return moved.assign(right=moved["said"] == moved["left"], runs=True).groupby(by[:-1], sort=False).sum()
+
+
+def with_last_steps(measured: Tables) -> Tables:
+    """Return the recorded tables with those of the searches without factors, and with steps added in their place."""
+    parts: dict[str, list[pd.DataFrame]] = {name: [table] for name, table in measured._asdict().items()}
+    for end, study in SIZES.items():
+        for name, tables in parts.items():
+            tables.append(read_recorded(f"last_step{end}", name).assign(study=study.size, inputs="own"))
+    return Tables(**{name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()})
+
+
+def last_step(method: str) -> tuple[str, str]:
+    """Return a method's last step (`LAST_STEPS`), and the method without that setting."""
+    parsed = Method.parse(method)
+    return dict(parsed.settings).get("perturbation", "entry"), str(parsed.without("perturbation"))
+
+
+def scored(measured: Tables) -> pd.DataFrame:
+    """Return how well falls were predicted, by layer and last step, over the settings that all last steps have.
+
+    `right` is the share of searches of which it was rightly said whether they leave their start, `error` the median of
+    abs ln((p + 0.1) / (m + 0.1)) of the predicted and measured falls in percent, with a bootstrap interval over seeds.
+    """
+    ends, said = falls(measured.runs, "mean_field"), falls(measured.surrogates, "best")
+    rows = ends.merge(said, on=SEARCH, suffixes=(" measured", " predicted"))
+    rows[["noise", "setting"]] = [last_step(method) for method in rows["method"]]
+    setting = ["study", "layer", "setting", "seed"]
+    rows = rows[rows.groupby(setting)["noise"].transform(lambda noises: "off" in {*noises})]
+    moved = np.isfinite(rows[["left measured", "left predicted"]])
+    rows["right"] = moved["left measured"] == moved["left predicted"]
+    rows["left"] = moved["left measured"]
+    rows["error"] = np.abs(np.log((rows["fall predicted"] + 0.1) / (rows["fall measured"] + 0.1)))
+    table = []
+    for cell, group in rows.groupby(["study", "layer", "noise"], sort=False):
+        errors = group.pivot(index="seed", columns="setting", values="error").to_numpy()
+        ends = stats.bootstrap(
+            (np.arange(len(errors)),), lambda i, e=errors: np.nanmedian(e[i]), vectorized=False,
+            n_resamples=2_000, method="percentile", rng=0,
+        ).confidence_interval  # fmt: skip
+        means = group[["fall measured", "fall predicted", "left", "right"]].mean()
+        table.append((*cell, len(group), *means, group["error"].median(), ends.low, ends.high))
+    columns = ["study", "layer", "noise", "searches", "measured", "predicted", "left", "right", "error", "low", "high"]
+    return pd.DataFrame(table, columns=columns)
 
 
 def scaling(around: pd.DataFrame, surrogates: pd.DataFrame, runs: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:

@@ -4,10 +4,8 @@ Every generation ends with factors that act in proportion to the distance from t
 when its optimum is somewhere else, and what is it worth without them?
 """
 
-import functools
 import math
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +22,6 @@ from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.sampling import PERTURBED, Place
 
-from . import results
 from .benchmarks import generations
 from .layers import Images
 from .plots import BLUE, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled
@@ -144,7 +141,8 @@ class Varied(LEAMVD):
 def about_start(images: Images, n_hidden: int, sigma0: float, seed: int) -> Result:
     """Return the error of a first layer after each generation, where factors act about its start solution."""
     V, own_seed = images.load("float32").train, layer_seed(seed, 1)
-    x0, objective = ContrastiveDivergence(V, n_hidden, seed=own_seed).epoch().flat(), ReconstructionObjective(V, n_hidden)
+    x0 = ContrastiveDivergence(V, n_hidden, seed=own_seed).epoch().flat()
+    objective = ReconstructionObjective(V, n_hidden)
     best = [float(objective(x0[None])[0])]
     opt = LEAMVD(np.zeros_like(x0), sigma0=sigma0, seed=own_seed, dtype="float32", reading=EXPERIMENT)
     for _ in range(opt.n_gen):
@@ -164,8 +162,11 @@ def _places() -> Plan:
     labels = [(f, n, m, *at, seed) for (f, n, m, at), seed in product(cells, SEEDS)]
     large = product(METHODS[::2], (1.0, 3.0, 10.0), SEEDS[:5])
     labels += [("sphere", 1_000, method, FACTOR, c, 1.0, seed) for method, c, seed in large]
-    calls = {(f, n, m, w, c, s, seed): delayed(search)(f, n, c, s, m, w, seed, PRINTED, 4) for f, n, m, w, c, s, seed in labels}
-    return {"runs": (["function", "n_var", "method", "noise", "c", "scale", "seed"], calls)}
+    names = ["function", "n_var", "method", "noise", "c", "scale", "seed"]
+    given = {"spread": PRINTED, "n_elite": 4}
+    return {
+        "runs": (names, {label: delayed(search)(**dict(zip(names, label, strict=True)), **given) for label in labels})
+    }
 
 
 def _parts() -> Plan:
@@ -188,3 +189,59 @@ RECORDED = {
     "carries": Recorded(SETTINGS, _parts),
     "about_start": Recorded(SETTINGS, _layers),
 }
+
+# ---- tables
+
+
+def medians(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the median of the best values over seeds, with the quartiles, by some columns in order of appearance."""
+    best = table.groupby(by, sort=False)["best"]
+    ends = {"median": best.median(), "low": best.quantile(0.25), "high": best.quantile(0.75)}
+    return pd.DataFrame(ends).reset_index()
+
+
+def carries(parts: pd.DataFrame) -> pd.DataFrame:
+    """Return by how many times leaving a part out raises the median end, where it is there: at least ten times carries.
+
+    A part is the noise that ends a generation, and both directions.
+    """
+    cells = ["function", "c", "std", "n_elite"]
+    ends = medians(parts, [*cells, "noise", "directions"]).pivot(index=cells, columns=["noise", "directions"])["median"]
+    without = ends[OFF, "both"]
+    costs = {f"without: {noise}": without / ends[noise, "both"] for noise in NOISES if noise != OFF}
+    costs |= {f"without directions: {noise}": ends[noise, "none"] / ends[noise, "both"] for noise in NOISES}
+    return pd.DataFrame(costs).reindex(parts[cells].drop_duplicates())
+
+
+# ---- figures
+
+LOOKS = {FACTOR: (VERMILION, "-", "o"), ABOUT_X0: (PURPLE, "--", "s"), OFF: (BLUE, ":", "^"), ADDED: (GREEN, "-.", "D")}
+
+
+@styled
+def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
+    """Plot the best value against the place of the optimum: medians of ten seeds, bands between the quartiles.
+
+    What does not depend on the place by construction was measured at two, and is drawn through.
+    """
+    rows = places[(places["function"] == function) & (places["n_var"] == n_var) & (places["scale"] == 1)]
+    figure, axes = panels(1, 2, height=3.6, sharey=True)
+    baseline = medians(rows[rows["method"].str.startswith(BASELINE)], ["noise"]).iloc[0]
+    for ax, method in zip(axes[0], METHODS[::2], strict=True):
+        ends = medians(rows[rows["method"] == method], ["noise", "c"])
+        for noise, line in ends.groupby("noise", sort=False):
+            color, style, marker = LOOKS[noise]
+            x, across = line["c"], noise == FACTOR
+            ax.plot(x, line["median"], color=color, marker=marker, linestyle=style if across else "", label=noise)
+            if not across:
+                ax.axhline(line["median"].median(), color=color, linestyle=style)
+            spread = line[["low", "high"]] if across else pd.DataFrame([line[["low", "high"]].median()] * 2)
+            ax.fill_between(x if across else [0, 100], spread["low"], spread["high"], color=color, alpha=0.2, lw=0)
+        ax.axhline(baseline["median"], color="0.3", linewidth=1, label=named(BASELINE))
+        ax.set_xscale("symlog", linthresh=0.1)
+        ax.xaxis.set_major_formatter("{x:g}")
+        log_scale(ax, "y")
+        ax.set(title=named(method), xlabel="place of the optimum")
+    axes[0, 0].set_ylabel("best value")
+    legend(figure, ncols=3)
+    return figure
