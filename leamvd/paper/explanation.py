@@ -295,6 +295,7 @@ def predicted_and_measured(measured: Tables) -> pd.DataFrame:
         rows[f"generation {name}"] = runs["left"].median().replace(np.inf, np.nan)
     each = [dict(Method.parse(method).settings) for method in rows.index.get_level_values("method")]
     rows["sigma0"] = [settings.get("sigma0", Training.sigma0) for settings in each]
+    rows["noise"] = [settings.get("perturbation", "entry") for settings in each]
     return rows.assign(reset=[settings.get("reset") != "off" for settings in each]).reset_index()
 
 
@@ -442,18 +443,23 @@ def plot_step_sizes(sizes: pd.DataFrame) -> Figure:
 
 @styled
 def plot_falls(both: pd.DataFrame) -> Figure:
-    """Plot falls against sigma0, a panel for each layer and study: bands measured, lines predicted."""
-    studies, layers = list(both["study"].unique()), sorted(both["layer"].unique())
-    figure, axes = panels(len(layers), len(studies), height=1.7 * len(layers) + 0.9, sharex=True)
-    rows = both.sort_values(["reset", "sigma0"], ascending=[False, True])
-    for (study, layer, reset), line in rows.groupby(["study", "layer", "reset"], sort=False):
-        ax = axes[layers.index(layer), studies.index(study)]
-        color, name = (VERMILION, "with the reset") if reset else (BLUE, "without the reset")
+    """Plot falls of one study against sigma0, a panel for each layer: bands measured, lines predicted.
+
+    As printed, without the reset, and without the factors.
+    """
+    layers = sorted(both["layer"].unique())
+    figure, axes = panels(len(layers), 1, height=1.7 * len(layers) + 1.1, sharex=True)
+    kinds = {
+        "as printed": (VERMILION, both["reset"] & (both["noise"] == "entry")),
+        "without the reset": (BLUE, ~both["reset"] & (both["noise"] == "entry")),
+        "without the factor": (GREEN, both["reset"] & (both["noise"] == "off")),
+    }
+    for (name, (color, chosen)), layer in product(kinds.items(), layers):
+        line, ax = both[chosen & (both["layer"] == layer)].sort_values("sigma0"), axes[layers.index(layer), 0]
         band(ax, line, "sigma0", "measured", color=color, label=f"measured, {name}")
         ax.plot(line["sigma0"], line["predicted"], ":", color=color, label=f"predicted, {name}")
-        ax.plot(line["sigma0"], line["retrodicted"], "--", color=color, label=f"on own inputs, {name}")
         log_scale(ax, "x")
-        ax.set(title=f"{named(study)}, RBM {layer}", xlabel="σ0" if layer == layers[-1] else "")
+        ax.set(title=f"RBM {layer}", xlabel="σ0" if layer == layers[-1] else "")
     figure.supylabel("fall of the error, %")
     legend(figure, ncols=2)
     return figure

@@ -1,0 +1,145 @@
+"""Section 7: searches whose last step and standard deviations are others, against their formulas."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference
+
+from leamvd import LEAMVD, Reading
+from leamvd.data import images
+from leamvd.data.functions import FUNCTIONS, ellipsoid
+from leamvd.networks.contrastive_divergence import ContrastiveDivergence
+from leamvd.networks.dbn import layer_seed
+from leamvd.networks.objective import ReconstructionObjective
+from leamvd.optimizers.state import State
+from leamvd.paper import origin
+from leamvd.paper.benchmarks import Function, Moved
+from leamvd.paper.layers import Images
+from leamvd.paper.origin import NOISES, OFF, PRINTED, SPREADS, Varied
+
+N, SEED, SIZE = 2_000, 3, 0.7
+
+
+def varied(noise: str, spread: str = PRINTED, n_var: int = N, **given: Any) -> Varied:
+    reading = Reading(reset="off", **given)
+    x0 = np.linspace(-1, 2, n_var)
+    return Varied(x0, noise=noise, spread=spread, size=SIZE, sigma0=0.3, seed=SEED, reading=reading)
+
+
+def generations(opt: LEAMVD, count: int) -> list[tuple[Any, State]]:
+    """Return candidates and states."""
+    found = []
+    for _ in range(count):
+        X = opt.ask().copy()
+        opt.tell(X, ellipsoid(X - 1))
+        found.append((X, opt.state))
+    return found
+
+
+@pytest.mark.parametrize(("noise", "last"), [(origin.FACTOR, "entry"), (origin.ADDED, "added"), (OFF, "off")])
+def test_what_the_library_has_is_the_librarys(noise: str, last: Any) -> None:
+    own = LEAMVD(np.linspace(-1, 2, N), sigma0=0.3, seed=SEED, reading=Reading(reset="off", perturbation=last))
+    for (theirs, _), (mine, _) in zip(generations(own, 6), generations(varied(noise), 6), strict=True):
+        np.testing.assert_array_equal(theirs, mine)
+
+
+def test_noises_end_a_generation_as_their_names_say() -> None:
+    """The second generation, after a first that is the same for all."""
+    (_, before), (plain, _) = generations(varied(OFF), 2)
+    factors = np.array([reference.factors(SEED, 2, row, N) for row in range(4, 24)])
+    expected = {
+        origin.FACTOR: plain * factors,
+        origin.ABOUT_MEAN: before.mean + (plain - before.mean) * factors,
+        origin.ADDED: plain + 0.3 * (factors - 1),
+        **{f"{origin.SPARSE}, {k:g}": plain + k * SIZE * (factors - 1) for k in origin.SIZES},
+    }
+    for noise, X in expected.items():
+        np.testing.assert_allclose(generations(varied(noise), 2)[1][0], X, atol=1e-12, err_msg=noise)
+    for noise in (f"{origin.DENSE}, 3", f"{origin.SPARSE}, 3"):
+        step = generations(varied(noise), 2)[1][0] - plain
+        assert step.std() == pytest.approx(3 * SIZE * np.sqrt(0.02 / 12), rel=0.05), "a factor's at a size of 1"
+        assert abs(step.mean()) < 5 * step.std() / np.sqrt(step.size)
+    assert (step != 0).mean() == pytest.approx(0.02, rel=0.1)
+
+
+@pytest.mark.parametrize("descent", ["orthogonal", "off"])
+@pytest.mark.parametrize("spread", SPREADS)
+def test_standard_deviations_are_about_the_point_that_their_names_say(spread: str, descent: Any) -> None:
+    found = [state for _, state in generations(varied(OFF, spread, 50, descent=descent), 8)]
+    G = reference.esd(24, 1.5)
+    for before, state in zip(found, found[1:], strict=False):
+        v = before.beta2 * before.path
+        if descent != "off":
+            v = v + (1 - before.beta2) * abs(before.descent_mean) * before.descent
+        points = {origin.BEFORE: before.mean, origin.CENTER: before.mean + before.beta1 * v}
+        about = points.get(spread, state.mean)
+        square = G @ (state.population - about) ** 2 / (1 - G @ G if spread == origin.UNBIASED else 1)
+        np.testing.assert_allclose(state.std, np.sqrt(square), rtol=1e-9)
+        assert state.std_norm == pytest.approx(np.linalg.norm(state.std))
+
+
+def test_a_rotated_ellipsoid_is_an_ellipsoid() -> None:
+    start, objective = origin.centered("rotated ellipsoid", 10, SEED)
+    H = np.array([[(objective(a + b) - objective(a - b)) / 4 for a in np.eye(10)] for b in np.eye(10)])
+    np.testing.assert_allclose(np.linalg.eigvalsh(H), np.logspace(0, 2, 10), rtol=1e-9)
+    assert np.abs(H - np.diag(np.diag(H))).max() > 1
+    assert start.tolist() == origin.centered("sphere", 10, SEED)[0].tolist()
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("noise", [OFF, origin.ADDED, origin.ABOUT_X0, origin.FACTOR])
+def test_the_place_of_the_optimum_matters_to_factors_alone(noise: str) -> None:
+    ends = [
+        origin.search("rastrigin", 10, c, 1.0, "lea-mvd:recommended", noise, SEED, PRINTED, 4).rows for c in (1.0, 64.0)
+    ]
+    assert ends[0]["evaluations"].tolist() == ends[1]["evaluations"].tolist() == [1000]
+    same = bool(np.isclose(*(rows["best"][0] for rows in ends), rtol=1e-3))
+    assert same is (noise != origin.FACTOR)
+
+
+def test_factors_about_the_start_move_a_layer_from_it() -> None:
+    small = Images(n_images=60)
+    rows = origin.about_start(small, 5, 0.01, SEED).rows
+    V = images.load("digits", side=7, n_train=60, dtype="float32").train
+    start = ContrastiveDivergence(V, 5, seed=layer_seed(SEED, 1)).epoch().flat()
+    assert rows["mean_field"][0] == ReconstructionObjective(V, 5)(start[None])[0]
+    assert rows["iteration"].tolist() == list(range(51))
+    assert (np.diff(rows["mean_field"]) <= 0).all()
+    assert rows["mean_field"].iloc[-1] < rows["mean_field"][0]
+
+
+def test_a_moved_problem_is_the_same_elsewhere() -> None:
+    (x0, plain), (moved, objective) = Function("ackley", 7).start(2), Moved("ackley", 7, by=64.0).start(2)
+    np.testing.assert_array_equal(moved, x0 + 64)
+    np.testing.assert_allclose(objective(moved[None]), plain(x0[None]), rtol=1e-12)
+    assert str(Moved("ackley", 7)) == "ackley, n = 7, moved by 64"
+
+
+def test_a_part_carries_a_search_that_ends_higher_without_it() -> None:
+    rows = [
+        ("sphere", 1.0, PRINTED, 4, noise, directions, seed, value * (1 + seed))
+        for (noise, directions), value in {
+            **{(noise, "both"): 2.0 for noise in NOISES},
+            **{(noise, "none"): 5.0 for noise in NOISES},
+            (OFF, "both"): 60.0,
+        }.items()
+        for seed in range(3)
+    ]
+    columns = ["function", "c", "std", "n_elite", "noise", "directions", "seed", "best"]
+    table = pd.DataFrame(rows, columns=columns)
+    ends = origin.medians(table, ["noise", "directions"]).iloc[0]
+    assert ends[["median", "low", "high"]].tolist() == [4.0, 3.0, 5.0]
+    costs = origin.carries(table).iloc[0]
+    assert costs["without: factor"] == 30
+    assert costs["without directions: factor"] == 2.5
+    assert costs[f"without directions: {OFF}"] == pytest.approx(1 / 12)
+
+
+def test_the_plans_are_those_of_the_rules() -> None:
+    places, parts = (origin.RECORDED[name].plan()["runs"][1] for name in ("origin", "carries"))
+    assert len(parts) == 2 * 2 * 11 * 4 * 2 * 2 * 10
+    assert {label[0] for label in places} == {"sphere", "rotated ellipsoid", "rastrigin"}
+    assert {label[4] for label in places if label[3] == origin.FACTOR and label[1] < 1000} == {0, 0.1, 1, 10, 100}
+    assert all(FUNCTIONS[name](np.zeros((1, 3))) == 0 for name in ("sphere", "rastrigin"))
