@@ -1,5 +1,6 @@
 """Section 7: searches whose last step and standard deviations are others, against their formulas."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def test_noises_end_a_generation_as_their_names_say() -> None:
 def test_standard_deviations_are_about_the_point_that_their_names_say(spread: str, descent: Any) -> None:
     found = [state for _, state in generations(varied(OFF, spread, 50, descent=descent), 8)]
     G = reference.esd(24, 1.5)
-    for before, state in zip(found, found[1:], strict=False):
+    for before, state in pairwise(found):
         v = before.beta2 * before.path
         if descent != "off":
             v = v + (1 - before.beta2) * abs(before.descent_mean) * before.descent
