@@ -236,12 +236,13 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
             if not across:
                 ax.axhline(line["median"].median(), color=color, linestyle=style)
             spread = line[["low", "high"]] if across else pd.DataFrame([line[["low", "high"]].median()] * 2)
-            ax.fill_between(x if across else [0, 100], spread["low"], spread["high"], color=color, alpha=0.2, lw=0)
+            ax.fill_between(x if across else [-0.03, 150], spread["low"], spread["high"], color=color, alpha=0.2, linewidth=0)
         ax.axhline(baseline["median"], color="0.3", linewidth=1, label=named(BASELINE))
-        ax.set_xscale("symlog", linthresh=0.1)
-        ax.xaxis.set_major_formatter("{x:g}")
+        ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
+        ax.set_xticks(PLACES, [f"{c:g}" for c in PLACES])
+        ax.minorticks_off()
         log_scale(ax, "y")
-        ax.set(title=named(method), xlabel="place of the optimum")
+        ax.set(title=named(method), xlabel="place of the optimum", xlim=(-0.03, 150))
     axes[0, 0].set_ylabel("best value")
     legend(figure, ncols=3)
     return figure
