@@ -175,6 +175,43 @@ def test_predicted_beside_measured() -> None:
     assert ends.isna().all(axis=None), "two runs say nothing of their scatter"
 
 
+def test_predictions_are_scored_over_the_settings_that_all_last_steps_have() -> None:
+    """abs ln((p + 0.1) / (m + 0.1)) is ln 2 for predicted 0.1 and measured 0.3 or 0, and 0 where both are equal."""
+    one, off, alone = "lea-mvd:sigma0=0.01", "lea-mvd:sigma0=0.01+perturbation=off", "lea-mvd:sigma0=0.3"
+
+    def ends(*falls: float) -> list[tuple[float, float]]:
+        return [(100.0, 100.0 - fall) for fall in falls]
+
+    runs = {("a", 1, one): ends(0.3, 0.3, 0, 0.1), ("a", 1, off): ends(0.3, 0, 0.3), ("a", 1, alone): ends(9, 9, 9)}
+    said = {label: ends(*[0.1] * len(own)) for label, own in runs.items()}
+    measured = Tables(pd.DataFrame(), made(said, "best"), pd.DataFrame(), made(runs, "mean_field"))
+    entry, other = explanation.scored(measured).to_dict("records")
+    assert (entry["noise"], entry["searches"], other["noise"], other["searches"]) == ("entry", 3, "off", 3)
+    for row in (entry, other):
+        assert row["right"] == row["left"] == pytest.approx(2 / 3)
+        assert [row["low"], row["error"], row["high"]] == pytest.approx([np.log(2)] * 3)
+        assert row["measured"] == pytest.approx(0.2)
+        assert row["predicted"] == pytest.approx(0.1)
+    runs["a", 1, off] = ends(0.1, 0.1, 0.3)
+    uneven = explanation.scored(measured._replace(runs=made(runs, "mean_field"))).iloc[1]
+    assert uneven[["low", "error", "high"]].tolist() == pytest.approx([0, 0, np.log(2)])
+
+
+def test_factors_raise_a_layers_error_by_what_many_more_draws_say(folder) -> None:
+    study = explanation.PROFILES["quick"].changed(**SMALL).on_disk()
+    columns, calls = explanation.plan(study)["rises"]
+    call = next(call for label, call in calls.items() if label[columns.index("layer")] == 1)
+    (start,) = call.needs
+    trained = start.function(**start.arguments)
+    row = call.function(**call.arguments | {"start": trained}).rows.iloc[0]
+    x0, rng = rbms(trained)[0].flat(), np.random.default_rng(5)
+    objective = ReconstructionObjective(study.images.load("float64").train, 6)
+    hit = rng.random((2_000, len(x0))) < 0.02
+    rises = 100 * (objective(x0 * np.where(hit, rng.uniform(0.5, 1.5, hit.shape), 1)) / objective(x0[None]) - 1)
+    assert abs(row["rise"] - rises.mean()) < 5 * rises.std() / np.sqrt(72)
+    assert abs(row["lower"] - (rises < 0).mean()) < 5 * 0.5 / np.sqrt(72)
+
+
 def test_when_searches_leave_their_start() -> None:
     left = (7, 1, 8, np.inf)
     runs = made({("a", 1, "lea-mvd"): [[10.0 if i < at else 9.0 - i for i in range(9)] for at in left]}, "mean_field")

@@ -233,10 +233,11 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
             color, style, marker = LOOKS[noise]
             x, across = line["c"], noise == FACTOR
             ax.plot(x, line["median"], color=color, marker=marker, linestyle=style if across else "", label=noise)
-            if not across:
+            if across:
+                ax.fill_between(x, line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
+            else:
                 ax.axhline(line["median"].median(), color=color, linestyle=style)
-            spread = line[["low", "high"]] if across else pd.DataFrame([line[["low", "high"]].median()] * 2)
-            ax.fill_between(x if across else [-0.03, 150], spread["low"], spread["high"], color=color, alpha=0.2, linewidth=0)
+                ax.axhspan(line["low"].median(), line["high"].median(), color=color, alpha=0.2, linewidth=0)
         ax.axhline(baseline["median"], color="0.3", linewidth=1, label=named(BASELINE))
         ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
         ax.set_xticks(PLACES, [f"{c:g}" for c in PLACES])
