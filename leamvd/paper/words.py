@@ -39,6 +39,7 @@ SETTINGS = {
     **{"reset=off": "no reset", "reset": "reset to {}", "path=off": "without P", "descent=off": "without C_ani"},
     **{"descent=free": "C_ani not made orthogonal", "shift=printed": "shift as printed", "step=sampled": "steps drawn"},
     **{"elites=reevaluate": "elites evaluated again", "perturbation=column": "one factor for each variable"},
+    **{"perturbation=off": "without factors", "perturbation=added": "added steps", "perturbation=entry": "factors"},
     **{"weight_scale": "weights N(0, {})", "limits=clip": "clipped", "limits=reflect": "reflected"},
 }
 """Settings of a method, with one value or with any. Of all others name and value are written."""
