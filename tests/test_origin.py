@@ -132,10 +132,12 @@ def test_a_part_carries_a_search_that_ends_higher_without_it() -> None:
     table = pd.DataFrame(rows, columns=columns)
     ends = origin.medians(table, ["noise", "directions"]).iloc[0]
     assert ends[["median", "low", "high"]].tolist() == [4.0, 3.0, 5.0]
-    costs = origin.carries(table).iloc[0]
-    assert costs["without: factor"] == 30
-    assert costs["without directions: factor"] == 2.5
-    assert costs[f"without directions: {OFF}"] == pytest.approx(1 / 12)
+    other = table.assign(c=10.0, best=table["best"].where(table["noise"] != origin.FACTOR, 15.0))
+    found = origin.carries(pd.concat([table, other])).set_index(["part", "noise"])
+    assert found.loc["noise", origin.FACTOR].tolist() == [2, 1, 8, 30], "120 over 15 and over 4"
+    assert found.loc["directions", origin.ADDED].tolist() == [2, 0, 2.5, 2.5]
+    assert found.loc["directions", OFF]["most"] == pytest.approx(1 / 12)
+    assert len(found) == 2 * len(NOISES)
 
 
 def test_the_plans_are_those_of_the_rules() -> None:
