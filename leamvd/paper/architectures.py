@@ -113,6 +113,10 @@ WITHOUT = Settings(  # the networks, without the factors of R17
     methods=tuple(f"lea-mvd{preset}perturbation={last}" for preset in (":", ":recommended+") for last in LAST_STEPS[1:])
 )
 JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
+FORMER = "lea-mvd:population_size=8+reset=initial"  # the preset before
+WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # the best candidate of `AGAIN`
+JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(WINNER, FORMER))
+NETWORK_AGAIN = dataclasses.replace(JUDGED_NETWORK, methods=(WINNER, FORMER))
 
 
 class Tables(NamedTuple):
@@ -240,6 +244,8 @@ RECORDED = {
     "preset_judged": Recorded(JUDGED, JUDGED.plan),
     "preset_networks": Recorded(JUDGED_NETWORK, lambda: plan(JUDGED_NETWORK)),
     "preset_last_step": Recorded(AGAIN, AGAIN.plan),
+    "preset_again": Recorded(JUDGED_AGAIN, JUDGED_AGAIN.plan),
+    "preset_again_network": Recorded(NETWORK_AGAIN, lambda: plan(NETWORK_AGAIN, gradients=False)),
     "last_step_networks": Recorded(WITHOUT, lambda: plan(WITHOUT, gradients=False)),
 }
 
@@ -295,10 +301,11 @@ def at_equal_time(table: pd.DataFrame, costs: Mapping[str, float], method: str) 
 
 
 def moved(table: pd.DataFrame) -> pd.Series:
-    """Return by how many times each method ends higher where all problems are moved, in the geometric mean."""
-    there = table["problem"].str.contains("moved")
-    pairs = table[table["problem"].str.removesuffix(f", moved by {Moved.by:g}").isin(table["problem"][~there])]
-    means = np.log(pairs["best"]).groupby([pairs["method"], there]).mean().unstack()
+    """Return by how many times each method ends higher where problems are moved, in the geometric mean over them."""
+    there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}")
+    name = table["problem"].str.removesuffix(end)
+    both = name.isin(name[there])
+    means = np.log(table["best"][both]).groupby([table["method"], there]).mean().unstack()
     return np.exp(means[True] - means[False]).rename("moved / not")
 
 
