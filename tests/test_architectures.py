@@ -107,3 +107,17 @@ def test_at_equal_time_a_slower_method_is_seen_earlier() -> None:
     assert found.set_index("method")["best"].to_dict() == pytest.approx({"ours": 2, "slow": 4 * 2**0.5})
     early = architectures.at_equal_time(table, {"ours": 1.0, "slow": 0.5, "slower": 1.0}, "ours")
     assert early["best"].tolist() == pytest.approx([2, 2, 2]), "a search that is over by then has its last value"
+
+
+def test_how_much_higher_a_method_ends_where_problems_are_moved() -> None:
+    """Problems that were not moved do not count; marks weigh alike."""
+    best = {
+        ("x", 1): (2.0, 6.0),
+        ("x", 10): (1.0, 1.0),
+        ("x, moved by 64", 1): (8.0, 6.0),
+        ("x, moved by 64", 10): (4.0, 1.0),
+    }
+    best |= {("RBM 1", 1): (99.0, 9.0)}
+    rows = [(problem, mark, "ab"[i], v) for (problem, mark), own in best.items() for i, v in enumerate(own)]
+    found = architectures.moved(pd.DataFrame(rows, columns=["problem", "mark", "method", "best"]))
+    assert found.to_dict() == pytest.approx({"a": 4, "b": 1})

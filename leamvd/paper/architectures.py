@@ -252,10 +252,10 @@ RECORDED = {
 # ---- tables
 
 
-def judged() -> pd.DataFrame:
-    """Return the recorded searches by which the preset is judged, the network's last one with its loss as the best."""
-    network = read_recorded("preset_networks").query("mark > 0 and method != @MLP").rename(columns={"loss": "best"})
-    both = pd.concat([read_recorded("preset_judged"), network.assign(problem="network, 19,210 weights")])
+def judged(runs: str = "preset_judged", networks: str = "preset_networks") -> pd.DataFrame:
+    """Return the recorded searches by which a preset is judged, the network's last one with its loss as the best."""
+    network = read_recorded(networks).query("mark > 0 and method != @MLP").rename(columns={"loss": "best"})
+    both = pd.concat([read_recorded(runs), network.assign(problem="network, 19,210 weights")])
     return both.assign(problem=both["problem"].str.replace(BBOB, "BBOB F"))
 
 
