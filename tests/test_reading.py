@@ -17,7 +17,7 @@ PRINTED = {
     "perturbation": "column",
 }
 ITEMS = {field.name: field.metadata["item"] for field in dataclasses.fields(Reading)}
-RECOMMENDED = {"population_size": 8, "reset": "initial"}
+RECOMMENDED = {"population_size": 8, "reset": "off", "perturbation": "added"}
 
 
 def test_the_defaults_and_the_bold_values_are_those_of_the_page_of_items() -> None:

@@ -51,8 +51,8 @@ class LEAMVD(Optimizer):
         Of the population; objective values are float64.
     reading : Reading
         How the ambiguous lines of the paper are read. By the default every search depends on where the origin is, since
-        the factors of R17 act in proportion to the distance from it: shift the variables so that zero is a good guess,
-        or take ``perturbation="added"``.
+        the factors of R17 act in proportion to the distance from it: take `Reading.recommended`, or
+        ``perturbation="added"``, or shift the variables so that zero is a good guess.
 
     Raises
     ------

@@ -30,7 +30,7 @@ from .layers import Images
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, paired, summarize
-from .study_methods import Method, trainer_of
+from .study_methods import FORMER, Method, trainer_of
 from .words import named
 
 # ---- settings of networks
@@ -58,7 +58,7 @@ class Settings:
 
     networks: tuple[str, ...] = tuple(NETWORKS)
     width: int = 16  # units of a hidden layer
-    methods: tuple[str, ...] = ("lea-mvd", "lea-mvd:recommended", "sep-cma-es", "random")
+    methods: tuple[str, ...] = ("lea-mvd", FORMER, "sep-cma-es", "random")
     seeds: tuple[int, ...] = tuple(range(12))
     budget: int = 24_000  # evaluations
 
@@ -72,7 +72,6 @@ CANDIDATES = tuple(
     f"lea-mvd:population_size={size}+exponent={exponent}+reset={reset}"
     for size, exponent, reset in product((8, 12, 24), (1.5, 3, 5), (1, "initial", "off"))
 )
-PRESET = "lea-mvd:recommended"  # the best of the candidates
 
 
 def _on(names: Sequence[str], marks: Mapping[int, tuple[float, ...]]) -> dict[Any, tuple[float, ...]]:
@@ -94,7 +93,7 @@ JUDGED = Comparison(  # on problems that nothing was chosen on
         FirstRBM("RBM 1", Images(dataset="mnist", n_images=10_000), 30): MARKS[:3],
         FirstRBM("RBM 1, 28×28", Images(dataset="mnist", side=28, n_images=1_000), 500): (0.001, 0.0025),
     },
-    methods=(PRESET, "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),
+    methods=(FORMER, "lea-mvd", "lea-mvd:printed", *SEPARABLE[3:5], "random"),  # the best of the candidates
     seeds=(0, 1, 2, 3, 4),
 )
 LAST_STEPS = "entry", "off", "added"
@@ -110,11 +109,19 @@ AGAIN = Comparison(  # the preset and the last step of a generation
     seeds=(0, 1, 2, 3, 4),
 )
 WITHOUT = Settings(  # the networks, without the factors of R17
-    methods=tuple(f"lea-mvd{preset}perturbation={last}" for preset in (":", ":recommended+") for last in LAST_STEPS[1:])
+    methods=tuple(f"{method}perturbation={last}" for method in ("lea-mvd:", f"{FORMER}+") for last in LAST_STEPS[1:])
 )
+LAST_STEPS_OF = {  # the methods of Section 11 by their last steps, in words
+    **{
+        "lea-mvd": "default",
+        "lea-mvd:perturbation=added": "with added steps",
+        "lea-mvd:perturbation=off": "with neither",
+    },
+    **{FORMER: "former preset", f"{FORMER}+perturbation=added": "that with added steps"},
+    **{f"{FORMER}+perturbation=off": "that with neither"},
+}
 JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
-FORMER = "lea-mvd:population_size=8+reset=initial"  # the preset before
-WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # the best candidate of `AGAIN`
+WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # the best candidate of `AGAIN`: the preset
 JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(WINNER, FORMER))
 NETWORK_AGAIN = dataclasses.replace(JUDGED_NETWORK, methods=(WINNER, FORMER))
 

@@ -29,7 +29,7 @@ from .layers import Images
 from .plots import band, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, share
-from .study_methods import Method
+from .study_methods import FORMER, Method
 from .words import named
 
 # ---- settings
@@ -43,7 +43,7 @@ class Settings:
 
     functions: tuple[str, ...] = tuple(MULTIMODAL)
     sizes: tuple[int, ...] = (2, 5, 10, 20, 50)  # variables
-    methods: tuple[str, ...] = ("lea-mvd", "lea-mvd:printed", "lea-mvd:recommended", "cma-es", "sep-cma-es", "random")
+    methods: tuple[str, ...] = ("lea-mvd", "lea-mvd:printed", FORMER, "cma-es", "sep-cma-es", "random")
     sigmas: tuple[float, ...] = (0.01, 0.1, 0.3)  # first standard deviations, in units of the domain's side
     seeds: tuple[int, ...] = tuple(range(30))
     images: Images = IMAGES
@@ -198,7 +198,7 @@ def plan(settings: Settings) -> Plan:
     return {"runs": (["function", "n_var", "method", "seed"], runs), "rbms": (["method", "seed"], rbms)}
 
 
-_OTHERS = tuple(f"lea-mvd{preset}perturbation={last}" for preset in (":", ":recommended+") for last in ("off", "added"))
+_OTHERS = tuple(f"{method}perturbation={last}" for method in ("lea-mvd:", f"{FORMER}+") for last in ("off", "added"))
 WITHOUT = Settings(methods=_OTHERS, sigmas=(Training.sigma0,), rbm_seeds=())  # without the factors of R17
 
 RECORDED = {

@@ -26,7 +26,7 @@ from .benchmarks import generations
 from .layers import Images
 from .plots import BLUE, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
-from .study_methods import Method
+from .study_methods import FORMER, Method
 from .words import named
 
 # ---- settings
@@ -40,7 +40,7 @@ SIZES = (0.3, 1.0, 3.0)  # of constant noise, in units of the factor's at x0
 NOISES = (FACTOR, ABOUT_X0, ABOUT_MEAN, *(f"{kind}, {k:g}" for kind in (SPARSE, DENSE) for k in SIZES), ADDED, OFF)
 PRINTED, UNBIASED, BEFORE, CENTER = "as printed", "unbiased", "about the mean before", "about the center"
 SPREADS = (PRINTED, UNBIASED, BEFORE, CENTER)
-METHODS = tuple(f"lea-mvd{end}" for end in ("", ":reset=off", ":recommended", ":recommended+reset=off"))
+METHODS = "lea-mvd", "lea-mvd:reset=off", FORMER, "lea-mvd:population_size=8+reset=off"
 BASELINE = "sep-cma-es"
 TENFOLD = 10.0  # what carries a search raises its median end by so much where it is left out
 SEEDS = tuple(range(10))

@@ -13,6 +13,7 @@ from leamvd.networks.dbn import Training
 from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import PRESETS, Reading
 
+FORMER = "lea-mvd:population_size=8+reset=initial"  # what the preset was, before Section 7 moved the origin
 PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
 _CD = tuple(field.name for field in dataclasses.fields(CDSettings))
