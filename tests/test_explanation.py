@@ -168,7 +168,6 @@ def test_predicted_beside_measured() -> None:
     assert both.loc[one, ["low", "high"]].tolist() == pytest.approx([30 - 24.841, 30 + 24.841], rel=1e-4)
     assert both["predicted"].tolist() == pytest.approx([110 / 3, 0]), "100 where a surrogate falls below zero"
     assert both.loc[one, ["share predicted", "share retrodicted", "share measured"]].tolist() == [2 / 3, 0, 1]
-    assert both["generation measured"].tolist() == pytest.approx([2, np.nan], nan_ok=True), "of 2, 1 and 4"
     assert both[["sigma0", "reset"]].values.tolist() == [[0.01, True], [0.3, False]]
     few = Tables(pd.DataFrame(), *(table[table["seed"] < 2] for table in (before, after, runs)))
     ends = explanation.predicted_and_measured(few)[["low", "high"]]

@@ -111,15 +111,6 @@ AGAIN = Comparison(  # the preset and the last step of a generation
 WITHOUT = Settings(  # the networks, without the factors of R17
     methods=tuple(f"{method}perturbation={last}" for method in ("lea-mvd:", f"{FORMER}+") for last in LAST_STEPS[1:])
 )
-LAST_STEPS_OF = {  # the methods of Section 11 by their last steps, in words
-    **{
-        "lea-mvd": "default",
-        "lea-mvd:perturbation=added": "with added steps",
-        "lea-mvd:perturbation=off": "with neither",
-    },
-    **{FORMER: "former preset", f"{FORMER}+perturbation=added": "that with added steps"},
-    **{f"{FORMER}+perturbation=off": "that with neither"},
-}
 JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
 WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # the best candidate of `AGAIN`: the preset
 JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(WINNER, FORMER))

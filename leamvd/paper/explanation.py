@@ -77,8 +77,7 @@ FIRST = START.changed(side=28, n_images=2_000, methods=_methods(0.003, 0.01, 0.0
 SCALING = [FIRST.changed(layers=(n_hidden,), seeds=(0, 1, 2)) for n_hidden in (5, 16, 50, 160, 500)]
 
 # Searches without the factors that end a generation, and with steps added in their place
-LAST_STEPS = {"entry": "", "off": "+perturbation=off", "added": "+perturbation=added"}
-_OTHERS = [LAST_STEPS["off"], LAST_STEPS["added"]]
+_OTHERS = "+perturbation=off", "+perturbation=added"
 WITHOUT = PAPER.changed(
     methods=tuple(method + end for end in _OTHERS for method in PAPER.methods[::2]),  # with the reset
     sigmas=(REFERENCE,),
@@ -89,7 +88,7 @@ LARGE_WITHOUT = (
     _FEW.changed(methods=_methods(REFERENCE, reset=(_OTHERS[0],)), layers=LARGE["layers"]),
     _FEW.changed(methods=_methods(0.003, 0.1, reset=(_OTHERS[0],))),
     _FEW.changed(methods=_methods(REFERENCE, reset=(_OTHERS[1],))),
-    _FEW.changed(methods=_methods(REFERENCE, reset=tuple(_OTHERS)), seeds=(3, 4)),
+    _FEW.changed(methods=_methods(REFERENCE, reset=_OTHERS), seeds=(3, 4)),
 )
 
 LAYER = ["study", "layer", "inputs"]
@@ -282,7 +281,7 @@ def predicted_and_measured(measured: Tables) -> pd.DataFrame:
     """Return predicted, retrodicted and measured falls in percent by layer and method: means over seeds.
 
     The measured ones have 95 % intervals where there are three runs or more. Shares are those of the searches that
-    left the start solution, generations the medians of when they did (NaN where most never did).
+    left the start solution.
     """
     by = [*LAYER, "method"]
     fallen = falls(measured.runs, "mean_field")
@@ -292,7 +291,6 @@ def predicted_and_measured(measured: Tables) -> pd.DataFrame:
     for name, ends in {"measured": fallen, **kinds}.items():
         runs = ends.assign(moved=np.isfinite(ends["left"])).groupby(by)
         rows[[name, f"share {name}"]] = runs[["fall", "moved"]].mean()
-        rows[f"generation {name}"] = runs["left"].median().replace(np.inf, np.nan)
     each = [dict(Method.parse(method).settings) for method in rows.index.get_level_values("method")]
     rows["sigma0"] = [settings.get("sigma0", Training.sigma0) for settings in each]
     rows["noise"] = [settings.get("perturbation", "entry") for settings in each]
@@ -367,12 +365,6 @@ def with_last_steps(measured: Tables) -> Tables:
     return Tables(**{name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()})
 
 
-def last_step(method: str) -> tuple[str, str]:
-    """Return a method's last step (`LAST_STEPS`), and the method without that setting."""
-    parsed = Method.parse(method)
-    return dict(parsed.settings).get("perturbation", "entry"), str(parsed.without("perturbation"))
-
-
 def scored(measured: Tables) -> pd.DataFrame:
     """Return how well falls were predicted, by layer and last step, over the settings that all last steps have.
 
@@ -381,12 +373,13 @@ def scored(measured: Tables) -> pd.DataFrame:
     """
     ends, said = falls(measured.runs, "mean_field"), falls(measured.surrogates, "best")
     rows = ends.merge(said, on=SEARCH, suffixes=(" measured", " predicted"))
-    rows[["noise", "setting"]] = [last_step(method) for method in rows["method"]]
+    parsed = [Method.parse(method) for method in rows["method"]]
+    rows["noise"] = [dict(method.settings).get("perturbation", "entry") for method in parsed]
+    rows["setting"] = [str(method.without("perturbation")) for method in parsed]
     setting = ["study", "layer", "setting", "seed"]
     rows = rows[rows.groupby(setting)["noise"].transform(lambda noises: "off" in {*noises})]
-    moved = np.isfinite(rows[["left measured", "left predicted"]])
-    rows["right"] = moved["left measured"] == moved["left predicted"]
-    rows["left"] = moved["left measured"]
+    rows["left"] = np.isfinite(rows["left measured"])
+    rows["right"] = rows["left"] == np.isfinite(rows["left predicted"])
     rows["error"] = np.abs(np.log((rows["fall predicted"] + 0.1) / (rows["fall measured"] + 0.1)))
     table = []
     for cell, group in rows.groupby(["study", "layer", "noise"], sort=False):
