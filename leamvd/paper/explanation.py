@@ -359,9 +359,9 @@ def left_as_said(surrogates: pd.DataFrame, studies: Mapping[str, pd.DataFrame]) 
 def with_last_steps(measured: Tables) -> Tables:
     """Return the recorded tables with those of the searches without factors, and with steps added in their place."""
     parts: dict[str, list[pd.DataFrame]] = {name: [table] for name, table in measured._asdict().items()}
-    for end, study in SIZES.items():
-        for name, tables in parts.items():
-            tables.append(read_recorded(f"last_step{end}", name).assign(study=study.size, inputs="own"))
+    for study, (name, tables) in product(SIZES.values(), parts.items()):
+        archive = study.size.replace("mnist-", "last_step_")
+        tables.append(read_recorded(archive, name).assign(study=study.size, inputs="own"))
     return Tables(**{name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()})
 
 
