@@ -98,6 +98,16 @@ def test_the_place_of_the_optimum_matters_to_factors_alone(noise: str) -> None:
     assert same is (noise != origin.FACTOR)
 
 
+def test_factors_about_the_start_are_factors_where_it_is_the_origin() -> None:
+    start, objective = origin.centered("sphere", 10, SEED)
+    own = LEAMVD(np.zeros(10), sigma0=0.3, sigma_min=0, n_gen=1000, seed=SEED)
+    while own.nfev + own.n_candidates <= 1000:
+        X = own.ask()
+        own.tell(X, objective(X + start))
+    found = origin.search("sphere", 10, 7.0, 1.0, "lea-mvd", origin.ABOUT_X0, SEED, PRINTED, 4)
+    assert found.rows["best"][0] == pytest.approx(own.best_fun, rel=1e-9)
+
+
 def test_factors_about_the_start_move_a_layer_from_it() -> None:
     small = Images(n_images=60)
     rows = origin.about_start(small, 5, 0.01, SEED).rows

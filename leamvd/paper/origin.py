@@ -104,7 +104,6 @@ class Varied(LEAMVD):
             self._vectors.mean[:] = 0  # factors act about zero
         super()._regenerate(place)
         if self.noise == ABOUT_MEAN:
-            self._vectors.mean[:] = mean
             self._X[self.n_elite :] += mean
         elif self.noise == DENSE:
             z = np.random.default_rng([self.seed, self.generation]).standard_normal(self._X[self.n_elite :].shape)
