@@ -2,9 +2,11 @@
 
 import dataclasses
 import itertools
+import json
 import math
 import pickle
 import tracemalloc
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -376,3 +378,19 @@ def test_any_reading_follows_the_equations(reading: Reading, seed: int, stagnati
     opt = LEAMVD(np.linspace(-0.8, 0.8, 7), bounds=(-1, 1), seed=seed, reading=reading)
     fun = (lambda X: np.floor(sphere(X))) if stagnating else rastrigin
     run_with_reference(opt, fun, 1e-9, generations=13)
+
+
+# ---- as before
+
+
+KNOWN = json.loads((Path(__file__).parent / "known_searches.json").read_text(encoding="utf-8"))
+"""The best values after 15 generations as they were when the preset changed, by options that are not the default's."""
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("option", KNOWN)
+def test_searches_end_as_they_did_before(option: str) -> None:
+    name, _, text = option.partition("=")
+    value = next(value for change in CHANGES for value in [change.get(name)] if str(value) == text)
+    opt = LEAMVD(np.linspace(-0.8, 0.8, 9), bounds=(-1, 1), seed=5, reading=Reading(**{name: value}))
+    assert run_states(opt, rosenbrock, 15)[-1].fitness[0] == pytest.approx(KNOWN[option], rel=1e-6)
