@@ -166,8 +166,8 @@ def _parts() -> Plan:
 
 
 def _layers() -> Plan:
-    calls = {(seed,): delayed(about_start)(RBM_1.known(), 500, 0.01, seed) for seed in (0, 1, 2)}
-    return {"runs": (["seed"], calls)}
+    calls = {(1, seed): delayed(about_start)(RBM_1.known(), 500, 0.01, seed) for seed in (0, 1, 2)}
+    return {"runs": (["layer", "seed"], calls)}
 
 
 RECORDED = {
