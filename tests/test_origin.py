@@ -15,7 +15,7 @@ from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.state import State
-from leamvd.paper import origin
+from leamvd.paper import origin, verify
 from leamvd.paper.benchmarks import Function, Moved
 from leamvd.paper.layers import Images
 from leamvd.paper.origin import NOISES, OFF, PRINTED, SPREADS, Varied
@@ -151,6 +151,8 @@ def test_a_part_carries_a_search_that_ends_higher_without_it() -> None:
 def test_the_plans_are_those_of_the_rules() -> None:
     places, parts = (origin.RECORDED[name].plan()["runs"][1] for name in ("origin", "carries"))
     assert len(parts) == 2 * 2 * 11 * 4 * 2 * 2 * 10
+    for entry in origin.RECORDED.values():
+        assert len(verify.sample(*entry.plan()["runs"], 1)) == 1
     assert {label[0] for label in places} == {"sphere", "rotated ellipsoid", "rastrigin"}
     assert {label[4] for label in places if label[3] == origin.FACTOR and label[1] < 1000} == {0, 0.1, 1, 10, 100}
     assert all(FUNCTIONS[name](np.zeros((1, 3))) == 0 for name in ("sphere", "rastrigin"))

@@ -197,8 +197,3 @@ def test_a_new_field_with_its_default_and_what_is_not_known_are_no_changes() -> 
 def test_the_smallest_recorded_calls_come_out_again(name: str, tmp_path: Path) -> None:
     _, found = verify.verify(name, tmp_path)
     assert not found["drifts"].any(), found
-
-
-def test_a_call_of_each_recorded_table_can_be_chosen() -> None:
-    plans = {name: entry.plan() for name, entry in verify.all_recorded().items()}
-    assert all(len(verify.sample(*table, 1)) == 1 for plan in plans.values() for table in plan.values())
