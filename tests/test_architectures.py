@@ -8,8 +8,10 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
+from leamvd import Reading
 from leamvd.paper import architectures
 from leamvd.paper.architectures import ACTIVATIONS, MLP, NETWORKS, CrossEntropy
+from leamvd.paper.study_methods import Method
 
 RNG = np.random.default_rng(0)
 V, LABELS = RNG.random((30, 6)), RNG.integers(0, 3, 30)
@@ -107,6 +109,11 @@ def test_at_equal_time_a_slower_method_is_seen_earlier() -> None:
     assert found.set_index("method")["best"].to_dict() == pytest.approx({"ours": 2, "slow": 4 * 2**0.5})
     early = architectures.at_equal_time(table, {"ours": 1.0, "slow": 0.5, "slower": 1.0}, "ours")
     assert early["best"].tolist() == pytest.approx([2, 2, 2]), "a search that is over by then has its last value"
+
+
+def test_the_winner_is_the_preset() -> None:
+    assert Method.parse(architectures.WINNER).reading(Reading()) == Reading.recommended()
+    assert architectures.WINNER in architectures.AGAIN.methods
 
 
 def test_how_much_higher_a_method_ends_where_problems_are_moved() -> None:

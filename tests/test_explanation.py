@@ -104,14 +104,19 @@ def test_a_surrogate_has_the_same_bits_on_any_number_of_threads() -> None:
     assert ends[0] == ends[1]
 
 
-def test_a_gradient_step_ends_at_the_lowest_point_of_its_line(folder) -> None:
+def around_a_first_layer(table: str) -> tuple[pd.Series, np.ndarray, np.ndarray]:
+    """Return what a table of the plan has of a first layer, its images and its start solution."""
     study = explanation.PROFILES["quick"].changed(**SMALL).on_disk()
-    columns, calls = explanation.plan(study)["gradient_steps"]
+    columns, calls = explanation.plan(study)[table]
     call = next(call for label, call in calls.items() if label[columns.index("layer")] == 1)
     (start,) = call.needs
     trained = start.function(**start.arguments)
     row = call.function(**call.arguments | {"start": trained}).rows.iloc[0]
-    V, x0 = study.images.load("float64").train, rbms(trained)[0].flat()
+    return row, study.images.load("float64").train, rbms(trained)[0].flat()
+
+
+def test_a_gradient_step_ends_at_the_lowest_point_of_its_line() -> None:
+    row, V, x0 = around_a_first_layer("gradient_steps")
     error, h = ReconstructionObjective(V, 6), 1e-5 * np.eye(len(x0))
     (value,), gradient = error(x0[None]), (error(x0 + h) - error(x0 - h)) / 2e-5
     lengths = value / (gradient @ gradient) * np.linspace(0, 3, 301)
@@ -196,15 +201,9 @@ def test_predictions_are_scored_over_the_settings_that_all_last_steps_have() -> 
     assert uneven[["low", "error", "high"]].tolist() == pytest.approx([0, 0, np.log(2)])
 
 
-def test_factors_raise_a_layers_error_by_what_many_more_draws_say(folder) -> None:
-    study = explanation.PROFILES["quick"].changed(**SMALL).on_disk()
-    columns, calls = explanation.plan(study)["rises"]
-    call = next(call for label, call in calls.items() if label[columns.index("layer")] == 1)
-    (start,) = call.needs
-    trained = start.function(**start.arguments)
-    row = call.function(**call.arguments | {"start": trained}).rows.iloc[0]
-    x0, rng = rbms(trained)[0].flat(), np.random.default_rng(5)
-    objective = ReconstructionObjective(study.images.load("float64").train, 6)
+def test_factors_raise_a_layers_error_by_what_many_more_draws_say() -> None:
+    row, V, x0 = around_a_first_layer("rises")
+    objective, rng = ReconstructionObjective(V, 6), np.random.default_rng(5)
     hit = rng.random((2_000, len(x0))) < 0.02
     rises = 100 * (objective(x0 * np.where(hit, rng.uniform(0.5, 1.5, hit.shape), 1)) / objective(x0[None]) - 1)
     assert abs(row["rise"] - rises.mean()) < 5 * rises.std() / np.sqrt(72)

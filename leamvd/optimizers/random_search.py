@@ -30,7 +30,7 @@ class RandomSearch(Optimizer):
     def _sample(self) -> Floats:
         X = np.empty((self.population_size, self.n_var), self.dtype)
         limits = sampling.LIMITS.index("clip" if self._low.size else "first")
-        place = sampling.Place(self._key, self.generation + 1, 0, limits)
+        place = sampling.Place(self._key, self.generation + 1, sampling.PERTURBATIONS.index("off"), limits)
         sampling.initialize(X, self._x0, self.sigma0, self._low, self._high, place)
         return X
 

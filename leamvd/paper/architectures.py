@@ -30,7 +30,7 @@ from .layers import Images
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, paired, summarize
-from .study_methods import FORMER, Method, trainer_of
+from .study_methods import FORMER, WINNER, Method, trainer_of
 from .words import named
 
 # ---- settings of networks
@@ -112,8 +112,7 @@ WITHOUT = Settings(  # the networks, without the factors of R17
     methods=tuple(f"{method}perturbation={last}" for method in ("lea-mvd:", f"{FORMER}+") for last in LAST_STEPS[1:])
 )
 JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
-WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # the best candidate of `AGAIN`: the preset
-JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(WINNER, FORMER))
+JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(WINNER, FORMER))  # the best candidate of `AGAIN`, and the former
 NETWORK_AGAIN = dataclasses.replace(JUDGED_NETWORK, methods=(WINNER, FORMER))
 
 
@@ -253,7 +252,7 @@ RECORDED = {
 def judged() -> pd.DataFrame:
     """Return the recorded searches by which presets are judged, the network's last one with its loss as the best.
 
-    The present preset's are of a later run, in which the former one's ended as before, to the bit on all functions.
+    The present preset's are of a later run, in which the former one's ended as before, on all functions to fourteen digits.
     """
     pairs = ("preset_judged", "preset_again"), ("preset_networks", "preset_again_network")
     runs, networks = (

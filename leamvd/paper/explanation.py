@@ -57,13 +57,13 @@ class Settings(Study):
             checks.choice("methods", Method.parse(method).trainer, ("lea-mvd",))
 
 
-def _methods(*sigma0: float, reset: tuple[str, ...] = ("",)) -> tuple[str, ...]:
-    return tuple(f"lea-mvd:sigma0={value}{end}" for value, end in product(sigma0, reset))
+def _methods(*sigma0: float, ends: tuple[str, ...] = ("",)) -> tuple[str, ...]:
+    return tuple(f"lea-mvd:sigma0={value}{end}" for value, end in product(sigma0, ends))
 
 
 PAPER = Settings(
     images=Images(dataset="mnist", n_images=10_000),
-    methods=_methods(0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, reset=("", "+reset=off")),
+    methods=_methods(0.0001, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, ends=("", "+reset=off")),
     seeds=(0, 1, 2, 3, 4),
 )
 LARGE = {"side": 28, "layers": (500, 500, 2000)}
@@ -85,10 +85,10 @@ WITHOUT = PAPER.changed(
 )
 _FEW = WITHOUT.changed(side=28, layers=(500, 500), seeds=(0, 1, 2))
 LARGE_WITHOUT = (
-    _FEW.changed(methods=_methods(REFERENCE, reset=(_OTHERS[0],)), layers=LARGE["layers"]),
-    _FEW.changed(methods=_methods(0.003, 0.1, reset=(_OTHERS[0],))),
-    _FEW.changed(methods=_methods(REFERENCE, reset=(_OTHERS[1],))),
-    _FEW.changed(methods=_methods(REFERENCE, reset=_OTHERS), seeds=(3, 4)),
+    _FEW.changed(methods=_methods(REFERENCE, ends=_OTHERS[:1]), layers=LARGE["layers"]),
+    _FEW.changed(methods=_methods(0.003, 0.1, ends=_OTHERS[:1])),
+    _FEW.changed(methods=_methods(REFERENCE, ends=_OTHERS[1:])),
+    _FEW.changed(methods=_methods(REFERENCE, ends=_OTHERS), seeds=(3, 4)),
 )
 
 LAYER = ["study", "layer", "inputs"]

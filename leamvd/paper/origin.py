@@ -4,6 +4,7 @@ Every generation ends with factors that act in proportion to the distance from t
 when its optimum is somewhere else, and what is it worth without them?
 """
 
+import dataclasses
 import math
 from itertools import product
 from typing import Any
@@ -14,17 +15,15 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from leamvd.data.functions import FUNCTIONS, Objective, ellipsoid
-from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import EXPERIMENT, layer_seed
-from leamvd.networks.objective import ReconstructionObjective
 from leamvd.optimizers.lea_mvd import LEAMVD
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.sampling import PERTURBED, Place
 
-from .benchmarks import generations
+from .benchmarks import FirstRBM, generations
 from .layers import Images
-from .plots import BLUE, GREEN, PURPLE, VERMILION, legend, log_scale, panels, styled
+from .plots import BLUE, GREEN, PURPLE, VERMILION, band, legend, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed
 from .study_methods import FORMER, Method
 from .words import named
@@ -36,7 +35,11 @@ PLACES = (0.0, 0.1, 1.0, 10.0, 100.0)  # of the optimum, in every coordinate
 FACTOR, ABOUT_X0, OFF, ADDED = "factor", "factor about x0", "none", "added"
 ABOUT_MEAN, SPARSE, DENSE = "factor about the mean", "added, constant", "normal, constant"
 SIZES = (0.3, 1.0, 3.0)  # of constant noise, in units of the factor's at x0
-NOISES = (FACTOR, ABOUT_X0, ABOUT_MEAN, *(f"{kind}, {k:g}" for kind in (SPARSE, DENSE) for k in SIZES), ADDED, OFF)
+NOISES = {  # by their names: the kind, and its size
+    **{kind: (kind, 1.0) for kind in (FACTOR, ABOUT_X0, ABOUT_MEAN)},
+    **{f"{kind}, {k:g}": (kind, k) for kind in (SPARSE, DENSE) for k in SIZES},
+    **{kind: (kind, 1.0) for kind in (ADDED, OFF)},
+}
 PRINTED, UNBIASED, BEFORE, CENTER = "as printed", "unbiased", "about the mean before", "about the center"
 SPREADS = (PRINTED, UNBIASED, BEFORE, CENTER)
 METHODS = "lea-mvd", "lea-mvd:reset=off", FORMER, "lea-mvd:population_size=8+reset=off"
@@ -46,7 +49,7 @@ RBM_1 = Images(dataset="mnist", side=28, n_images=10_000)
 
 SETTINGS = {
     **{"functions": ("sphere", "rotated ellipsoid", "rastrigin"), "sizes": (10, 100), "methods": METHODS},
-    **{"places": PLACES, "seeds": SEEDS, "evaluations": EVALUATIONS, "sigma0": SIGMA0, "noises": NOISES},
+    **{"places": PLACES, "seeds": SEEDS, "evaluations": EVALUATIONS, "sigma0": SIGMA0, "noises": tuple(NOISES)},
     **{"spreads": SPREADS, "images": RBM_1},
 }
 
@@ -91,12 +94,12 @@ class Varied(LEAMVD):
     `size` is the root mean square of x0, with which constant noise has a factor's standard deviation in one step.
     """
 
-    def __init__(self, x0: np.ndarray, *, noise: str, spread: str, size: float, **given: Any) -> None:
-        kind, self.spread = noise.rpartition(", ")[0], spread
-        self.noise, self.size = kind or noise, size * float(noise.rpartition(", ")[2]) if kind else size
-        last = {FACTOR: "entry", ABOUT_X0: "entry", ABOUT_MEAN: "entry", SPARSE: "added", ADDED: "added"}
-        reading = Method("lea-mvd", (("perturbation", last.get(self.noise, "off")),)).reading(given.pop("reading"))
-        super().__init__(x0, reading=reading, **given)
+    def __init__(self, x0: np.ndarray, *, noise: str, spread: str, size: float, reading: Reading, **given: Any) -> None:
+        (self.noise, times), self.spread = NOISES[noise], spread
+        self.size = times * size
+        added = self.noise in (SPARSE, ADDED)
+        last = "added" if added else "off" if self.noise in (DENSE, OFF) else "entry"
+        super().__init__(x0, reading=dataclasses.replace(reading, perturbation=last), **given)
 
     def _regenerate(self, place: Place) -> None:
         mean = self._vectors.mean.copy()
@@ -126,15 +129,10 @@ class Varied(LEAMVD):
 
 def about_start(images: Images, n_hidden: int, sigma0: float, seed: int) -> Result:
     """Return the error of a first layer after each generation, where factors act about its start solution."""
-    V, own_seed = images.load("float32").train, layer_seed(seed, 1)
-    x0 = ContrastiveDivergence(V, n_hidden, seed=own_seed).epoch().flat()
-    objective = ReconstructionObjective(V, n_hidden)
-    best = [float(objective(x0[None])[0])]
-    opt = LEAMVD(np.zeros_like(x0), sigma0=sigma0, seed=own_seed, dtype="float32", reading=EXPERIMENT)
-    for _ in range(opt.n_gen):
-        X = opt.ask()
-        opt.tell(X, objective(x0 + X))
-        best.append(opt.best_fun)
+    x0, objective = FirstRBM("RBM 1", images, n_hidden).start(seed)
+    opt = LEAMVD(np.zeros_like(x0), sigma0=sigma0, seed=layer_seed(seed, 1), dtype="float32", reading=EXPERIMENT)
+    after = [opt.best_fun for _ in generations(opt, lambda X: objective(x0 + X))]
+    best = [float(objective(x0[None])[0]), *after]
     return Result(pd.DataFrame({"iteration": range(len(best)), "mean_field": best}))
 
 
@@ -218,11 +216,10 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
         ends = medians(rows[rows["method"] == method], ["noise", "c"])
         for noise, line in ends.groupby("noise", sort=False):
             color, style, marker = LOOKS[noise]
-            x, across = line["c"], noise == FACTOR
-            ax.plot(x, line["median"], color=color, marker=marker, linestyle=style if across else "", label=noise)
-            if across:
-                ax.fill_between(x, line["low"], line["high"], color=color, alpha=0.2, linewidth=0)
+            if noise == FACTOR:
+                band(ax, line, "c", "median", color=color, marker=marker, linestyle=style, label=noise)
             else:
+                ax.plot(line["c"], line["median"], color=color, marker=marker, linestyle="", label=noise)
                 ax.axhline(line["median"].median(), color=color, linestyle=style)
                 ax.axhspan(line["low"].median(), line["high"].median(), color=color, alpha=0.2, linewidth=0)
         ax.axhline(baseline["median"], color="0.3", linewidth=1, label=named(BASELINE))

@@ -14,6 +14,7 @@ from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import PRESETS, Reading
 
 FORMER = "lea-mvd:population_size=8+reset=initial"  # what the preset was, before Section 7 moved the origin
+WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # and what it is, in tables that outlive it
 PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
 _CD = tuple(field.name for field in dataclasses.fields(CDSettings))

@@ -16,7 +16,7 @@ from IPython.display import HTML
 
 from leamvd.networks.dbn import METHODS as TRAINERS
 
-from .study_methods import FORMER
+from .study_methods import FORMER, WINNER
 
 WORDS = {
     **{"cd": "CD", "lea-mvd": "LEA-MVD", "cma-es": "CMA-ES", "sep-cma-es": "separable CMA-ES", "mlp": "gradients"},
@@ -28,7 +28,7 @@ WORDS = {
     **{"mean_field_ratio": "mean-field ratio", "sampled_ratio": "sampled ratio", "n_var": "variables"},
     **{"n_visible": "visible units", "n_hidden": "hidden units", "sigma0": "σ0", "x0": "start"},
     **{"n_images": "training images", "n_test_images": "test images"},
-    **{FORMER: "LEA-MVD, former preset", "lea-mvd:population_size=8+reset=off+perturbation=added": "LEA-MVD, preset"},
+    **{FORMER: "LEA-MVD, former preset", WINNER: "LEA-MVD, preset"},
 }
 """Methods, measures and columns. In all others underscores become spaces."""
 
