@@ -252,7 +252,8 @@ RECORDED = {
 def judged() -> pd.DataFrame:
     """Return the recorded searches by which presets are judged, the network's last one with its loss as the best.
 
-    The present preset's are of a later run, in which the former one's ended as before, on all functions to fourteen digits.
+    The present preset's are of a later run, in which the former one's ended on all functions as before, to fourteen
+    digits.
     """
     pairs = ("preset_judged", "preset_again"), ("preset_networks", "preset_again_network")
     runs, networks = (
