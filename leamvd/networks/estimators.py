@@ -23,6 +23,8 @@ from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
 from leamvd.networks.dbn import EXPERIMENT, Training, downward, layer_input, pretrain, shown, train
+from leamvd.optimizers import random_streams
+from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
 
 
@@ -45,11 +47,8 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _seed(self) -> int:
         """Return the seed of a training: `random_state` itself, or the next number that is drawn from it."""
-        if isinstance(self.random_state, np.random.Generator):
-            return int(self.random_state.integers(2**64, dtype=np.uint64))
-        if self.random_state is None or isinstance(self.random_state, np.random.RandomState):
-            return int(check_random_state(self.random_state).randint(2**64, dtype=np.uint64))
-        return checks.integer("random_state", self.random_state, at_least=0, at_most=2**64 - 1)
+        given = check_random_state(None) if self.random_state is None else self.random_state
+        return random_streams.key(given, "random_state")
 
     def _images(self, X: ArrayLike, *, reset: bool = False) -> Array:
         """Return `X` as an array of float32 or float64, shape (m, n_visible), with as many columns as were fitted."""
@@ -86,9 +85,9 @@ class RBM(_Network):
         Of the error that the optimizers minimize.
     verbose : int
         Show a progress bar, unless it is 0.
-    random_state : int, numpy.random.RandomState, numpy.random.Generator or None
-        An integer is the seed, in [0, 2**64): one seed, one result. A generator is drawn from at each training; None
-        is NumPy's global one.
+    random_state : int, generator of numpy.random, SeedSequence, sequence of int or None
+        An integer is the seed, in [0, 2**64): one seed, one result; so do seed sequences and what makes one. A
+        generator is drawn from at each training; None is NumPy's global one.
 
     Attributes
     ----------
@@ -127,7 +126,7 @@ class RBM(_Network):
         initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
         sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_batches: int = 1, x0_limit: float = 0.1,
         backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        random_state: SeedLike = None,
     ) -> None:  # fmt: skip
         self.n_hidden = n_hidden
         self.method, self.n_iter, self.reading = method, n_iter, reading
@@ -251,7 +250,7 @@ class DBN(_Network):
         initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
         sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_batches: int = 1, x0_limit: float = 0.1,
         backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        random_state: SeedLike = None,
     ) -> None:  # fmt: skip
         self.layers, self.features = layers, features
         self.method, self.n_iter, self.reading = method, n_iter, reading

@@ -36,8 +36,8 @@ class CMAES(Optimizer):
         Candidates a generation (24, as LEA-MVD's), and generations.
     x0_in_population : bool
         Whether x0 itself is row 1 of the first generation, in the place of the sample that pycma has drawn.
-    seed : int or numpy.random.Generator, optional
-        In [0, 2**64), or a generator that one is drawn from. NumPy's global generator is neither used nor changed.
+    seed : int, generator of numpy.random, SeedSequence or sequence of int, optional
+        In [0, 2**64), or what one is drawn from. NumPy's global generator is neither used nor changed.
 
     Raises
     ------

@@ -8,6 +8,7 @@ with logarithm, sine and cosine as short series in IEEE arithmetic: no library f
 
 import math
 import secrets
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,9 @@ from leamvd._support.compile import Array, Floats, Integers, Words, kernel
 _Block = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 _Round = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
-SeedLike = int | np.random.Generator | None
-"""A seed in [0, 2**64), a generator that one is drawn from, or None for fresh entropy."""
+_Generator = np.random.Generator | np.random.RandomState | np.random.BitGenerator
+SeedLike = int | _Generator | np.random.SeedSequence | Sequence[int] | Array | None
+"""A seed in [0, 2**64), one of NumPy's generators, a seed sequence or what makes one, or None for fresh entropy."""
 
 TILE = 1024  # columns drawn, and summed, at a time: a power of two, and a row stays in the first-level cache
 MAX_ROWS = 1 << 24  # rows that a counter can name
@@ -75,11 +77,23 @@ _SINGLE = _constants(np.float32, step_bits=31, quadrant_bits=30, terms=5)
 _DOUBLE = _constants(np.float64, step_bits=53, quadrant_bits=52, terms=10)
 
 
-def key(seed: SeedLike) -> int:
-    """Return the generator's 64-bit key: `seed` itself, a draw of a NumPy generator, or for None fresh entropy."""
+def key(seed: SeedLike, name: str = "seed") -> int:
+    """Return the 64-bit key that a seed stands for; `name` is its argument's in messages.
+
+    It is the seed itself; a draw of a generator, which advances by it; the first number of a seed sequence, which does
+    not; or for None fresh entropy.
+    """
+    if isinstance(seed, np.random.BitGenerator):
+        seed = np.random.Generator(seed)
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(2**64, dtype=np.uint64))
-    return secrets.randbits(64) if seed is None else checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
+    if isinstance(seed, np.random.RandomState):
+        return int(seed.randint(2**64, dtype=np.uint64))
+    if isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim):
+        seed = np.random.SeedSequence([checks.integer(f"{name}[{i}]", part, at_least=0) for i, part in enumerate(seed)])
+    if isinstance(seed, np.random.SeedSequence):
+        return int(seed.generate_state(1, np.uint64)[0])
+    return secrets.randbits(64) if seed is None else checks.integer(name, seed, at_least=0, at_most=2**64 - 1)
 
 
 def child(seed: int, consumer: int, *number: int) -> np.random.SeedSequence:
