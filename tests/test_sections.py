@@ -1,27 +1,34 @@
 """Notebooks as programs: their parameters, and runs of small ones."""
 
+import ast
 import json
 import os
+import re
 import sys
 import types
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import nbformat
 import pandas as pd
+import papermill
 import pytest
 
 from leamvd.book import sections
 from leamvd.book.sections import Parameter, Section, written
-from leamvd.paper import results
+from leamvd.paper import claims, results
 
 CELL = """\
+from typing import Optional
+
 profile: str = "recorded"  # recorded | quick
-n: int | None = None  # how many
+n: Optional[int] = None  # how many
 sizes: list[int] = [1, 2]  # of what
 share: float = 0.5  # of all
 flag: bool = False  # or not
-seeds: list[int] | None = None  # one run each
+seeds: Optional[list[int]] = None  # one run each
 dataset: str = "digits"  # or a folder
 output: str = "."  # folder
 """
@@ -53,6 +60,7 @@ def section(tmp_path: Path) -> Section:
         ("n", "12", 12), ("n", "None", None), ("share", "1e-3", 0.001), ("sizes", "3, 4", [3, 4]),
         ("sizes", "[3]", [3]),
         ("flag", "true", True), ("profile", "quick", "quick"), ("seeds", "0-3,7", [0, 1, 2, 3, 7]),
+        ("n", "1e3", 1000), ("sizes", "1e3,2.0", [1000, 2]), ("seeds", "9007199254740993", [2**53 + 1]),
     ],
 )  # fmt: skip
 def test_values_are_read_from_text_by_the_type_of_their_parameter(
@@ -63,10 +71,39 @@ def test_values_are_read_from_text_by_the_type_of_their_parameter(
     assert one.parse(written(value)) == value
 
 
-@pytest.mark.parametrize(("name", "text"), [("n", "1.5"), ("share", "much"), ("sizes", "1,x"), ("flag", "maybe")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("n", "1.5"), ("n", "1e999"), ("share", "much"), ("sizes", "1,x"), ("flag", "maybe"), ("seeds", "5-3"),
+        ("seeds", "1,5-3"),
+    ],
+)  # fmt: skip
 def test_a_text_of_another_type_is_refused(section: Section, name: str, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{name} must be .*, got '{text}'"):
         section.parameters[name].parse(text)
+
+
+@pytest.mark.parametrize("known", sections.load(), ids=lambda known: known.name)
+def test_papermill_reads_each_parameter_with_its_type_and_its_words(known: Section) -> None:
+    read = papermill.inspect_notebook(known.path)
+    found = [(p["name"], p["inferred_type_name"], ast.literal_eval(p["default"]), p["help"]) for p in read.values()]
+    assert found == [tuple(one) for one in known.parameters.values()]
+
+
+def lists(section: Section) -> Iterator[tuple[Any, str]]:
+    for module in map(import_module, section.modules):
+        for one in section.parameters.values():
+            if "list[" in one.type and section.name != "verdicts":
+                yield module, one.name
+
+
+@pytest.mark.parametrize(("module", "name"), [pair for section in sections.load() for pair in lists(section)])
+@pytest.mark.parametrize("value", ["[0, 1]", "cd", 7])
+def test_a_list_that_is_none_is_refused_by_its_name(module: Any, name: str, value: object) -> None:
+    with pytest.raises(TypeError, match=re.escape(f"{name} must be a list, got {value!r}")):
+        module.tables(profile="quick", **{name: value})
+    with pytest.raises(TypeError, match="linear must be a list"):
+        claims.Margins(linear=value)  # type: ignore[arg-type]
 
 
 def test_a_folder_of_images_is_named_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +144,7 @@ def test_a_run_has_its_values_in_its_parameters_cell_and_nothing_else_of_papermi
     folder, _ = sections.run(section, {"profile": "quick", "n": 3}, tmp_path / "results")
     content = json.loads((folder / "01_small.ipynb").read_text())
     _, parameters, code = content["cells"]
-    assert "n: int | None = 3  # how many\n" in parameters["source"]
+    assert "n: Optional[int] = 3  # how many\n" in parameters["source"]
     assert "profile: str = 'quick'  # recorded | quick\n" in parameters["source"]
     assert "".join(code["outputs"][0]["text"]) == "quick 3 [1, 2] 0.5\n"
     assert [cell.get("execution_count") for cell in (parameters, code)] == [1, 2]

@@ -3,7 +3,7 @@
 import importlib.util
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -56,6 +56,13 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
     if not any(value is option or (type(value) is type(option) and value == option) for option in options):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {shown(value)}")
     return value
+
+
+def several(name: str, value: object) -> tuple[Any, ...]:
+    """Return the items of a list; a TypeError for a text, whose letters nobody means, and for what has no items."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a list, got {shown(value)}")
+    return tuple(value)
 
 
 def precision(value: object) -> type[np.float32 | np.float64]:

@@ -34,9 +34,22 @@ Values = dict[str, Any]
 
 # ---- the parameters cell
 
-_LINE = re.compile(r"(\w+): ((?:list\[)?(?:int|float|bool|str)\]?(?: \| None)?) = (.+?)(?:  # (.*))?")
+_TYPE = re.compile(r"(Optional\[)?(list\[)?(int|float|bool|str)\]*")  # papermill knows no `|`
+_LINE = re.compile(rf"(?P<name>\w+): (?P<type>{_TYPE.pattern}) = (?P<default>.+?)(?:  # (?P<description>.*))?")
+_IMPORT = "from typing import Optional"
+
+
+def _whole(text: str) -> int:
+    """Return a whole number, which 1e3 is and 1.5 is not."""
+    with contextlib.suppress(ValueError):
+        return int(text)
+    if not (number := float(text)).is_integer():
+        raise ValueError(text)
+    return int(number)
+
+
 _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "int": ("a whole number", int),
+    "int": ("a whole number", _whole),
     "float": ("a number", float),
     "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
     "str": ("a word", str),
@@ -46,7 +59,7 @@ _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
 class Parameter(NamedTuple):
     """One line of a notebook's parameters cell: ``name: type = default  # description``.
 
-    A type is ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, with ``| None`` where None is allowed.
+    A type is ``int``, ``float``, ``bool``, ``str`` or a ``list`` of one of them, ``Optional`` where None is allowed.
     """
 
     name: str
@@ -54,21 +67,26 @@ class Parameter(NamedTuple):
     default: object
     description: str
 
+    @property
+    def number(self) -> bool:
+        """Whether it is a single number."""
+        return self.type.removeprefix("Optional[").startswith(("int", "float"))
+
     def parse(self, text: str) -> Any:
         """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges."""
-        if (text := text.strip()) == "None" and self.type.endswith(" | None"):
+        ((optional, listed, kind),) = _TYPE.findall(self.type)
+        if (text := text.strip()) == "None" and optional:
             return None
         if self.name == "dataset" and (folder := Path(text).expanduser()).is_dir():
             return str(folder.resolve())
-        listed, kind = self.type.startswith("list["), self.type.removeprefix("list[").split(" ")[0].removesuffix("]")
         words, read = _KINDS[kind]
-        items = _RANGE.sub(_seeds, text) if self.name == "seeds" else text
+        several = ", or several with commas" * bool(listed) + ", or ranges such as 0-9" * (self.name == "seeds")
         try:
-            return (
-                [read(item.strip()) for item in items.strip("[]").split(",") if item.strip()] if listed else read(text)
-            )
+            if not listed:
+                return read(text)
+            items = (_RANGE.sub(_seeds, text) if self.name == "seeds" else text).strip("[]").split(",")
+            return [read(item) for item in (item.strip(" '\"") for item in items) if item]
         except (KeyError, ValueError):
-            several = ", or several with commas" * listed
             raise ValueError(f"{self.name} must be {words}{several}, got {text!r}") from None
 
 
@@ -76,7 +94,9 @@ _RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")  # of seeds, both ends included
 
 
 def _seeds(ends: re.Match[str]) -> str:
-    return ",".join(map(str, range(int(ends[1]), int(ends[2]) + 1)))
+    if not (seeds := range(int(ends[1]), int(ends[2]) + 1)):
+        raise ValueError(ends[0])
+    return ",".join(map(str, seeds))
 
 
 def written(value: object) -> str:
@@ -87,11 +107,11 @@ def written(value: object) -> str:
 def read_parameters(source: str) -> dict[str, Parameter]:
     """Return the parameters that a cell declares; ValueError if a line is not as `Parameter` describes it."""
     parameters = {}
-    for line in filter(None, source.splitlines()):
+    for line in filter(None, source.removeprefix(_IMPORT).splitlines()):
         if not (parts := _LINE.fullmatch(line)):
             raise ValueError(f"not `name: type = value  # description`: {line!r}")
-        name, kind, default, words = parts.groups(default="")
-        parameters[name] = Parameter(name, kind, ast.literal_eval(default), words)
+        name, kind, default, words = parts.group("name", "type", "default", "description")
+        parameters[name] = Parameter(name, kind, ast.literal_eval(default), words or "")
     return parameters
 
 
@@ -185,7 +205,7 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
         sets = [{"profile": "quick"} if "profile" in section.parameters else {}]
         for name, parameter in section.parameters.items():
             if name in texts:
-                several = texts[name].split(",") if parameter.type.startswith(("int", "float")) else [texts[name]]
+                several = texts[name].split(",") if parameter.number else [texts[name]]
                 sets = [values | {name: parameter.parse(one)} for values in sets for one in several]
         planned.append((section, sets))
     return planned
@@ -312,8 +332,10 @@ def _execute(section: Section, values: Values, work: Path, calls: Path) -> None:
     notebook, content = work / section.path.name, nbformat.read(section.path, 4)
     (cell,) = (cell for cell in content.cells if "parameters" in cell.metadata.get("tags", []))
     given = section.complete(values) | {"output": "."}
-    lines = section.parameters.values()
-    cell.source = "\n".join(f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}" for p in lines)
+    imports = [_IMPORT, ""] if cell.source.startswith(_IMPORT) else []
+    known = section.parameters.values()
+    lines = (f"{p.name}: {p.type} = {given.get(p.name, p.default)!r}  # {p.description}" for p in known)
+    cell.source = "\n".join([*imports, *lines])
     nbformat.write(content, notebook)
     path = str(notebook).replace("{", "{{").replace("}", "}}")  # papermill formats it
     options = {"kernel_name": "python3", "language": "python", "progress_bar": False, "record_timing": False}

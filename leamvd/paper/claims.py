@@ -87,7 +87,7 @@ class Margins:
         for name in ("unchanged", "little", "behind"):
             checks.real(name, getattr(self, name), above=0)
         for name in ("linear", "quadratic"):
-            bounds = tuple(getattr(self, name))
+            bounds = checks.several(name, getattr(self, name))
             if len(bounds) != 2 or not bounds[0] < bounds[1]:
                 raise ValueError(f"{name} must be two numbers, the smaller one first, got {bounds!r}")
             object.__setattr__(self, name, bounds)

@@ -55,7 +55,7 @@ class Settings(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice("inputs", self.inputs, [("own",)])
-        object.__setattr__(self, "scales", tuple(map(str, self.scales)))
+        object.__setattr__(self, "scales", tuple(map(str, checks.several("scales", self.scales))))
         for scale in self.scales:
             try:
                 checks.real("scales", 0.0 if scale == GLOROT else float(scale), at_least=0)

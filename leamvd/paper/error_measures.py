@@ -51,8 +51,8 @@ class Started(Study):
         if len(self.layers) < 2:
             raise ValueError(f"layers must be two or more, got {self.layers}: the uppermost one changes its features")
         for name in ("batches", "probed"):
-            values = tuple(checks.integer(name, value, at_least=1) for value in getattr(self, name))
-            object.__setattr__(self, name, values)
+            values = checks.several(name, getattr(self, name))
+            object.__setattr__(self, name, tuple(checks.integer(name, value, at_least=1) for value in values))
 
     def ends(self) -> "Started":
         """Return the same, of which errors are kept at the start and at the end."""

@@ -45,6 +45,7 @@ def tables(
 ) -> Tables:
     """Return the section's tables; `n_tournaments` of None takes the profile's number."""
     usual = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    exponents, population_sizes = map(checks.several, ("exponents", "population_sizes"), (exponents, population_sizes))
     n = usual if n_tournaments is None else n_tournaments
     checks.integer("n_tournaments", n, at_least=5 * population_size)  # so that the best rank expects five wins
     chosen, curves = weights([population_size], exponents), weights(population_sizes, CURVE)

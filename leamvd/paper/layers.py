@@ -78,13 +78,13 @@ class Study:
     def __post_init__(self) -> None:
         object.__setattr__(self, "reading", self.reading.complete())
         for name in ("layers", "methods", "inputs", "seeds"):
-            values = tuple(getattr(self, name))
+            values = checks.several(name, getattr(self, name))
             values = tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
             object.__setattr__(self, name, values)
             if not values or (len(set(values)) < len(values) and name != "layers"):
                 raise ValueError(f"{name} must be one or more different values, got {values!r}")
         if self.iterations is not None:
-            object.__setattr__(self, "iterations", tuple(self.iterations))
+            object.__setattr__(self, "iterations", checks.several("iterations", self.iterations))
         for name, values, least in (("layers", self.layers, 1), ("seeds", self.seeds, 0)):
             for value in values:
                 checks.integer(name, value, at_least=least)

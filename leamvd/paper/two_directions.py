@@ -45,7 +45,7 @@ class Settings:
     def __post_init__(self) -> None:
         checks.choice("function", self.function, [*FUNCTIONS])
         checks.integer("n_populations", self.n_populations, at_least=1)
-        object.__setattr__(self, "seeds", tuple(self.seeds))
+        object.__setattr__(self, "seeds", checks.several("seeds", self.seeds))
         if not self.seeds:
             raise ValueError("seeds must hold one or more seeds, got ()")
 
@@ -100,6 +100,7 @@ def tables(
     """
     given = {name: value for name, value in changes.items() if value is not None}
     settings = dataclasses.replace(PROFILES[checks.choice("profile", profile, [*PROFILES])], **given)
+    generations = [checks.integer("generations", n, at_least=1) for n in checks.several("generations", generations)]
     functions = dict.fromkeys(("sphere", "ellipsoid", settings.function))
     scenes = (scene(settings, n_var, generation, seed) for n_var in (2, 3))
     moved = pd.concat(shifts(dataclasses.replace(settings, function=name), generations) for name in functions)
