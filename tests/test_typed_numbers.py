@@ -1,90 +1,90 @@
-"""Every number that a text types is shown by a cell under the same heading, to the digits typed.
+"""Every number that a page types is what its place shows, and what the code knows is what tables of the book say."""
 
-The text above the first heading speaks of the whole page; the book's first page speaks of the notebooks that it links
-to. What is known and not measured stands in `KNOWN` or in the notebook's parameters.
-"""
-
+import inspect
 import json
 import re
-from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
+import typed_numbers
+from typed_numbers import PAGES, PLACES, ROOT
 
-ROOT = Path(__file__).parent.parent
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+from leamvd import LEAMVD
+from leamvd.data.mnist import N_TRAIN
+from leamvd.networks.dbn import Training
+from leamvd.optimizers import lea_mvd
+from leamvd.optimizers.reading import Reading
+from leamvd.paper import classification, readings, stacks
+from leamvd.paper.layers import Images, Study
 
-KNOWN = {
-    *("24", "20", "50", "49", "30", "60,000", "10,000"),  # individuals, generations, seeds and images
-    *("0.1", "0.9", "45", "120", "40,000"),  # the first standard deviation, momentum, degrees, units, four elites of it
-}
-
-NUMBER = re.compile(r"(?<![\w.,×-])[-−]?\d[\d,]*(?:\.\d+)?(?![\w×])")
-NO_NUMBERS = re.compile(
-    r"\[[^\]]*\]\([^)]*\)|`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|^#.*$|RBM \d( and \d)?|Sections? \d+( and \d+)?|\d+×\d+|95 %",
-    re.MULTILINE,
-)
-"""Links, code, formulas, headings and names."""
+KNOWN = json.loads(PLACES.read_text(encoding="utf-8"))
+BOOK = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
 
 
-def numbers(text: str) -> list[str]:
-    """Return the numbers of a text as Python writes them."""
-    return [found.rstrip(",").replace(",", "").replace("−", "-") for found in NUMBER.findall(text)]
+@pytest.mark.parametrize("page", PAGES)
+def test_each_number_is_what_its_place_shows(page: str) -> None:
+    passages = typed_numbers.passages(page)
+    assert len(passages) == len(KNOWN[page]), "python tests/typed_numbers.py --accept"
+    wrong = [typed_numbers.wrong(text, places) for (text, _), places in zip(passages, KNOWN[page], strict=True)]
+    assert not any(wrong), "mend them, or python tests/typed_numbers.py --accept"
 
 
-def parts(notebook: dict[str, Any]) -> list[tuple[str, list[float]]]:
-    """Return the text under each second-level heading, and the numbers that cells show there."""
-    found: list[tuple[str, list[float]]] = [("", [])]
-    for cell in notebook["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "markdown":
-            first, *others = re.split(r"^(?=## )", source, flags=re.MULTILINE)
-            found[-1] = (found[-1][0] + first, found[-1][1])
-            found += [(text, []) for text in others]
-            continue
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            html = re.sub(r"<[^>]+>", " ", "".join(data.get("text/html", "")))
-            text = "".join((*output.get("text", ""), *data.get("text/plain", ""), html))
-            found[-1][1].extend(map(float, numbers(text)))
-    return found
+def test_numbers_that_are_wrong_by_one_or_stand_in_the_place_of_another_are_noticed() -> None:
+    seen = [noticed for page in PAGES for noticed in typed_numbers.noticed(page)]
+    assert sum(seen) >= 0.9 * len(seen)
+    assert len(seen) > 500
+    page = zip(typed_numbers.passages("03_mnist_7x7"), KNOWN["03_mnist_7x7"], strict=True)
+    ((text, places),) = [(text, places) for (text, _), places in page if "1,160 against 1,320" in text]
+    assert typed_numbers.wrong(text, places) == []
+    for other in ("1,320 against 1,160", "1,160 against 1,321"):
+        assert typed_numbers.wrong(text.replace("1,160 against 1,320", other), places)
 
 
-def typed(text: str) -> list[str]:
-    """Return the numbers of some sentences, without 0 to 3, which are words, years, and what is known."""
-    known = {number.replace(",", "") for number in KNOWN}
-    candidates = numbers(NO_NUMBERS.sub(" ", text))
-    return [number for number in candidates if not re.fullmatch(r"[0-3]|19\d\d|20\d\d", number) and number not in known]
+def test_places_are_near_and_percent_is_before_its_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {"a": [0.25, 30.4], "b": [25.0]}
+    monkeypatch.setattr(typed_numbers, "shown", lambda _: shown)
+    for text, found in {
+        "25 % of them": ["a:0"], "25 of them": ["b:0"], "24 to 25 %": ["", "a:0"], "30 runs": ["a:1"],
+        "49 runs": [""], "50 epochs": ["code"], "51 epochs": [""], "RBM 2 and 30": ["a:1"], "in 2019, 3 times": [],
+    }.items():  # fmt: skip
+        assert list(typed_numbers.places(text, ["a", "b"])) == found, text
 
 
-def missing(text: str, shown: list[float]) -> list[str]:
-    """Return the typed numbers that are not among those shown, neither as they are nor as a share in percent."""
-    wrong = []
-    for number in typed(text):
-        digits, wanted = len(number.partition(".")[2]), float(number)
-        if not any(wanted in (round(value, digits), round(100 * value, digits)) for value in shown):
-            wrong.append(number)
-    return wrong
+def test_the_table_of_experiments_has_the_defaults() -> None:
+    usual = [vars(kind()) for kind in (Study, Training, Images)] + [vars(Reading().complete())]
+    table = BOOK["items"].partition(":name: tab-experiments")[2]
+    defaults = dict(
+        pair
+        for cell in re.findall(r"^    E\d+\n  - ([^;\n]*)", table, re.MULTILINE)
+        for pair in re.findall(r"`(\w+)=([^`]+)`", cell)
+    )
+    assert len(defaults) > 15
+    for name, text in defaults.items():
+        assert eval(text) == next(one[name] for one in usual if name in one), name
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_cell_shows_each_number_under_its_heading(path: Path) -> None:
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    found = parts(notebook)
-    settings = [cell["source"] for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
-    known = [float(number) for line in "".join(settings[0]).splitlines() for number in numbers(line.partition("#")[0])]
-    everything = [value for _, values in found for value in values]
-    wrong = {text[:40]: missing(text, known + (values if i else everything)) for i, (text, values) in enumerate(found)}
-    assert not any(wrong.values()), wrong
+def test_the_table_of_studies_has_their_sizes() -> None:
+    large = stacks.PROFILES["28x28"]
+    studies = {"A": stacks.PAPER, "B": large["fewer"], "C": large["variants"], "D": large["paper"]}
+    studies |= {"readings": readings.PAPER, "classification": classification.PAPER}
+    row = r"^\* - (\w+)\n  - (.+)\n  - ([\d,]+)\n  - ([\d, ]+)\n"
+    rows = {name: found for name, *found in re.findall(row, BOOK["rules"], re.MULTILINE)}
+    assert rows.keys() == studies.keys()
+    for name, (what, n_images, runs) in rows.items():
+        images, layers = studies[name].images, studies[name].layers
+        assert n_images == f"{images.n_images or N_TRAIN:,}"
+        assert int(runs.split(",")[0]) == len(studies[name].seeds)
+        if re.search(r"\d-\d", what):
+            assert what.endswith(
+                f"{images.side}×{images.side} pixels, " + "-".join(map(str, (images.side**2, *layers)))
+            )
 
 
-def test_the_first_page_types_what_its_notebooks_show() -> None:
-    text = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
-    linked = {path for path in NOTEBOOKS if f"notebooks/{path.stem}" in text}
-    shown = [
-        value
-        for path in linked
-        for _, values in parts(json.loads(path.read_text(encoding="utf-8")))
-        for value in values
-    ]
-    assert missing(re.sub(r"```.*?```", "", text, flags=re.DOTALL), shown) == []
+def test_the_listing_and_the_page_on_functions_have_the_defaults() -> None:
+    usual = Reading().complete()
+    limit = inspect.signature(LEAMVD).parameters["sigma_min"].default
+    input_line = rf"$\lambda = {usual.population_size}$, $n_\text{{elite}} = {Training().n_elite}$, "
+    for text in (input_line, rf"$n_\text{{gen}} = {usual.n_gen},$ $\sigma_\text{{min}} = 10^{{{np.log10(limit):g}}}$"):
+        assert text in BOOK["method"]
+    assert BOOK["method"].count(f"**if** $count = {lea_mvd.STAGNATION}$") == 2
+    assert f"`sigma_min` ({limit:.0e})".replace("e-0", "e-") in BOOK["optimize"]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from leamvd import minimize
 from leamvd.data.mnist import N_TRAIN
+from leamvd.optimizers.reading import Reading
 from leamvd.paper import architectures, benchmarks, classification, error_measures, readings, settings_tried
 from leamvd.paper.stacks import PAPER
 
@@ -29,11 +30,11 @@ Passage = tuple[str, list[str]]  # a text, and the cells that it may speak of, t
 
 NUMBER = re.compile(r"(?<![\w.,×-])[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w×])")
 NO_NUMBERS = re.compile(
-    r"```.*?```|^:\w+:.*?$|(?<=\])\([^)]*\)|`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|^#.*?$|RBM \d(?: and \d\b)?"
+    r"```.*?```|^:\w+:.*?$|!\[[^\]]*\]|(?<=\])\([^)]*\)|`[^`]*`|\$\$[^$]*\$\$|\$[^$]*\$|^#.*?$|RBM \d(?: and \d\b)?"
     r"|Sections? \d+(?: and \d+)?|\d+×\d+|95 %|eq\. \(\d+\)|arXiv:[\d.]+",
     re.MULTILINE | re.DOTALL,
 )
-"""Code, options, addresses, formulas, headings and names."""
+"""Code, options, pictures, addresses, formulas, headings and names."""
 
 _RUNS, _SIZE = PAPER.training, PAPER.reading.population_size
 _PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -44,6 +45,7 @@ KNOWN = {
     *(f"{_SIZE} candidates", f"population of {_SIZE}", f"the others {_SIZE}", f"{_SIZE} draws", f"best of {_SIZE}"),
     *(f"draws {_DRAWN} anew", f"evaluates {_DRAWN} candidates", f"{len(PAPER.seeds)} seeds"),
     *(f"{PAPER.reading.n_gen} {word}" for word in ("epochs", "generations")),
+    *(f"{Reading().complete().n_gen} generations", "of {} to {}, both".format(*benchmarks.MARKS[4::3])),
     *(f"{N_TRAIN:,} images", f"same as {N_TRAIN:,}", f"{_FEW} images", f"{_TRIED} images", f"{_TRIED} other images"),
     *(f"{readings.PAPER.images.n_images:,} images", f"{readings.PAPER.images.n_images:,} training images"),
     *(f"{readings.Settings.budget:,} evaluations", f"at 1 and {benchmarks.Moved.by:g}"),
@@ -89,7 +91,8 @@ def passages(page: str) -> list[Passage]:
     """Return the texts of a page. That above the first heading speaks of all its cells, a page of those it links to."""
     if page not in NOTEBOOKS:
         text = re.sub(r"```.*?```", "", PAGES[page].read_text(encoding="utf-8"), flags=re.DOTALL)
-        return [(part, [*linked(part), *linked(text)]) for part in re.split(r"\n\n|\n(?=[*-] )", text)]
+        others = linked(text) if page == "index" else []
+        return [(part, [*linked(part), *others]) for part in re.split(r"\n\n|\n(?=[*-] )", text)]
     sections: list[list[tuple[str, str]]] = [[]]  # of texts, or names of cells
     for cell in json.loads(NOTEBOOKS[page].read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
@@ -146,16 +149,15 @@ def accept() -> None:
     PLACES.write_text("{\n" + ",\n".join(f'"{page}": {json.dumps(own)}' for page, own in taken.items()) + "\n}\n")
 
 
-def report() -> None:
-    """Print how many numbers are noticed that are wrong by one in the last digit."""
-    taken = json.loads(PLACES.read_text(encoding="utf-8"))
-    for page in PAGES:
-        texts = zip((text for text, _ in passages(page)), taken[page], strict=True)
-        seen = [bool(wrong(other, known)) for text, known in texts for other in moved(text)]
-        print(page, sum(seen), len(seen))
+def noticed(page: str) -> list[bool]:
+    """Return for each number of a page whether its place shows another one than the number moved by one."""
+    known = json.loads(PLACES.read_text(encoding="utf-8"))[page]
+    texts = zip((text for text, _ in passages(page)), known, strict=True)
+    return [bool(wrong(other, own)) for text, own in texts for other in moved(text)]
 
 
 if __name__ == "__main__":
     if "--accept" in sys.argv:
         accept()
-    report()
+    seen = [one for page in PAGES for one in noticed(page)]
+    print(f"{sum(seen)} of {len(seen)} numbers are noticed when they are higher by one in the last digit")
