@@ -29,7 +29,7 @@ class _Commands(click.Group):
             sys.stdout.reconfigure(errors="replace")  # titles have signs that an old terminal's encoding lacks
         try:
             return super().invoke(context)
-        except (ImportError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+        except (ImportError, MemoryError, OSError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             ends = click.Abort, click.exceptions.Exit, BrokenPipeError  # a reader of the output that has seen enough
             if context.params["debug"] or isinstance(error, ends):
                 raise
@@ -52,15 +52,22 @@ def list_(names: tuple[str, ...]) -> None:
         click.echo(f"{section.name:20} {section.title}")
         if names:
             known = section.profiles()
-            click.echo(f"  {'':36} {'quick':18} {'paper':18}")
+            if "profile" in section.parameters:
+                own = section.parameters["profile"].default
+                click.echo(f"  opened as it is, the notebook has profile={own}; `leamvd reproduce` takes quick")
+            click.echo(f"  {'':39} {'quick':18} {'paper':18}")
             for name, one in section.parameters.items():
                 usual = (known.get(p, {}).get(name) if one.default is None else one.default for p in ("quick", "paper"))
-                quick, paper = (written(value)[:18] for value in usual)
-                click.echo(f"  {name:17} {one.type:18} {quick:18} {paper:18} {one.description}")
+                quick, paper = ("quick", "paper") if name == "profile" else map(_cut, map(written, usual))
+                click.echo(f"  {name:17} {one.type:21} {quick:18} {paper:18} {one.description}")
             for name, hours in _hours(section):
                 click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
     if not names:
         click.echo("`leamvd list SECTION` shows the parameters of a section.")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 18 else f"{text[:17]}…"
 
 
 def _hours(section: Section) -> Iterator[tuple[str, float]]:
@@ -74,9 +81,16 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
                 yield name, runs["seconds"].max().sum() / 3600
 
 
+class _Folder(click.Path):
+    """A folder whose ~ the shell has left, as in --output=~/results."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(Path(value).expanduser(), param, ctx)
+
+
 OUTPUT = click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
-    help="Folder of the results.", callback=lambda *given: given[-1].expanduser(),
+    "--output", type=_Folder(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
+    help="Folder of the results.",
 )  # fmt: skip
 JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: one a processor.")
 SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local.")
@@ -272,7 +286,7 @@ def mnist(source: str | None) -> None:
 
 @main.command()
 @click.option(
-    "--results", "folder", type=click.Path(path_type=Path, file_okay=False, exists=True),
+    "--results", "folder", type=_Folder(path_type=Path, file_okay=False, exists=True),
     help="Folder of results, as `leamvd reproduce` writes it: its latest runs are shown; default: those published.",
 )  # fmt: skip
 def book(folder: Path | None) -> None:

@@ -1,5 +1,6 @@
 """Checks of arguments where a wrong value would be silent: each error names the argument, the rule and the value."""
 
+import difflib
 import importlib.util
 import operator
 import sys
@@ -54,15 +55,25 @@ def _check_range(name: str, what: str, number: float, value: object, **limits: f
 def choice(name: str, value: object, options: Sequence[object]) -> Any:
     """Return `value` if it is one of `options`; anything else is a ValueError."""
     if not any(value is option or (type(value) is type(option) and value == option) for option in options):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {shown(value)}")
+        meant = suggestion(value, options)
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {shown(value)}{meant}")
     return value
 
 
-def several(name: str, value: object) -> tuple[Any, ...]:
-    """Return the items of a list; a TypeError for a text, whose letters nobody means, and for what has no items."""
+def suggestion(value: object, known: Iterable[object]) -> str:
+    """Return "; did you mean 'seeds'?" for a name close to one that is known, in any case, and nothing otherwise."""
+    names = {name.lower(): name for name in known if isinstance(name, str)}
+    close = difflib.get_close_matches(value.lower(), names, n=1) if isinstance(value, str) else []
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+def several(name: str, value: object, *, at_least: int = 0) -> tuple[Any, ...]:
+    """Return the items of a list; a TypeError for what has none, or is a text: nobody means its letters."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a list, got {shown(value)}")
-    return tuple(value)
+    if len(items := tuple(value)) < at_least:
+        raise ValueError(f"{name} must be a list of {at_least} or more, got {shown(value)}")
+    return items
 
 
 def precision(value: object) -> type[np.float32 | np.float64]:

@@ -7,7 +7,6 @@ last run, and ``OUTPUT/calls`` holds what was computed. Any of these folders can
 import ast
 import contextlib
 import dataclasses
-import difflib
 import hashlib
 import importlib
 import inspect
@@ -212,8 +211,7 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(known))}"
+    return checks.suggestion(name, known) or f"; there are {', '.join(sorted(known))}"
 
 
 # ---- computing

@@ -4,6 +4,8 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from leamvd._support import checks
 
@@ -32,8 +34,9 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     Parameters
     ----------
     source : str, Path or None
-        A folder that holds the files, which is never written to; or an http(s) address to download them from instead
-        of the mirrors. None: the folder that the environment variable ``LEAMVD_DATA_DIR`` names, if it is set.
+        A folder that holds the files, or its ``file:`` address, which is never written to; or an http(s) address to
+        download them from instead of the mirrors. None: the folder that the environment variable ``LEAMVD_DATA_DIR``
+        names, if it is set.
     progress : bool
         Show a progress bar for each download.
 
@@ -48,6 +51,8 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     DataError
         Files of a given folder are missing or damaged, or every mirror failed.
     """
+    if isinstance(source, str) and source.startswith("file:"):
+        source = url2pathname(urlsplit(source).path)
     address = isinstance(source, str) and source.startswith(("http://", "https://"))
     folder = os.environ.get("LEAMVD_DATA_DIR") if source is None else source
     if folder and not address:

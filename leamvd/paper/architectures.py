@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.data.functions import BBOB
 from leamvd.data.images import Dataset, load
@@ -126,7 +125,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the trainings of a profile: what is recorded, or what is computed here."""
     if profile == "recorded":
         return Tables(read_recorded("architectures"))
-    settings = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    settings = results.profile(profile, PROFILES)
     return Tables(**results.tables(plan(settings), folder, n_jobs=n_jobs, label="networks"))
 
 

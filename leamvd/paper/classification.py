@@ -107,7 +107,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
 
 def planned(profile: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
-    return plan(PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk())
+    return plan(results.profile(profile, PROFILES).changed(**changes).on_disk())
 
 
 # ---- what is computed

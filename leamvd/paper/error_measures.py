@@ -98,7 +98,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
 
 def planned(profile: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
-    studies = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    studies = results.profile(profile, PROFILES)
     return plan([study.changed(**changes).on_disk() for study in studies])
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 from leamvd._support import checks
 from leamvd.optimizers.selection import fractional_tournament, mean_and_std, tournament
 
+from . import results
 from .plots import BLUE, VERMILION, legend, panels, shades, styled
 
 # ---- settings
@@ -44,8 +45,11 @@ def tables(
     seed: int = 1,
 ) -> Tables:
     """Return the section's tables; `n_tournaments` of None takes the profile's number."""
-    usual = PROFILES[checks.choice("profile", profile, [*PROFILES])]
-    exponents, population_sizes = map(checks.several, ("exponents", "population_sizes"), (exponents, population_sizes))
+    usual = results.profile(profile, PROFILES)
+    exponents = checks.several("exponents", exponents, at_least=1)
+    population_sizes = checks.several("population_sizes", population_sizes, at_least=1)
+    checks.integer("population_size", population_size, at_least=2)  # of one, nothing is selected
+    checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
     n = usual if n_tournaments is None else n_tournaments
     checks.integer("n_tournaments", n, at_least=5 * population_size)  # so that the best rank expects five wins
     chosen, curves = weights([population_size], exponents), weights(population_sizes, CURVE)

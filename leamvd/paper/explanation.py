@@ -117,7 +117,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
 
 def planned(profile: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
-    study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
+    study = results.profile(profile, PROFILES).changed(**changes).on_disk()
     return {name: table for name, table in plan(study).items() if name in Tables._fields}
 
 

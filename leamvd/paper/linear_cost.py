@@ -81,7 +81,7 @@ def summary(measured: Tables, **_: Any) -> pd.DataFrame:
 
 def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> Plan:
     """Return a measurement for each method, dtype and number of variables."""
-    usual = SIZES[checks.choice("profile", profile, [*SIZES])]
+    usual = results.profile(profile, SIZES)
     sizes = [checks.integer("sizes", n, at_least=1) for n in checks.several("sizes", sizes or ())]
     methods = [
         checks.choice("methods", method, [*DTYPES]) for method in checks.several("methods", methods or [*DTYPES])

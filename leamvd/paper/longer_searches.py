@@ -10,7 +10,6 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd._support import checks
 from leamvd.data.functions import USUAL
 
 from . import results
@@ -47,7 +46,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the searches: what is recorded, or what is computed here."""
     if profile == "recorded":
         return Tables(read_recorded("longer_searches"))
-    plan = PROFILES[checks.choice("profile", profile, [*PROFILES])].plan()
+    plan = results.profile(profile, PROFILES).plan()
     return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="longer searches"))
 
 

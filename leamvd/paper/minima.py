@@ -14,7 +14,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import optimize
 
-from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.data.functions import MULTIMODAL, Objective, in_unit_cube
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
@@ -74,7 +73,7 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the searches of a profile: what is recorded, or what is computed here."""
     if profile == "recorded":
         return Tables(*(read_recorded("local_minima", table) for table in Tables._fields))
-    settings = PROFILES[checks.choice("profile", profile, [*PROFILES])]
+    settings = results.profile(profile, PROFILES)
     settings.images.load("float64")  # says now, and not after hours, what is missing
     return Tables(**results.tables(plan(settings), folder, n_jobs=n_jobs, label="local minima"))
 

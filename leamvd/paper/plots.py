@@ -141,11 +141,26 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
 # ---- saving
 
 
+def _seen(ax: Axes) -> None:
+    """Mark the points of lines that join none, which would not be seen; say so where nothing is finite."""
+    drawn = [line for line in ax.lines if line.get_transform() == ax.transData]
+    for line in drawn:
+        points = np.asarray(line.get_xydata(), dtype=float)
+        finite = np.isfinite(points).all(axis=1)
+        joined = finite[1:] & finite[:-1] & (points[1:] != points[:-1]).any(axis=1)
+        if finite.any() and not joined.any() and line.get_marker() == "None":
+            line.set_marker("o")
+    if drawn and not ax.collections and not any(np.isfinite(line.get_xydata()).all(axis=1).any() for line in drawn):
+        ax.text(0.5, 0.5, "no finite values", transform=ax.transAxes, ha="center", va="center")
+
+
 @styled
 def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
     """Write ``figures/NAME.png`` and what is plotted, ``figures/NAME.json``; return the picture for a notebook."""
-    path = Path(folder, "figures", f"{name}.png")
+    path = Path(folder, "figures", f"{name}.png").expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
+    for ax in figure.axes:
+        _seen(ax)
     figure.savefig(path)
     path.with_suffix(".json").write_text(json.dumps(plotted(figure)) + "\n", encoding="utf-8")
     plt.close(figure)

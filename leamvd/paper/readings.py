@@ -176,7 +176,7 @@ def tables(
 def planned(profile: str, measure: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
     checks.choice("measure", measure, MEASURES)
-    study = PROFILES[checks.choice("profile", profile, [*PROFILES])].changed(**changes).on_disk()
+    study = results.profile(profile, PROFILES).changed(**changes).on_disk()
     whole = {"runs": (LABELS, searches(study)), "functions": on_functions(study), "directions": follows(study)}
     return {name: table for name, table in whole.items() if table[1]}
 

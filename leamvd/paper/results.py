@@ -94,7 +94,7 @@ def run_all(
     This process reads and writes the folder, each result as it arrives: whatever ends it loses what was being computed
     and nothing else. What another process that uses the folder finishes meanwhile is taken as well.
     """
-    store = Path(os.environ.get(STORE, folder)) / f"{code()}-{get_host_cpu_name()}"
+    store = Path(os.environ.get(STORE, folder)).expanduser() / f"{code()}-{get_host_cpu_name()}"
     store.mkdir(parents=True, exist_ok=True)
     rows: dict[str, pd.DataFrame] = {}  # arrays stay on disk until they are needed
     missing: dict[str, Call] = {}
@@ -231,6 +231,12 @@ def read_recorded(name: str, table: str = "runs") -> pd.DataFrame:
     if hashlib.sha256(content).hexdigest() != provenance(name)["sha256"][path.name]:
         raise ValueError(f"{path} is not what was recorded: check it out again")
     return pd.read_csv(io.BytesIO(content), compression="xz" if path.suffix == ".xz" else None)  # exact from 3.1 on
+
+
+def profile(name: str, profiles: Mapping[str, Any]) -> Any:
+    """Return what a section computes at a profile; a ValueError names all that there are, with what is recorded."""
+    checks.choice("profile", name, [*dict.fromkeys(["recorded", *profiles])])
+    return profiles[name]
 
 
 def refuse(asked: Mapping[str, Any]) -> None:

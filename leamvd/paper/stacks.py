@@ -103,7 +103,7 @@ def tables(
 def planned(profile: str, size: str, **changes: Any) -> Plan:
     """Return the plan of a profile with changes."""
     profiles = PROFILES[checks.choice("size", size, tuple(PROFILES))]
-    return plan(profiles[checks.choice("profile", profile, tuple(profiles))].changed(**changes).on_disk())
+    return plan(results.profile(profile, profiles).changed(**changes).on_disk())
 
 
 def summary(measured: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any) -> pd.DataFrame:

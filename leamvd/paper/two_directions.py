@@ -19,6 +19,7 @@ from leamvd.optimizers.directions import RATE
 from leamvd.optimizers.methods import optimizer
 from leamvd.optimizers.state import State
 
+from . import results
 from .benchmarks import cosine, directions, generations
 from .plots import BLUE, GREEN, PURPLE, VERMILION, error_bars, legend, log_scale, panels, shades, styled, typeset
 from .statistics import shares
@@ -45,9 +46,7 @@ class Settings:
     def __post_init__(self) -> None:
         checks.choice("function", self.function, [*FUNCTIONS])
         checks.integer("n_populations", self.n_populations, at_least=1)
-        object.__setattr__(self, "seeds", checks.several("seeds", self.seeds))
-        if not self.seeds:
-            raise ValueError("seeds must hold one or more seeds, got ()")
+        object.__setattr__(self, "seeds", checks.several("seeds", self.seeds, at_least=1))
 
     def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[State]:
         """Yield the state after each generation, in double precision; the start solution is from N(0, start^2 I)."""
@@ -99,8 +98,11 @@ def tables(
     A `generation` of the run `seed` is taken apart; shifts are tested in several.
     """
     given = {name: value for name, value in changes.items() if value is not None}
-    settings = dataclasses.replace(PROFILES[checks.choice("profile", profile, [*PROFILES])], **given)
-    generations = [checks.integer("generations", n, at_least=1) for n in checks.several("generations", generations)]
+    settings = dataclasses.replace(results.profile(profile, PROFILES), **given)
+    generations = checks.several("generations", generations, at_least=1)
+    for name, value in (("generation", generation), *(("generations", one) for one in generations)):
+        checks.integer(name, value, at_least=1)
+    checks.integer("seed", seed, at_least=0)
     functions = dict.fromkeys(("sphere", "ellipsoid", settings.function))
     scenes = (scene(settings, n_var, generation, seed) for n_var in (2, 3))
     moved = pd.concat(shifts(dataclasses.replace(settings, function=name), generations) for name in functions)
