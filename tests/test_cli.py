@@ -48,6 +48,11 @@ def test_an_error_of_ours_names_the_option_that_shows_where_it_is(monkeypatch: p
     assert isinstance(CliRunner().invoke(cli.main, ["--debug", "list"]).exception, TypeError)
 
 
+def test_a_number_that_becomes_too_large_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sections, "load", lambda _: 1e300**2)
+    assert run("list", code=1).output.startswith("Error: ")
+
+
 def test_checking_settings_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in ((results, "run_all"), (esd, "simulate"), (two_directions, "trace")):
         monkeypatch.setattr(module, name, None)
@@ -62,7 +67,10 @@ def test_sections_and_their_parameters_are_listed() -> None:
     assert all(f"\n  {name} " in shown for name in ("exponent", "seeds", "sigma0"))
     assert "processor hours" in shown
     (layers,) = (line.split() for line in shown.splitlines() if line.startswith("  layers "))
-    assert layers[4:6] == ["20,20,40", "30,30,120"]
+    assert layers[2:4] == ["20,20,40", "30,30,120"]
+    assert "the notebook has profile=recorded; `leamvd reproduce` takes quick" in shown
+    ((_, _, quick, paper, *_),) = (line.split() for line in shown.splitlines() if line.startswith("  methods "))
+    assert quick == paper == "cd,lea-mvd,lea-mv…"
     assert CliRunner(charset="cp1251").invoke(cli.main, ["list", "03_mnist_7x7"]).output == shown.replace("\xd7", "?")
 
 
@@ -77,6 +85,22 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
     [
         (("reproduce", "mnist"), "no section 'mnist'"),
         (("reproduce", "esd", "-p", "exponet=1"), "no parameter 'exponet'; did you mean 'exponents'?"),
+        (("reproduce", "mnist-7x7", "-p", "N_GEN=5"), "no parameter 'N_GEN'; did you mean 'n_gen'?"),
+        (("reproduce", "ESD"), "no section 'ESD'; did you mean 'esd'?"),
+        (
+            ("reproduce", "mnist-7x7", "-p", "seeds=5-3"),
+            "seeds must be a whole number, or several",
+        ),
+        (("reproduce", "mnist-7x7", "-p", "n_images=-5"), "n_images must be an integer >= 1, got -5"),
+        (("reproduce", "mnist-7x7", "-p", "n_images=1e6"), "n_images must be an integer <= 1437, got 1000000"),
+        (("reproduce", "mnist-7x7", "--profile", "Quick"), "'controls', got 'Quick'; did you mean 'quick'?"),
+        (
+            ("reproduce", "esd", "--profile", "Quick"),
+            "'paper', got 'Quick'; did you mean 'quick'?",
+        ),
+        (("reproduce", "verdicts", "--profile", "all"), "'recorded', 'quick', 'paper', got 'all'"),
+        (("reproduce", "directions", "-p", "generations="), "generations must be a list of 1 or more, got []"),
+        (("book", "--results=~"), "results must hold runs of"),
         (("reproduce", "esd", "-p", "seed"), "must be NAME=VALUE, got 'seed'"),
         (("reproduce", "mnist-7x7", "-p", "methods=cd,adam"), "mnist-7x7: methods must be one of"),
         (("reproduce", "mnist-7x7", "-p", "sigma0=-1"), "mnist-7x7: sigma0 must be"),
@@ -96,6 +120,7 @@ def test_bad_input_is_one_sentence_before_anything_is_computed(
     arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
     found = CliRunner().invoke(cli.main, arguments)
     assert found.exit_code in (1, 2)
     assert message in found.output

@@ -89,7 +89,9 @@ def test_normal_models_by_loops() -> None:
     assert models["distance"][0] == pytest.approx(np.hypot(*(X.mean() - 1)))
 
 
-@pytest.mark.parametrize("wrong", [{"profile": "small"}, {"n_tournaments": 100}, {"population_size": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"profile": "small"}, {"n_tournaments": 100}, {"population_size": 1}, {"seed": -1}, {"exponents": []}]
+)
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         esd.tables(**wrong)

@@ -28,7 +28,7 @@ def test_mnist_from_a_folder_is_verified_and_never_written(
     tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write(tmp_path / "given", files)
-    assert fetch_mnist(folder) == fetch_mnist(str(folder)) == folder
+    assert fetch_mnist(folder) == fetch_mnist(str(folder)) == fetch_mnist(folder.as_uri()) == folder
     monkeypatch.setenv("LEAMVD_DATA_DIR", str(folder))
     assert fetch_mnist() == folder
     data = load("mnist", side=7)

@@ -7,7 +7,7 @@ from test_layers import made
 
 from leamvd.networks import dbn
 from leamvd.networks.dbn import pretrain
-from leamvd.paper import stacks
+from leamvd.paper import plots, stacks
 from leamvd.paper.stacks import PROFILES, Tables
 
 SMALL = {"n_images": 60, "layers": (6, 5), "seeds": (0, 4), "methods": ("cd", "lea-mvd", "cma-es"), "n_gen": 3}
@@ -151,3 +151,16 @@ def test_of_many_methods_the_papers_are_told_apart() -> None:
         table = made({("own", 1, method): [[1.0]] for method in methods})
         assert stacks.told_apart(table)["method"].unique().tolist() == kept
     assert stacks.told_apart(table, [many[1]])["method"].unique().tolist() == [many[1], "cd", "cma-es"]
+
+
+def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(found, tmp_path) -> None:
+    one = found.runs.query("iteration <= 1")
+    figure = stacks.plot_learning(one, "mean_field", "error")
+    plots.save(figure, "one", tmp_path)
+    assert all(line.get_marker() == "o" for ax in figure.axes for line in ax.lines)
+    figure = stacks.plot_learning(found.runs.assign(sampled=np.nan), "sampled", "error")
+    plots.save(figure, "none", tmp_path)
+    assert all("no finite values" in [text.get_text() for text in ax.texts] for ax in figure.axes)
+    figure = stacks.plot_learning(found.runs, "sampled", "error")
+    plots.save(figure, "usual", tmp_path)
+    assert all(line.get_marker() == "None" for ax in figure.axes for line in ax.lines)

@@ -83,7 +83,7 @@ class Margins:
 
     def __post_init__(self) -> None:
         checks.real("level", self.level, above=0, below=1)
-        checks.real("factor", self.factor, above=1)
+        checks.real("factor", self.factor, above=1, at_most=1e6)
         for name in ("unchanged", "little", "behind"):
             checks.real(name, getattr(self, name), above=0)
         for name in ("linear", "quadratic"):

@@ -150,7 +150,8 @@ def _seen(ax: Axes) -> None:
         joined = finite[1:] & finite[:-1] & (points[1:] != points[:-1]).any(axis=1)
         if finite.any() and not joined.any() and line.get_marker() == "None":
             line.set_marker("o")
-    if drawn and not ax.collections and not any(np.isfinite(line.get_xydata()).all(axis=1).any() for line in drawn):
+    if drawn and not np.isfinite(ax.dataLim.get_points()).all():
+        ax.set(xscale="linear", yscale="linear")  # a logarithmic one would be an error
         ax.text(0.5, 0.5, "no finite values", transform=ax.transAxes, ha="center", va="center")
 
 

@@ -46,6 +46,7 @@ class Settings:
     def __post_init__(self) -> None:
         checks.choice("function", self.function, [*FUNCTIONS])
         checks.integer("n_populations", self.n_populations, at_least=1)
+        checks.real("start", self.start, at_least=0)
         object.__setattr__(self, "seeds", checks.several("seeds", self.seeds, at_least=1))
 
     def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[State]:
