@@ -51,7 +51,9 @@ class Settings(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sigmas = tuple(checks.real("sigmas", sigma, above=0) for sigma in checks.several("sigmas", self.sigmas))
+        sigmas = tuple(
+            checks.real("sigmas", sigma, above=0, below=1e100) for sigma in checks.several("sigmas", self.sigmas)
+        )
         object.__setattr__(self, "sigmas", sigmas)
         checks.integer("n_pairs", self.n_pairs, at_least=2)
         for method in self.methods:
