@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from leamvd.paper import statistics
 from leamvd.paper.statistics import (
     compared,
     components,
@@ -249,3 +250,7 @@ def test_components_of_variance_by_hand(rows, columns, variances, of_mean, freed
     assert (found[["set", "seed", "neither"]] ** 2).tolist() == pytest.approx(variances)
     half = stats.t.ppf(0.975, freedom) * np.sqrt(of_mean)
     assert found[["low", "mean", "high"]].tolist() == pytest.approx([10 - half, 10, 10 + half])
+
+
+def test_no_tests_are_an_empty_table() -> None:
+    assert {"effect", "p", "met"} <= {*statistics.tested({})}

@@ -51,10 +51,8 @@ class Settings(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sigmas = tuple(
-            checks.real("sigmas", sigma, above=0, below=1e100) for sigma in checks.several("sigmas", self.sigmas)
-        )
-        object.__setattr__(self, "sigmas", sigmas)
+        sigmas = checks.several("sigmas", self.sigmas, at_least=1)
+        object.__setattr__(self, "sigmas", tuple(checks.real("sigmas", s, above=0, below=1e100) for s in sigmas))
         checks.integer("n_pairs", self.n_pairs, at_least=2)
         for method in self.methods:
             checks.choice("methods", Method.parse(method).trainer, ("lea-mvd",))

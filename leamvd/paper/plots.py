@@ -142,13 +142,11 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
 
 
 def _seen(ax: Axes) -> None:
-    """Mark the points of lines that join none, which would not be seen; say so where nothing is finite."""
+    """Mark points of lines that join none, which would not be seen; say so where nothing is finite."""
     drawn = [line for line in ax.lines if line.get_transform() == ax.transData]
     for line in drawn:
-        points = np.asarray(line.get_xydata(), dtype=float)
-        finite = np.isfinite(points).all(axis=1)
-        joined = finite[1:] & finite[:-1] & (points[1:] != points[:-1]).any(axis=1)
-        if finite.any() and not joined.any() and line.get_marker() == "None":
+        finite = np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1)
+        if finite.any() and not (finite[1:] & finite[:-1]).any() and line.get_marker() == "None":
             line.set_marker("o")
     if drawn and not np.isfinite(ax.dataLim.get_points()).all():
         ax.set(xscale="linear", yscale="linear")  # a logarithmic one would be an error

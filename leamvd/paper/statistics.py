@@ -152,7 +152,7 @@ def by_ranks(rows: pd.DataFrame) -> pd.DataFrame:
 
 def tested(effects: Mapping[Any, Effect]) -> pd.DataFrame:
     """Return tests as rows, each with the interval that belongs to it, p by Holm's method, and whether it is met."""
-    rows = by_ranks(pd.DataFrame(effects.values(), pd.Index(effects)))
+    rows = by_ranks(pd.DataFrame(effects.values(), pd.Index(effects), Effect._fields))
     p = holm(rows["p"].to_numpy())
     return rows.assign(p=p, met=p < LEVEL)
 
