@@ -147,7 +147,8 @@ def _seen(ax: Axes) -> None:
     for line in drawn:
         finite = np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1)
         if finite.any() and not (finite[1:] & finite[:-1]).any() and line.get_marker() == "None":
-            line.set_marker("o")
+            filled = line.get_color() if line.get_linestyle() == "-" else "white"
+            line.set(marker="o", markersize=4, markerfacecolor=filled)
     if drawn and not np.isfinite(ax.dataLim.get_points()).all():
         ax.set(xscale="linear", yscale="linear")  # a logarithmic one would be an error
         ax.text(0.5, 0.5, "no finite values", transform=ax.transAxes, ha="center", va="center")
