@@ -47,7 +47,7 @@ class Images:
         """Return the images; a data set other than the checksum's is an error."""
         pixels = {"side": self.side, "pooling": self.pooling, "binarize": self.binarize}
         training = {"n_train": self.n_images, "image_set": self.image_set}
-        data = _load(self.checksum, self.dataset, **pixels, **training, dtype=str(dtype))
+        data = _load(self.dataset, **pixels, **training, dtype=str(dtype))
         if self.checksum not in ("", data.checksum):
             raise ValueError(f"{self.dataset} is another data set here than where it was asked for: checksums differ")
         return data
@@ -58,9 +58,7 @@ class Images:
         return dataclasses.replace(self, checksum=checksum, n_images=count if self.n_images is None else self.n_images)
 
 
-@functools.lru_cache(2)
-def _load(checksum: str, *source: str, **made: Any) -> Dataset:  # noqa: ARG001  (changed files are read again)
-    return data_sets.load(*source, **made)
+_load = functools.lru_cache(2)(data_sets.load)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
