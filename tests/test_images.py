@@ -97,8 +97,7 @@ def listed(folder: Path, names: list[str]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("sign", ["-", "."])
-@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize(("zipped", "sign"), [(True, "-"), (True, "."), (False, "-"), (False, ".")])
 def test_a_folder_gives_its_pixels_and_labels(tmp_path: Path, zipped: bool, sign: str) -> None:
     packed = fake_files(side=9)
     plain = {name.removesuffix(".gz"): gzip.decompress(content) for name, content in packed.items()}
@@ -165,7 +164,7 @@ def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
             load(folder)
 
 
-# ---- images by class
+# ---- images by class, .npz files
 
 
 def encoded(image: Image.Image, extension: str = ".png") -> bytes:
@@ -208,8 +207,6 @@ def test_every_extension_is_read_and_a_truncated_file_is_named(tmp_path: Path, e
         load(write(folder, {f"test/{name}": content[: len(content) // 2]}), side=8)
 
 
-# ---- an .npz file
-
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(0, 256, (9, 4, 4), np.uint8), RNG.integers(0, 3, 9, np.uint8)
 ARRAYS = {"x_train": X[:5], "y_train": Y[:5], "x_test": X[5:], "y_test": Y[5:]}
@@ -220,8 +217,7 @@ def npz(**changes: NDArray[Any]) -> dict[str, bytes]:
     return {"own.npz": file.getvalue()}
 
 
-@pytest.mark.parametrize("how", ["gray", "threshold", "bernoulli"])
-@pytest.mark.parametrize("side", [3, 4])
+@pytest.mark.parametrize(("how", "side"), [("gray", 4), ("gray", 3), ("threshold", 4), ("bernoulli", 3)])
 def test_an_npz_file_has_the_images_of_the_same_idx_files(tmp_path: Path, how: str, side: int) -> None:
     folder = write(tmp_path, {n: idx(a) for n, a in zip(NAMES, ARRAYS.values(), strict=True)})
     expected = load(folder, side=side, binarize=how, n_train=4)
@@ -234,8 +230,6 @@ def test_an_npz_file_has_the_images_of_the_same_idx_files(tmp_path: Path, how: s
             assert one.dtype == other.dtype
         assert known(path) == (data.checksum, 5) == (listed(tmp_path, [path.name]), 5)
 
-
-# ---- files of one's own that are refused
 
 GRAY = encoded(Image.new("L", (2, 2)))
 GOOD = dict.fromkeys(["train/a/0.png", "train/b/0.png", "test/a/0.png"], GRAY)

@@ -72,9 +72,7 @@ def test_a_text_of_another_type_is_refused(section: Section, name: str, text: st
 
 def test_images_of_ones_own_are_named_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("images", "mnist"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "own.npz").touch()
+    write(tmp_path, dict.fromkeys(["images/0", "mnist/0", "own.npz"], b""))
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
     for text in ("images", "~/images", "own.npz"):
         assert Parameter("dataset", "str", "digits", "").parse(text) == str(tmp_path / Path(text).name)
@@ -142,8 +140,7 @@ def test_what_decides_on_a_run_is_in_its_name(
 ) -> None:
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
     monkeypatch.setattr(results, "ARCHIVE", tmp_path)
-    files = fake_files(20, 20, side=4)
-    write(tmp_path, files | {"one/another": b""})
+    write(tmp_path, (files := fake_files(20, 20, side=4)) | {"one/another": b""})
     before = sections.about(section, {"dataset": "~"})["run"]
     if changed in ("one/provenance.json", TRAIN_LABELS):
         (tmp_path / changed).write_bytes(files[TEST_LABELS])
