@@ -269,21 +269,21 @@ def _read_gray(path: Path, side: int) -> NDArray[np.uint8]:
 
 
 def _read_npz(path: Path) -> _Source:
-    side, types, parts = 0, ["uint8", "float16", "float32", "float64"], []
+    side, types, parts = None, ["uint8", "float16", "float32", "float64"], []
     with _reading(path), path.open("rb") as raw, np.lib.npyio.NpzFile(raw, allow_pickle=False) as file:
         if missing := [name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file]:
             raise ValueError(f"it has no {' and no '.join(missing)}")
         for part in ("train", "test"):
             images, labels = (np.asarray(file[f"{name}_{part}"]) for name in "xy")
             types = [checks.choice(f"type of x_{part}", images.dtype.name, types)]
-            side = side or images.shape[-1]
+            side = side or (images.shape[1] if images.ndim == 3 else None)
             images = checks.array(f"x_{part}", images, shape=(None, side, side), dtype=types[0])
             if not images.size or (types != ["uint8"] and not 0 <= images.min() <= images.max() <= 1):
                 raise ValueError(f"x_{part} must lie in [0, 1], got {images.min()} to {images.max()}")
             if labels.dtype.kind not in "iu" or labels.size != len(images) or labels.min() < 0:
                 have = f"{labels.size}: {checks.shown(labels)}"
                 raise ValueError(f"y_{part} must be {len(images)} whole numbers >= 0, got {have}")
-            parts.append((images.reshape(-1, side**2), labels.ravel()))
+            parts.append((images.reshape(len(images), -1), labels.ravel()))
     checksum = _checksum({path.name: hashlib.sha256(path.read_bytes()).hexdigest()})
     return _Source(path.name, parts, 255 if types == ["uint8"] else 1, checksum)
 
