@@ -111,7 +111,7 @@ class Optimizer(ABC):
         ----------
         X : array_like, shape of the candidates asked for
             What was evaluated: the candidates themselves, or what they were repaired to or replaced by.
-        F : array_like, shape (len(X),)
+        F : array_like, shape (len(X),) or (len(X), 1)
             Objective values. NaN and +inf rank last and are counted.
 
         Raises
