@@ -1,6 +1,7 @@
 """Estimators by scikit-learn's conventions: its own checks, and that they are what the experiments train."""
 
 import dataclasses
+import functools
 import inspect
 import pickle
 import re
@@ -15,12 +16,18 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.neural_network import BernoulliRBM
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.neural_network import BernoulliRBM, MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from leamvd._support.threads import one_blas_thread
-from leamvd.networks import DBN, RBM, dbn
+from leamvd.networks import DBN, RBM, DBNClassifier, dbn, estimators
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
+from leamvd.networks.fine_tuning import fine_tune
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.reading import Reading
@@ -28,6 +35,7 @@ from leamvd.optimizers.reading import Reading
 PAGE = (Path(__file__).parents[1] / "book" / "train_rbm.md").read_text(encoding="utf-8")
 SEED = 2**63 + 5
 V = np.random.default_rng(0).random((45, 9))
+Y = np.array(["low", "middle", "high"])[np.digitize(V.mean(axis=1), [0.45, 0.55])]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -43,8 +51,12 @@ def trained(method: str, X: np.ndarray, n_iter: int, reading: Reading = dbn.EXPE
     return step.rbm
 
 
+@pytest.mark.filterwarnings("ignore:X has values from:UserWarning")
 @parametrize_with_checks(
-    [RBM(n_hidden=4, n_iter=2), RBM(n_hidden=4, n_iter=2, method="lea-mvd"), DBN(layers=(4, 3), n_iter=2)]
+    [
+        *(RBM(n_hidden=4, n_iter=2), RBM(n_hidden=4, n_iter=2, method="lea-mvd"), DBN(layers=(4, 3), n_iter=2)),
+        DBNClassifier(DBN(layers=(8,), n_iter=2), batch_size=20),
+    ]
 )
 def test_conventions_of_scikit_learn(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
     check(estimator)
@@ -88,6 +100,28 @@ def test_every_setting_reaches_the_training(method: str, changes: dict[str, Any]
     assert not same(found, trained(method, V, 3))
 
 
+TRAINED = {"method": ["cd", "lea-mvd"], "persistent": [True, False], "n_iter": [2], "batch_size": [7], "sigma0": [0.25]}
+TRAINED |= {"learning_rate": [0.25], "x0": ["batch"], "backend": ["numpy"], "random_state": [3]}
+STACKED = {**TRAINED, "features": ["bits"], "layers": [[3, 2]]}
+CLASSIFIED = {"n_iter": [2], "learning_rate": [0.25], "batch_size": [7], "momentum": [0.25], "random_state": [3]}
+
+
+@pytest.mark.parametrize("single", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("model", "said", "grid"),
+    [
+        (RBM(), "transform", {**TRAINED, "n_hidden": [3]}),
+        (DBN(), "transform", STACKED),
+        (DBNClassifier(DBN()), "predict_proba", CLASSIFIED | {f"dbn__{name}": STACKED[name] for name in STACKED}),
+    ],
+)
+def test_scalars_of_numpy_are_taken_as_in_grids(model: Any, said: str, grid: dict[str, Any], single: type) -> None:
+    typed = {n: [*np.array(values, single if isinstance(values[0], float) else None)] for n, values in grid.items()}
+    for given, meant in zip(ParameterGrid(typed), ParameterGrid(grid), strict=True):
+        ours, twin = (getattr(clone(model).set_params(**p).fit(V, Y), said)(V) for p in (given, meant))
+        assert np.array_equal(ours, twin)
+
+
 @pytest.mark.parametrize("features", dbn.FEATURES)
 def test_a_network_is_a_stack_of_the_experiments(features: Any) -> None:
     settings: dict[str, Any] = {"training": dbn.Training(dtype="float64"), "reading": Reading(n_gen=3)}
@@ -127,15 +161,94 @@ def test_hidden_probabilities_and_scores_are_the_formulas() -> None:
     assert -model.score_samples(V).sum() == pytest.approx(mean_field, rel=1e-12)
 
 
+def test_units_are_brought_down_as_probabilities() -> None:
+    model = RBM(5, n_iter=3, random_state=SEED).fit(V.astype("float32"))
+    H = np.random.default_rng(2).random((7, 5)).astype("float32")
+    P = expit(model.intercept_visible_ + H.astype(float) @ model.components_)
+    np.testing.assert_allclose(model.inverse_transform(H), P, rtol=1e-5)
+    assert model.inverse_transform(H).dtype == "float32"
+    assert np.array_equal(model.inverse_transform(model.transform(V)), model.parameters_.reconstruct(V))
+    with pytest.raises(ValueError, match=r"\(any, 5\), got \(7, 4\)"):
+        model.inverse_transform(H[:, 1:])
+    with pytest.raises(NotFittedError):
+        RBM().inverse_transform(H)
+
+
+def test_a_gibbs_chain_has_the_models_distribution() -> None:
+    """Beside all states of a small model, and as `BernoulliRBM` draws: the types, and on and on from one generator."""
+    X = (np.random.default_rng(3).random((60, 3)) < [0.9, 0.5, 0.2]).astype(float)
+    model = RBM(2, n_iter=30, weight_scale=2, weight_decay=0, random_state=SEED).fit(X)
+    states = np.arange(8)[:, None] >> np.arange(3) & 1
+    P = np.exp(-model.parameters_.free_energy(states) - model.parameters_.log_partition())
+    v = np.zeros((20_000, 3))
+    for _ in range(30):
+        v = model.gibbs(v)
+    found = np.bincount(v @ [1, 2, 4], minlength=8) / len(v)
+    np.testing.assert_allclose(found, P, atol=5 * np.sqrt(0.25 / len(v)))
+    theirs = BernoulliRBM(2, n_iter=1).fit(X).gibbs(X)
+    assert (model.gibbs(X).dtype, model.gibbs(X).shape) == (theirs.dtype, theirs.shape) == (bool, X.shape)
+
+
+def test_gibbs_steps_repeat_after_a_fit_and_not_before() -> None:
+    model, other = (RBM(5, n_iter=2, random_state=seed).fit(V) for seed in (SEED, SEED))
+    first, second = model.gibbs(V), model.gibbs(V)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, other.gibbs(V))
+    assert np.array_equal(pickle.loads(pickle.dumps(other)).gibbs(V), second)
+    assert np.array_equal(model.fit(V).gibbs(V), first)
+    with pytest.raises(ValueError, match=r"\(any, 9\), got \(45, 8\)"):
+        model.gibbs(V[:, 1:])
+    with pytest.raises(NotFittedError):
+        RBM().gibbs(V)
+
+
+def test_iterations_done_are_counted() -> None:
+    assert RBM(2, n_iter=3).fit(V).n_iter_ == 3
+    assert RBM(2, n_iter=3).fit(V).partial_fit(V).partial_fit(V[:5]).n_iter_ == 5
+    assert RBM(2).partial_fit(V).n_iter_ == 1
+    assert RBM(2, n_iter=3, method="random").fit(V).n_iter_ == DBN((2, 2), n_iter=3).fit(V).n_iter_ == 3
+
+
+def test_a_network_has_the_error_of_its_lowest_layer_where_its_docstring_says() -> None:
+    model = DBN((5, 3), n_iter=3, random_state=SEED).fit(V)
+    assert not hasattr(model, "score_samples")
+    (formula,) = re.findall(r"``(.*reconstruct.*)``", str(DBN.__doc__))
+    lowest = RBM(5, n_iter=3, random_state=dbn.layer_seed(SEED, 1)).fit(V)
+    np.testing.assert_allclose(eval(formula, {"dbn": model, "X": V}), -lowest.score_samples(V))
+
+
 @pytest.mark.parametrize("method", ["cd", "lea-mvd"])
 def test_any_finite_numbers_are_taken_and_by_the_functions_below_refused(method: str) -> None:
     X = np.random.default_rng(1).normal(0, 3, (45, 9))
     for model in (RBM(5, method=method, n_iter=3), DBN((5, 3), method=method, n_iter=3)):
-        assert np.isfinite(model.fit_transform(X)).all()
+        with pytest.warns(UserWarning, match="MinMaxScaler"):
+            assert np.isfinite(model.fit_transform(X)).all()
     with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
         trained(method, X, 3)
     with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
         dbn.pretrain(X, (5, 3), method=method)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(RBM(2, n_iter=2), RBM(2, n_iter=2, method="random"), DBN((3, 2), n_iter=2), DBNClassifier(n_iter=2)),
+        DBNClassifier(DBN((3, 2), n_iter=2).fit(V).layers_, n_iter=2),
+    ],
+)
+def test_numbers_outside_the_unit_interval_are_warned_of_once(model: Any) -> None:
+    model.fit(V - V.min() - 1e-7, Y)
+    model.fit(V / V.max() + 1e-7, Y)
+    for X, found in ((255 * np.rint(V), "from 0 to 255"), (V - 0.5, r"from -0\.\d+ to 0\.\d+")):
+        with pytest.warns(UserWarning, match=f"{found}.*MinMaxScaler") as told:
+            model.fit(X, Y)
+        assert len(told) == 1
+
+
+def test_an_epoch_more_does_not_warn_again() -> None:
+    with pytest.warns(UserWarning, match="MinMaxScaler"):
+        model = RBM(2).partial_fit(2 * V)
+    assert np.isfinite(model.partial_fit(2 * V).transform(2 * V)).all()
 
 
 def test_features_have_names() -> None:
@@ -152,6 +265,8 @@ def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[s
     assert re.findall(r"(\S+): 100%\S* 3/3 ", capsys.readouterr().err) == ["CD"]
     DBN((3, 2), method="random", n_iter=4, verbose=1).fit(V)
     assert re.findall(r"layer (\d): 100%\S* 5/5 ", capsys.readouterr().err) == ["1", "2"]
+    DBNClassifier(STACK, n_iter=3, verbose=1).fit(V, Y)
+    assert re.findall(r"(\S+): 100%\S* 3/3 ", capsys.readouterr().err) == ["fine-tuning"]
 
 
 # ---- one epoch more
@@ -208,23 +323,147 @@ def test_an_optimizer_has_no_epoch_more() -> None:
     assert same(begun.parameters_, RBM(5, random_state=SEED).partial_fit(V).parameters_), "from the start"
 
 
+# ---- a classifier
+
+STACK = dbn.pretrain(V, (6, 4), reading=Reading(n_gen=3), seed=SEED)
+TUNED = {"n_iter": 4, "learning_rate": 0.8, "batch_size": 8, "random_state": SEED}
+
+
+def tuned(X: np.ndarray = V, labels: np.ndarray = Y, stack: Any = STACK, **changes: Any) -> tuple[Any, list[float]]:
+    """Fine-tune a stack as Section 8 does."""
+    settings: dict[str, Any] = {"epochs": 4, "tuning_rate": 0.8, "batch_size": 8, "seed": SEED}
+    steps = list(fine_tune(stack, X, labels, **(settings | changes)))
+    return steps[-1][0], [loss for _, loss in steps]
+
+
+def test_a_classifier_is_the_network_of_section_8() -> None:
+    network, losses = tuned()
+    model = DBNClassifier(DBN((6, 4), n_iter=3), **TUNED).fit(V, Y)
+    assert all(map(same, model.layers_, STACK)), "pre-trained by the classifier's seed"
+    assert np.array_equal(model.predict_proba(V), network.predict_proba(V))
+    assert np.array_equal(model.predict(V), network.predict(V))
+    assert (model.loss_curve_, model.n_iter_, model.n_features_in_) == (losses, 4, 9)
+    assert model.classes_.tolist() == ["high", "low", "middle"]
+    assert model.score(V, Y) == np.mean(network.predict(V) == Y)
+    own = DBNClassifier(DBN((6, 4), n_iter=3, random_state=5), **TUNED).fit(V, Y)
+    assert all(map(same, own.layers_, DBN((6, 4), n_iter=3, random_state=5).fit(V).layers_))
+
+
+def test_two_classes_share_one_logistic_unit() -> None:
+    model = DBNClassifier(STACK, n_iter=2, random_state=SEED).fit(V, Y == "low")
+    assert [W.shape for W in model.network_.coefs_] == [(9, 6), (6, 4), (4, 1)]
+    H, W, c = dbn.layer_input(STACK, V), model.network_.coefs_, model.network_.intercepts_
+    H = expit(c[2] + expit(c[1] + expit(c[0] + V @ W[0]) @ W[1]) @ W[2])
+    np.testing.assert_allclose(model.predict_proba(V), np.hstack([1 - H, H]))
+    assert model.predict(V).dtype == bool
+    assert model.loss_curve_[0] == pytest.approx(np.log(2)), "both begin equal, and there is one mini-batch"
+
+
+def test_a_fitted_network_or_its_layers_are_taken_as_pretrained() -> None:
+    fitted = DBN((6, 4), n_iter=3, random_state=SEED).fit(V)
+    before = [rbm.W.copy() for rbm in fitted.layers_]
+    for given in (FrozenEstimator(fitted), fitted.layers_, tuple(STACK)):
+        model = clone(DBNClassifier(given, **TUNED)).fit(V, Y)
+        assert model.loss_curve_ == tuned()[1]
+    assert all(np.array_equal(W, rbm.W) for W, rbm in zip(before, fitted.layers_, strict=True))
+
+
+def test_a_search_over_fine_tuning_pretrains_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, real = [], dbn.pretrain
+    monkeypatch.setattr(estimators, "pretrain", lambda *a, **k: trained.append(k["method"]) or real(*a, **k))
+    frozen = FrozenEstimator(DBN((6, 4), n_iter=3, random_state=SEED).fit(V))
+    steps = make_pipeline(MinMaxScaler(), DBNClassifier(frozen, **TUNED))
+    search = GridSearchCV(steps, {"dbnclassifier__learning_rate": [0.1, 0.8]}, cv=2).fit(V, Y)
+    assert trained == ["cd"]
+    assert search.best_estimator_[-1].dbn is frozen
+    steps.set_params(dbnclassifier__dbn=DBN((6, 4), n_iter=3))
+    GridSearchCV(steps, {"dbnclassifier__dbn__method": ["cd", "random"]}, cv=2, refit=False).fit(V, Y)
+    assert sorted(trained[1:]) == ["cd", "cd", "random", "random"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        *(("n_iter", 5, "epochs"), ("learning_rate", 0.1, "tuning_rate"), ("batch_size", 7, "batch_size")),
+        *(("momentum", 0.1, "momentum"), ("random_state", 1, "seed")),
+    ],
+)
+def test_every_setting_reaches_the_fine_tuning(name: str, value: Any, meant: str) -> None:
+    losses = DBNClassifier(STACK, **TUNED | {name: value}).fit(V, Y).loss_curve_
+    assert losses == tuned(**{meant: value})[1] != tuned()[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arithmetic_is_that_of_the_images_fitted_on(dtype: str) -> None:
+    model = DBNClassifier(STACK, **TUNED).fit(V.astype(dtype), Y)
+    assert {a.dtype for a in model.network_.coefs_ + model.network_.intercepts_} == {np.dtype(dtype)}
+    assert model.predict_proba(V).dtype == model.predict_proba(V.astype("float32")).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "told"),
+    [
+        ({"dbn": FrozenEstimator(DBN())}, NotFittedError, "not fitted"),
+        ({"dbn": RBM()}, TypeError, "dbn must be a DBN, a FrozenEstimator of one, or"),
+        ({"dbn": []}, TypeError, "dbn must be"),
+        ({"dbn": STACK[1:]}, ValueError, r"\(any, 6\), got \(1, 9\)"),
+        ({"dbn": STACK[:1] * 2}, ValueError, r"\(any, 9\), got \(1, 6\)"),
+        ({"n_iter": 0}, ValueError, "n_iter must be an integer >= 1"),
+        ({"learning_rate": 0.0}, ValueError, "learning_rate must be a finite number > 0"),
+        ({"momentum": 1}, ValueError, "momentum must be .* < 1"),
+        ({"batch_size": 2.5}, TypeError, "batch_size must be an integer"),
+    ],
+)
+def test_what_a_classifier_cannot_use_is_refused(changes: dict[str, Any], error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        DBNClassifier(**{"dbn": STACK, **changes}).fit(V, Y)
+
+
+def test_one_class_is_too_few_and_no_training_goes_on() -> None:
+    with pytest.raises(ValueError, match="at least two classes, got one class: 'low'"):
+        DBNClassifier(STACK).fit(V, ["low"] * 45)
+    assert not hasattr(DBNClassifier, "partial_fit")
+    assert not DBNClassifier().get_params().keys() & {"early_stopping", "warm_start"}
+
+
+@pytest.mark.skipif(not any(library["user_api"] == "blas" for library in threadpool_info()), reason="none is known")
+def test_fine_tuning_multiplies_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that its bits do not depend on their number."""
+    found = []
+
+    def noted(self: Any, real: Any, *given: Any) -> Any:
+        found.append({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
+        return real(self, *given)
+
+    for name in ("fit", "predict_proba"):
+        monkeypatch.setattr(MLPClassifier, name, functools.partialmethod(noted, getattr(MLPClassifier, name)))
+    with threadpool_limits(2, user_api="blas"):
+        DBNClassifier(STACK, **TUNED).fit(V, Y).predict(V)
+    assert found == [{1}] * 6
+
+
 # ---- with scikit-learn's tools
 
 
 @pytest.mark.parametrize(
-    "model", [RBM(5, n_iter=2, batch_size=20, random_state=1), DBN((5, 3), n_iter=2, random_state=1)]
+    "model",
+    [
+        *(RBM(5, n_iter=2, batch_size=20, random_state=1), DBN((5, 3), n_iter=2, random_state=1)),
+        DBNClassifier(n_iter=2, random_state=1),
+    ],
 )
 def test_pickled_bit_for_bit_and_cloned(model: Any) -> None:
-    again = pickle.loads(pickle.dumps(model.fit(V)))
-    assert np.array_equal(again.transform(V), model.transform(V))
+    said = "predict_proba" if isinstance(model, DBNClassifier) else "transform"
+    again = pickle.loads(pickle.dumps(model.fit(V, Y)))
+    assert np.array_equal(getattr(again, said)(V), getattr(model, said)(V))
     assert again.get_params() == model.get_params()
-    alive, more = weakref.ref(X := np.concatenate([V] * 10)), clone(model).fit(X)
+    alive, more = weakref.ref(X := np.concatenate([V] * 10)), clone(model).fit(X, np.concatenate([Y] * 10))
     del X
     assert alive() is None, "no images in it"
     assert len(pickle.dumps(more)) == pytest.approx(len(pickle.dumps(model)), abs=V.nbytes / 10)
     with pytest.raises(NotFittedError):
-        clone(model).transform(V)
-    assert np.array_equal(clone(model).fit(V).transform(V), model.transform(V))
+        getattr(clone(model), said)(V)
+    assert np.array_equal(getattr(clone(model).fit(V, Y), said)(V), getattr(model, said)(V))
 
 
 # ---- random numbers

@@ -406,7 +406,7 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(labels)
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}")
+            raise ValueError(f"y must have at least two classes, got one class: {classes.item()!r}")
         n_iter, seed = checks.integer("n_iter", self.n_iter, at_least=1), _seed(self.random_state)
         settings: dict[str, Any] = {
             "tuning_rate": checks.real("learning_rate", self.learning_rate, above=0),
