@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -506,17 +507,25 @@ def test_the_page_runs_as_printed(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 11
     said = []
     with one_blas_thread():  # on busy processors regressions take minutes with more
         for block in blocks:
             exec(block, names)
             said.append(capsys.readouterr().out.splitlines())
-    _, learned, classified, stacked, searched, compared, likely, saved = said
+    _, learned, classified, stacked, searched, finer, tuned_once, drawn_digits, compared, likely, saved = said
     assert learned[0].startswith("(450, 100) (100, 64) -")
     assert min(map(float, classified[0].split())) > 0.9
     assert stacked[0].startswith("[(64, 100), (100, 50)] ")
     assert searched[0].startswith("{'rbm__learning_rate': ")
+    network = finer[0].split()
+    assert float(network[0]) > 0.95
+    assert float(network[-1]) < 0.2, "the loss"
+    assert tuned_once[0].startswith("{'learning_rate': ")
+    digits, certainty = re.fullmatch(r"\[(.*)\] (.*)", drawn_digits[0]).groups()  # type: ignore[union-attr]
+    assert len({*digits.split()}) >= 4
+    assert float(certainty) > 0.7
+    assert plt.imread(tmp_path / "digits.png").shape == (8, 80, 4)
     errors = {line.split()[0]: float(line.split()[1]) for line in compared}
     assert list(errors) == ["cd", "lea-mvd", "sep-cma-es", "random"]
     assert 2 * errors["cd"] < min(error for method, error in errors.items() if method != "cd"), "lowest by far"
