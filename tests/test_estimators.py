@@ -1,7 +1,6 @@
 """Estimators by scikit-learn's conventions: its own checks, and that they are what the experiments train."""
 
 import dataclasses
-import functools
 import inspect
 import pickle
 import re
@@ -19,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, ParameterGrid
-from sklearn.neural_network import BernoulliRBM, MLPClassifier
+from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -28,7 +27,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks import DBN, RBM, DBNClassifier, dbn, estimators
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
-from leamvd.networks.fine_tuning import fine_tune
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers.reading import Reading
@@ -101,25 +99,23 @@ def test_every_setting_reaches_the_training(method: str, changes: dict[str, Any]
     assert not same(found, trained(method, V, 3))
 
 
-TRAINED = {"method": ["cd", "lea-mvd"], "persistent": [True, False], "n_iter": [2], "batch_size": [7], "sigma0": [0.25]}
-TRAINED |= {"learning_rate": [0.25], "x0": ["batch"], "backend": ["numpy"], "random_state": [3]}
-STACKED = {**TRAINED, "features": ["bits"], "layers": [[3, 2]]}
-CLASSIFIED = {"n_iter": [2], "learning_rate": [0.25], "batch_size": [7], "momentum": [0.25], "random_state": [3]}
+TRAINED = {"method": ["cd", "lea-mvd"], "persistent": [True, False], "x0": ["batch"], "backend": ["numpy"]}
+SHARED = {"n_iter": [2], "batch_size": [7], "learning_rate": [0.25], "momentum": [0.25], "random_state": [3]}
+STACKED = TRAINED | SHARED | {"features": ["bits"], "layers": [[3, 2]]}
 
 
-@pytest.mark.parametrize("single", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("model", "said", "grid"),
     [
-        (RBM(), "transform", {**TRAINED, "n_hidden": [3]}),
+        (RBM(), "transform", TRAINED | SHARED | {"n_hidden": [3]}),
         (DBN(), "transform", STACKED),
-        (DBNClassifier(DBN()), "predict_proba", CLASSIFIED | {f"dbn__{name}": STACKED[name] for name in STACKED}),
+        (DBNClassifier(DBN()), "predict_proba", SHARED | {f"dbn__{name}": STACKED[name] for name in STACKED}),
     ],
 )
-def test_scalars_of_numpy_are_taken_as_in_grids(model: Any, said: str, grid: dict[str, Any], single: type) -> None:
-    typed = {n: [*np.array(values, single if isinstance(values[0], float) else None)] for n, values in grid.items()}
-    for given, meant in zip(ParameterGrid(typed), ParameterGrid(grid), strict=True):
-        ours, twin = (getattr(clone(model).set_params(**p).fit(V, Y), said)(V) for p in (given, meant))
+def test_scalars_of_numpy_are_taken_as_in_grids(model: Any, said: str, grid: dict[str, Any]) -> None:
+    typed = {n: [*np.array(values, "f4" if isinstance(values[0], float) else None)] for n, values in grid.items()}
+    for settings in zip(ParameterGrid(typed), ParameterGrid(grid), strict=True):
+        ours, twin = (getattr(clone(model).set_params(**given).fit(V, Y), said)(V) for given in settings)
         assert np.array_equal(ours, twin)
 
 
@@ -168,15 +164,12 @@ def test_units_are_brought_down_as_probabilities() -> None:
     P = expit(model.intercept_visible_ + H.astype(float) @ model.components_)
     np.testing.assert_allclose(model.inverse_transform(H), P, rtol=1e-5)
     assert model.inverse_transform(H).dtype == "float32"
-    assert np.array_equal(model.inverse_transform(model.transform(V)), model.parameters_.reconstruct(V))
-    with pytest.raises(ValueError, match=r"\(any, 5\), got \(7, 4\)"):
+    with pytest.raises(ValueError, match=r"X must have shape \(any, 5\), got \(7, 4\)"):
         model.inverse_transform(H[:, 1:])
-    with pytest.raises(NotFittedError):
-        RBM().inverse_transform(H)
 
 
 def test_a_gibbs_chain_has_the_models_distribution() -> None:
-    """Beside all states of a small model, and as `BernoulliRBM` draws: the types, and on and on from one generator."""
+    """Beside all states of a small model; the type is that of `BernoulliRBM`."""
     X = (np.random.default_rng(3).random((60, 3)) < [0.9, 0.5, 0.2]).astype(float)
     model = RBM(2, n_iter=30, weight_scale=2, weight_decay=0, random_state=SEED).fit(X)
     states = np.arange(8)[:, None] >> np.arange(3) & 1
@@ -184,23 +177,17 @@ def test_a_gibbs_chain_has_the_models_distribution() -> None:
     v = np.zeros((20_000, 3))
     for _ in range(30):
         v = model.gibbs(v)
-    found = np.bincount(v @ [1, 2, 4], minlength=8) / len(v)
-    np.testing.assert_allclose(found, P, atol=5 * np.sqrt(0.25 / len(v)))
-    theirs = BernoulliRBM(2, n_iter=1).fit(X).gibbs(X)
-    assert (model.gibbs(X).dtype, model.gibbs(X).shape) == (theirs.dtype, theirs.shape) == (bool, X.shape)
+    np.testing.assert_allclose(np.bincount(v @ [1, 2, 4]) / len(v), P, atol=5 * np.sqrt(0.25 / len(v)))
+    assert v.dtype == BernoulliRBM(2, n_iter=1).fit(X).gibbs(X).dtype
 
 
-def test_gibbs_steps_repeat_after_a_fit_and_not_before() -> None:
-    model, other = (RBM(5, n_iter=2, random_state=seed).fit(V) for seed in (SEED, SEED))
+def test_gibbs_steps_go_on_and_begin_anew_after_a_fit() -> None:
+    model, other = (RBM(5, n_iter=2, random_state=SEED).fit(V) for _ in "ab")
     first, second = model.gibbs(V), model.gibbs(V)
     assert not np.array_equal(first, second)
     assert np.array_equal(first, other.gibbs(V))
-    assert np.array_equal(pickle.loads(pickle.dumps(other)).gibbs(V), second)
-    assert np.array_equal(model.fit(V).gibbs(V), first)
-    with pytest.raises(ValueError, match=r"\(any, 9\), got \(45, 8\)"):
-        model.gibbs(V[:, 1:])
-    with pytest.raises(NotFittedError):
-        RBM().gibbs(V)
+    assert np.array_equal(second, pickle.loads(pickle.dumps(other)).gibbs(V))
+    assert np.array_equal(first, model.fit(V).gibbs(V))
 
 
 def test_iterations_done_are_counted() -> None:
@@ -208,14 +195,6 @@ def test_iterations_done_are_counted() -> None:
     assert RBM(2, n_iter=3).fit(V).partial_fit(V).partial_fit(V[:5]).n_iter_ == 5
     assert RBM(2).partial_fit(V).n_iter_ == 1
     assert RBM(2, n_iter=3, method="random").fit(V).n_iter_ == DBN((2, 2), n_iter=3).fit(V).n_iter_ == 3
-
-
-def test_a_network_has_the_error_of_its_lowest_layer_where_its_docstring_says() -> None:
-    model = DBN((5, 3), n_iter=3, random_state=SEED).fit(V)
-    assert not hasattr(model, "score_samples")
-    (formula,) = re.findall(r"``(.*reconstruct.*)``", str(DBN.__doc__))
-    lowest = RBM(5, n_iter=3, random_state=dbn.layer_seed(SEED, 1)).fit(V)
-    np.testing.assert_allclose(eval(formula, {"dbn": model, "X": V}), -lowest.score_samples(V))
 
 
 @pytest.mark.parametrize("method", ["cd", "lea-mvd"])
@@ -244,12 +223,10 @@ def test_numbers_outside_the_unit_interval_are_warned_of_once(model: Any) -> Non
         with pytest.warns(UserWarning, match=f"{found}.*MinMaxScaler") as told:
             model.fit(X, Y)
         assert len(told) == 1
-
-
-def test_an_epoch_more_does_not_warn_again() -> None:
-    with pytest.warns(UserWarning, match="MinMaxScaler"):
-        model = RBM(2).partial_fit(2 * V)
-    assert np.isfinite(model.partial_fit(2 * V).transform(2 * V)).all()
+    if isinstance(model, RBM) and model.method == "cd":
+        with pytest.warns(UserWarning, match="MinMaxScaler"):
+            begun = clone(model).partial_fit(X)
+        begun.partial_fit(X)  # an epoch more does not warn again
 
 
 def test_features_have_names() -> None:
@@ -333,7 +310,7 @@ TUNED = {"n_iter": 4, "learning_rate": 0.8, "batch_size": 8, "random_state": SEE
 def tuned(X: np.ndarray = V, labels: np.ndarray = Y, stack: Any = STACK, **changes: Any) -> tuple[Any, list[float]]:
     """Fine-tune a stack as Section 8 does."""
     settings: dict[str, Any] = {"epochs": 4, "tuning_rate": 0.8, "batch_size": 8, "seed": SEED}
-    steps = list(fine_tune(stack, X, labels, **(settings | changes)))
+    steps = list(dbn.fine_tune(stack, X, labels, **(settings | changes)))
     return steps[-1][0], [loss for _, loss in steps]
 
 
@@ -352,21 +329,20 @@ def test_a_classifier_is_the_network_of_section_8() -> None:
 
 def test_two_classes_share_one_logistic_unit() -> None:
     model = DBNClassifier(STACK, n_iter=2, random_state=SEED).fit(V, Y == "low")
-    assert [W.shape for W in model.network_.coefs_] == [(9, 6), (6, 4), (4, 1)]
-    H, W, c = dbn.layer_input(STACK, V), model.network_.coefs_, model.network_.intercepts_
-    H = expit(c[2] + expit(c[1] + expit(c[0] + V @ W[0]) @ W[1]) @ W[2])
-    np.testing.assert_allclose(model.predict_proba(V), np.hstack([1 - H, H]))
-    assert model.predict(V).dtype == bool
-    assert model.loss_curve_[0] == pytest.approx(np.log(2)), "both begin equal, and there is one mini-batch"
+    W, c = model.network_.coefs_, model.network_.intercepts_
+    P = expit(c[2] + expit(c[1] + expit(c[0] + V @ W[0]) @ W[1]) @ W[2])
+    np.testing.assert_allclose(model.predict_proba(V), np.hstack([1 - P, P]))
+    assert model.loss_curve_[0] == pytest.approx(np.log(2)), "of one mini-batch, before the first update"
+    assert np.array_equal(model.predict(V), P[:, 0] > 0.5)
 
 
-def test_a_fitted_network_or_its_layers_are_taken_as_pretrained() -> None:
-    fitted = DBN((6, 4), n_iter=3, random_state=SEED).fit(V)
-    before = [rbm.W.copy() for rbm in fitted.layers_]
+def test_what_is_fitted_is_taken_as_pretrained_and_left_as_it_is() -> None:
+    fitted, lowest = DBN((6, 4), n_iter=3, random_state=SEED).fit(V), RBM(6, n_iter=3, random_state=SEED)
     for given in (FrozenEstimator(fitted), fitted.layers_, tuple(STACK)):
         model = clone(DBNClassifier(given, **TUNED)).fit(V, Y)
         assert model.loss_curve_ == tuned()[1]
-    assert all(np.array_equal(W, rbm.W) for W, rbm in zip(before, fitted.layers_, strict=True))
+        assert all(map(same, fitted.layers_, STACK))
+    assert same(DBNClassifier(lowest, **TUNED).fit(V, Y).layers_[0], lowest.fit(V).parameters_)
 
 
 def test_a_search_over_fine_tuning_pretrains_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,21 +353,14 @@ def test_a_search_over_fine_tuning_pretrains_once(monkeypatch: pytest.MonkeyPatc
     search = GridSearchCV(steps, {"dbnclassifier__learning_rate": [0.1, 0.8]}, cv=2).fit(V, Y)
     assert trained == ["cd"]
     assert search.best_estimator_[-1].dbn is frozen
-    steps.set_params(dbnclassifier__dbn=DBN((6, 4), n_iter=3))
-    GridSearchCV(steps, {"dbnclassifier__dbn__method": ["cd", "random"]}, cv=2, refit=False).fit(V, Y)
-    assert sorted(trained[1:]) == ["cd", "cd", "random", "random"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "meant"),
-    [
-        *(("n_iter", 5, "epochs"), ("learning_rate", 0.1, "tuning_rate"), ("batch_size", 7, "batch_size")),
-        *(("momentum", 0.1, "momentum"), ("random_state", 1, "seed")),
-    ],
-)
-def test_every_setting_reaches_the_fine_tuning(name: str, value: Any, meant: str) -> None:
-    losses = DBNClassifier(STACK, **TUNED | {name: value}).fit(V, Y).loss_curve_
-    assert losses == tuned(**{meant: value})[1] != tuned()[1]
+@pytest.mark.parametrize("name", ["epochs", "tuning_rate", "batch_size", "momentum", "seed"])
+def test_every_setting_reaches_the_fine_tuning(name: str) -> None:
+    ours = {"epochs": "n_iter", "tuning_rate": "learning_rate", "seed": "random_state"}.get(name, name)
+    value = {"tuning_rate": 0.1, "momentum": 0.1}.get(name, 7)
+    losses = DBNClassifier(STACK, **TUNED | {ours: value}).fit(V, Y).loss_curve_
+    assert losses == tuned(**{name: value})[1] != tuned()[1]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -404,15 +373,12 @@ def test_arithmetic_is_that_of_the_images_fitted_on(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "told"),
     [
-        ({"dbn": FrozenEstimator(DBN())}, NotFittedError, "not fitted"),
-        ({"dbn": RBM()}, TypeError, "dbn must be a DBN, a FrozenEstimator of one, or"),
+        ({"dbn": FrozenEstimator(DBN())}, TypeError, "dbn must be a DBN or RBM, a FrozenEstimator of a fitted one"),
         ({"dbn": []}, TypeError, "dbn must be"),
         ({"dbn": STACK[1:]}, ValueError, r"\(any, 6\), got \(1, 9\)"),
         ({"dbn": STACK[:1] * 2}, ValueError, r"\(any, 9\), got \(1, 6\)"),
-        ({"n_iter": 0}, ValueError, "n_iter must be an integer >= 1"),
-        ({"learning_rate": 0.0}, ValueError, "learning_rate must be a finite number > 0"),
+        *(({name: 0}, ValueError, f"{name} must be") for name in ("n_iter", "learning_rate", "batch_size")),
         ({"momentum": 1}, ValueError, "momentum must be .* < 1"),
-        ({"batch_size": 2.5}, TypeError, "batch_size must be an integer"),
     ],
 )
 def test_what_a_classifier_cannot_use_is_refused(changes: dict[str, Any], error: type[Exception], told: str) -> None:
@@ -427,20 +393,13 @@ def test_one_class_is_too_few_and_no_training_goes_on() -> None:
     assert not DBNClassifier().get_params().keys() & {"early_stopping", "warm_start"}
 
 
-@pytest.mark.skipif(not any(library["user_api"] == "blas" for library in threadpool_info()), reason="none is known")
-def test_fine_tuning_multiplies_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that its bits do not depend on their number."""
-    found = []
-
-    def noted(self: Any, real: Any, *given: Any) -> Any:
-        found.append({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
-        return real(self, *given)
-
-    for name in ("fit", "predict_proba"):
-        monkeypatch.setattr(MLPClassifier, name, functools.partialmethod(noted, getattr(MLPClassifier, name)))
+def test_fine_tuned_networks_multiply_on_one_thread() -> None:
+    """So that bits do not depend on the number of threads."""
+    model = DBNClassifier(STACK, **TUNED).fit(V, Y)
+    threads = lambda *_: {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}  # noqa: E731
+    model.network_.fit = model.network_.predict_proba = threads
     with threadpool_limits(2, user_api="blas"):
-        DBNClassifier(STACK, **TUNED).fit(V, Y).predict(V)
-    assert found == [{1}] * 6
+        assert {*dbn.fitted(model.network_, V, Y), *model.predict_proba(V)} <= {1}  # none where no library is known
 
 
 # ---- with scikit-learn's tools
@@ -518,13 +477,9 @@ def test_the_page_runs_as_printed(
     assert min(map(float, classified[0].split())) > 0.9
     assert stacked[0].startswith("[(64, 100), (100, 50)] ")
     assert searched[0].startswith("{'rbm__learning_rate': ")
-    network = finer[0].split()
-    assert float(network[0]) > 0.95
-    assert float(network[-1]) < 0.2, "the loss"
+    assert float(finer[0].split()[0]) > 0.95
     assert tuned_once[0].startswith("{'learning_rate': ")
-    digits, certainty = re.fullmatch(r"\[(.*)\] (.*)", drawn_digits[0]).groups()  # type: ignore[union-attr]
-    assert len({*digits.split()}) >= 4
-    assert float(certainty) > 0.7
+    assert float(drawn_digits[0].split("]")[1]) > 0.7, "how sure the classifier is of them"
     assert plt.imread(tmp_path / "digits.png").shape == (8, 80, 4)
     errors = {line.split()[0]: float(line.split()[1]) for line in compared}
     assert list(errors) == ["cd", "lea-mvd", "sep-cma-es", "random"]

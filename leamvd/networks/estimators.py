@@ -19,26 +19,23 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import EXPERIMENT, Training, downward, layer_input, pretrain, shown, train
-from leamvd.networks.fine_tuning import fine_tune
+from leamvd.networks.dbn import EXPERIMENT, Training, downward, fine_tune, layer_input, pretrain, shown, train
 from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
 
-_DTYPES = [np.float64, np.float32]
 
-
-def _seed(random_state: SeedLike) -> int:
+def _seed(estimator: Any) -> int:
     """Return the seed of a training: `random_state` itself, or the next number that is drawn from it."""
-    given = check_random_state(None) if random_state is None else random_state
+    given = check_random_state(None) if estimator.random_state is None else estimator.random_state
     return random_streams.key(given, "random_state")
 
 
@@ -70,33 +67,27 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _images(self, X: ArrayLike, *, reset: bool = False) -> Array:
         """Return `X` as an array of float32 or float64, shape (m, n_visible), with as many columns as were fitted."""
-        V: Array = validate_data(self, X, reset=reset, dtype=_DTYPES)
+        if not reset:
+            check_is_fitted(self, "layers_")
+        V: Array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
         if reset:
             _warn_outside(V)
         return V
 
-    @property
-    def _stack(self) -> list[RBMParameters]:
-        """What is learned, layer by layer."""
-        raise NotImplementedError
-
     def transform(self, X: ArrayLike) -> Array:
         """Return the probabilities of the uppermost units, shape (m, n_hidden), for `X`, shape (m, n_visible)."""
-        return layer_input(self._stack, self._images(X))
+        V = self._images(X)
+        return layer_input(self.layers_, V)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
-        """Return the images, shape (m, n_visible), that uppermost units `X`, shape (m, n_hidden), make: P(v = 1 | h).
-
-        A deep belief network hands these probabilities down from layer to layer.
-        """
-        stack, H = self._stack, check_array(X, dtype=_DTYPES, input_name="X")
-        if H.shape[1] != self._n_features_out:
-            raise ValueError(f"X must have shape (any, {self._n_features_out}), got {H.shape}")
-        return downward(stack, H)
+        """Return P(v = 1 | h), handed down by each layer, shape (m, n_visible), for units `X`, shape (m, n_hidden)."""
+        check_is_fitted(self, "layers_")
+        H = checks.array("X", X, shape=(None, self._n_features_out), dtype=checks.precision(X))
+        return downward(self.layers_, H)
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._stack[-1].c)
+        return len(self.layers_[-1].c)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,8 +125,8 @@ class RBM(_Network):
 
     Attributes
     ----------
-    parameters_ : leamvd.networks.rbm.RBMParameters
-        Weights and biases, as ``leamvd.networks.likelihood`` takes them, say.
+    layers_, parameters_ : list of leamvd.networks.rbm.RBMParameters, leamvd.networks.rbm.RBMParameters
+        The one layer, as of a `DBN`, and its weights and biases, as ``leamvd.networks.likelihood`` takes them, say.
     components_ : (n_hidden, n_visible) array
         Weights.
     intercept_hidden_, intercept_visible_ : (n_hidden,) array, (n_visible,) array
@@ -193,9 +184,9 @@ class RBM(_Network):
         self.__dict__.pop("random_state_", None)
         if self.method == "cd":
             return self._epochs(V, self.n_iter)
-        steps = train(V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=_seed(self.random_state))
+        steps = train(V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=_seed(self))
         (step,) = deque(shown(steps, self.n_iter, self.method, progress=bool(self.verbose)), maxlen=1)
-        self.parameters_, self.n_iter_ = step.rbm, step.iteration
+        self.layers_, self.n_iter_ = [step.rbm], step.iteration
         return self
 
     def _goes_on(self) -> bool:
@@ -218,8 +209,7 @@ class RBM(_Network):
         settings = self._settings(V, n_epochs)["training"]
         start = self.n_hidden, self.initial_weights, self.weight_scale, self.random_state
         if self._begun is None:
-            seed = _seed(self.random_state)
-            cd = ContrastiveDivergence(V, self.n_hidden, settings=settings, seed=seed, unit_interval=False)
+            cd = ContrastiveDivergence(V, self.n_hidden, settings=settings, seed=_seed(self), unit_interval=False)
         elif start != self._begun[1]:
             names = "n_hidden, initial_weights, weight_scale and random_state"
             raise ValueError(f"{names} must stay {self._begun[1]} until the next fit, got {start}")
@@ -227,15 +217,15 @@ class RBM(_Network):
             cd = copy.deepcopy(self._begun[0])  # a call that fails changes nothing
             cd.go_on_with(V, settings)
         for _ in tqdm(range(n_epochs), desc="CD", unit="epoch", disable=not self.verbose):
-            self.parameters_ = cd.epoch()
+            self.layers_ = [cd.epoch()]
         cd.go_on_with(V[:1].copy())  # a pickle is not to hold all images
         self._begun, self.n_iter_ = (cd, start), cd.n_epochs
         return self
 
     def score_samples(self, X: ArrayLike) -> Array:
         """Return minus the squared error of each image's mean-field reconstruction (item E2), shape (m,)."""
-        (rbm,), V = self._stack, self._images(X)
-        scores: Array = -((V - rbm.reconstruct(V)) ** 2).sum(axis=1)
+        V = self._images(X)
+        scores: Array = -((V - self.parameters_.reconstruct(V)) ** 2).sum(axis=1)
         return scores
 
     def gibbs(self, v: ArrayLike) -> Array:
@@ -244,12 +234,17 @@ class RBM(_Network):
         The first call after `fit` makes `random_state_`, from which this and all later calls draw: repeated on what
         they return they are a chain, the same one after each `fit` where `random_state` is an integer.
         """
-        (rbm,) = self._stack
+        check_is_fitted(self, "layers_")
         if not hasattr(self, "random_state_"):
-            seed = random_streams.child(_seed(self.random_state), random_streams.GIBBS)
-            self.random_state_ = np.random.default_rng(seed)
-        bits: Array = rbm.sample_visible(rbm.sample_hidden(v, self.random_state_), self.random_state_) == 1
+            self.random_state_ = np.random.default_rng(random_streams.child(_seed(self), random_streams.GIBBS))
+        H = self.parameters_.sample_hidden(v, self.random_state_)
+        bits: Array = self.parameters_.sample_visible(H, self.random_state_) == 1
         return bits
+
+    @property
+    def parameters_(self) -> RBMParameters:
+        """Weights and biases."""
+        return self.layers_[0]
 
     @property
     def components_(self) -> Array:
@@ -266,14 +261,12 @@ class RBM(_Network):
         """Biases of the visible units, shape (n_visible,)."""
         return self.parameters_.b
 
-    @property
-    def _stack(self) -> list[RBMParameters]:
-        check_is_fitted(self, "parameters_")
-        return [self.parameters_]
-
 
 class DBN(_Network):
     """A deep belief network: restricted Boltzmann machines, each trained on the hidden units of the one below.
+
+    It has no `score_samples`: each layer has an error of its own, on features of its own, and that of the lowest,
+    ``((X - dbn.layers_[0].reconstruct(X)) ** 2).sum(axis=1)``, says nothing about those above.
 
     Parameters
     ----------
@@ -290,20 +283,13 @@ class DBN(_Network):
         The layers, as `leamvd.networks.dbn.reconstruct` takes them, say.
     n_iter_ : int
         Epochs or generations of each layer.
-    n_features_in_ : int
-        Visible units of the lowest layer.
-    feature_names_in_ : (n_visible,) array of str
-        Names of the columns, where `X` has them.
+    n_features_in_, feature_names_in_
+        As of `RBM`, of the lowest layer.
 
     Raises
     ------
     TypeError, ValueError, sklearn.exceptions.NotFittedError
         By the methods, as those of `RBM`.
-
-    Notes
-    -----
-    There is no `score_samples`: each layer has an error of its own, on features of its own, and that of the lowest says
-    nothing about those above. It is ``((X - dbn.layers_[0].reconstruct(X)) ** 2).sum(axis=1)``.
     """
 
     def __init__(
@@ -334,29 +320,24 @@ class DBN(_Network):
             raise ValueError(f"layers must be a sequence with at least one number of units, got {self.layers!r}")
         layers = [checks.integer(f"layers[{i}]", n, at_least=1) for i, n in enumerate(self.layers)]
         settings = self._settings(V, self.n_iter)
-        seed, progress = _seed(self.random_state), bool(self.verbose)
+        seed, progress = _seed(self), bool(self.verbose)
         self.layers_ = pretrain(V, layers, **settings, features=self.features, seed=seed, progress=progress)
         self.n_iter_ = settings["reading"].n_gen
         return self
-
-    @property
-    def _stack(self) -> list[RBMParameters]:
-        check_is_fitted(self, "layers_")
-        return self.layers_
 
 
 class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that starts from a deep belief network: the network of Section 8.
 
     A softmax layer, for two classes one logistic unit, is put on the pre-trained layers, and all of them are fine-tuned
-    by stochastic gradient descent of the cross-entropy, see `leamvd.networks.fine_tuning.fine_tune`.
+    by stochastic gradient descent of the cross-entropy, see `leamvd.networks.dbn.fine_tune`.
 
     Parameters
     ----------
-    dbn : DBN, FrozenEstimator of a fitted DBN, or sequence of leamvd.networks.rbm.RBMParameters, optional
-        A `DBN`, by default ``DBN()``, is copied and trained by each `fit`; its settings have names like
-        ``dbn__method``. A fitted one within `sklearn.frozen.FrozenEstimator`, or its `layers_`, is taken as
-        pre-trained, so that a search over fine-tuning pre-trains once.
+    dbn : DBN, RBM, FrozenEstimator of a fitted one, or sequence of leamvd.networks.rbm.RBMParameters, optional
+        By default ``DBN()``. A copy is trained by each `fit`; its settings have names like ``dbn__method``. One that is
+        fitted, within `sklearn.frozen.FrozenEstimator`, or its `layers_` are taken as pre-trained: a search over
+        fine-tuning then pre-trains once.
     n_iter : int
         Epochs of fine-tuning.
     learning_rate : float
@@ -378,10 +359,8 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The pre-trained layers, as they were before fine-tuning.
     network_ : sklearn.neural_network.MLPClassifier
         The fine-tuned network, with `coefs_` and `intercepts_`.
-    loss_curve_ : list of float
-        Mean cross-entropy in each epoch, in nats.
-    n_iter_ : int
-        Epochs done.
+    loss_curve_, n_iter_ : list of float, int
+        Mean cross-entropy in each epoch, in nats, and the number of epochs.
     n_features_in_, feature_names_in_
         As of `RBM`.
 
@@ -392,7 +371,7 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, dbn: DBN | FrozenEstimator | Sequence[RBMParameters] | None = None, *, n_iter: int = 50,
+        self, dbn: DBN | RBM | FrozenEstimator | Sequence[RBMParameters] | None = None, *, n_iter: int = 50,
         learning_rate: float = 0.2, batch_size: int = 100, momentum: float = 0.9, verbose: int = 0,
         random_state: SeedLike = None,
     ) -> None:  # fmt: skip
@@ -402,20 +381,19 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train on images `X`, shape (m, n_visible), and labels `y`, shape (m,): numbers, strings or any that sort."""
-        V, labels = validate_data(self, X, y, dtype=_DTYPES)
+        V, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
         check_classification_targets(labels)
-        classes = np.unique(labels)
+        classes: Array = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(f"y must have at least two classes, got one class: {classes.item()!r}")
-        n_iter, seed = checks.integer("n_iter", self.n_iter, at_least=1), _seed(self.random_state)
+        n_iter, seed = checks.integer("n_iter", self.n_iter, at_least=1), _seed(self)
         settings: dict[str, Any] = {
             "tuning_rate": checks.real("learning_rate", self.learning_rate, above=0),
             "batch_size": checks.integer("batch_size", self.batch_size, at_least=1),
             "momentum": checks.real("momentum", self.momentum, at_least=0, below=1),
         }
         layers = self._pretrained(V, seed)
-        stack = [RBMParameters(*(p.astype(V.dtype) for p in rbm)) for rbm in layers]
-        tuning = fine_tune(stack, V, labels, epochs=n_iter, seed=seed, **settings)
+        tuning = fine_tune(layers, V, labels, epochs=n_iter, seed=seed, **settings)
         steps = list(tqdm(tuning, desc="fine-tuning", total=n_iter, unit="epoch", disable=not self.verbose))
         self.classes_, self.layers_, self.network_ = classes, layers, steps[-1][0]
         self.loss_curve_, self.n_iter_ = [loss for _, loss in steps], n_iter
@@ -424,20 +402,18 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _pretrained(self, V: Array, seed: int) -> list[RBMParameters]:
         """Return the layers that fine-tuning starts from."""
         dbn = DBN() if self.dbn is None else self.dbn
-        if isinstance(dbn, DBN):
+        if isinstance(dbn, _Network):
             dbn = clone(dbn)
             dbn.random_state = seed if dbn.random_state is None else dbn.random_state
-            layers: list[RBMParameters] = dbn.fit(V).layers_
-            return layers
-        if isinstance(dbn, FrozenEstimator):
-            check_is_fitted(dbn)
-            dbn = getattr(dbn, "layers_", None)
-        if not isinstance(dbn, Sequence) or not dbn or not all(isinstance(rbm, RBMParameters) for rbm in dbn):
-            forms = "a DBN, a FrozenEstimator of one, or a sequence of RBMParameters"
+            dbn.fit(V)
+        else:
+            _warn_outside(V)
+        layers = getattr(dbn, "layers_", dbn)
+        if not isinstance(layers, Sequence) or not layers or not all(isinstance(rbm, RBMParameters) for rbm in layers):
+            forms = "a DBN or RBM, a FrozenEstimator of a fitted one, or a sequence of RBMParameters"
             raise TypeError(f"dbn must be {forms}, got {checks.shown(self.dbn)}")
-        _warn_outside(V)
-        layer_input(dbn, V[:1])  # refuses layers that do not belong together, or images of other columns
-        return list(dbn)
+        layer_input(layers, V[:1])  # refuses layers that do not belong together, or images of other columns
+        return list(layers)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each of `classes_`, shape (m, n_classes), for the images `X`."""

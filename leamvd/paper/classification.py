@@ -19,8 +19,7 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks import likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import layer_seed
-from leamvd.networks.fine_tuning import fine_tune
+from leamvd.networks.dbn import fine_tune, layer_seed
 from leamvd.networks.rbm import sample_bits
 
 from . import results

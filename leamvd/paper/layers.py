@@ -17,8 +17,7 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.data import images as data_sets
 from leamvd.data.images import Dataset
-from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, reconstruct, train
-from leamvd.networks.fine_tuning import fitted
+from leamvd.networks.dbn import EXPERIMENT, Training, fitted, layer_input, layer_seed, reconstruct, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
