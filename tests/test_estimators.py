@@ -182,12 +182,13 @@ def test_a_gibbs_chain_has_the_models_distribution() -> None:
 
 
 def test_gibbs_steps_go_on_and_begin_anew_after_a_fit() -> None:
-    model, other = (RBM(5, n_iter=2, random_state=SEED).fit(V) for _ in "ab")
+    model, other, another = (RBM(5, n_iter=2, random_state=SEED).fit(V) for _ in "abc")
     first, second = model.gibbs(V), model.gibbs(V)
     assert not np.array_equal(first, second)
     assert np.array_equal(first, other.gibbs(V))
     assert np.array_equal(second, pickle.loads(pickle.dumps(other)).gibbs(V))
     assert np.array_equal(first, model.fit(V).gibbs(V))
+    assert not np.array_equal(first, another.set_params(random_state=1).gibbs(V))
 
 
 def test_iterations_done_are_counted() -> None:
