@@ -344,10 +344,15 @@ def test_a_search_that_nan_or_a_callback_has_ended_goes_on(tmp_path: Path) -> No
     assert (result.reason, result.nit) == ("nan", 3)
     again = saved(tmp_path / "nan.npz")
     assert (again.reason, again.nit, again.n_nan, again.fun < 1e3) == ("n_gen", 12, 20, True)
+
+    def third(intermediate_result: Any) -> None:
+        if intermediate_result.nit == 3:
+            raise StopIteration
+
     path = tmp_path / "callback.npz"
-    ended = saved(path, callback=lambda intermediate_result: intermediate_result.nit == 3)
+    ended = saved(path, callback=third)
     assert (ended.reason, ended.nit) == ("callback", 3)
-    assert_same(saved(path, never, callback=lambda intermediate_result: intermediate_result.nit == 3), ended)
+    assert_same(saved(path, never, callback=third), ended)
     assert_same(saved(path), saved(None))  # type: ignore[arg-type]
 
 

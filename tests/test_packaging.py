@@ -79,7 +79,7 @@ def test_conda_environment_has_the_same_requirements() -> None:
     assert len(given) == len(conda) + len(pip), "a requirement is given twice"
     assert given.pop("python") == SpecifierSet(PROJECT["requires-python"])
     given.pop("pip")
-    extras = [EXTRAS[name] for name in ("paper", "book", "dask", "test")]
+    extras = [EXTRAS[name] for name in ("cma", "paper", "book", "dask", "test")]
     assert given == requirements(PROJECT["dependencies"], *extras)
 
 
@@ -126,7 +126,7 @@ for method in ("cd", "lea-mvd"):
 @pytest.mark.parametrize(
     ("statement", "needed", "extra"),
     [
-        ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "the package cma", "paper"),
+        ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "the package cma", "cma"),
         ("from leamvd.networks import DBN", "the package sklearn", "paper"),
         ("from leamvd.networks import dbn; dbn.Training(backend='torch')", "the package torch", "torch"),
     ],

@@ -162,6 +162,6 @@ def test_a_seed_sequence_and_what_makes_one_repeat() -> None:
     assert keys == [int(np.random.SeedSequence([1, 2]).generate_state(1, np.uint64)[0])] * 5
     assert random_streams.key([2, 1]) != keys[0]
     assert random_streams.key(np.uint64(7)) == 7
-    for wrong in ([1, 1.5], [True], [1, -1], "12", 1.0):
+    for wrong in ([1, 1.5], [True], [1, -1], "12", 1.5):
         with pytest.raises((TypeError, ValueError), match=r"rng(\[\d\])? must be an integer"):
             random_streams.key(wrong, "rng")  # type: ignore[arg-type]

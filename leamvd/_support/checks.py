@@ -1,25 +1,51 @@
 """Checks of arguments where a wrong value would be silent: each error names the argument, the rule and the value."""
 
+import difflib
 import importlib.util
 import operator
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+_PACKAGE = str(Path(__file__).parents[1])
+
 
 def shown(value: object) -> str:
-    """Return the start of a value's representation on one line, for a message."""
-    return " ".join(repr(value).split())[:100]
+    """Return a value's representation on one line, for a message; what is long is shortened."""
+    with np.printoptions(threshold=6, edgeitems=2):
+        text = " ".join(repr(value).split())
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+def meant(name: object, known: Iterable[str]) -> str:
+    """Return the end of a message about a name that is unknown: the known one that is close to it, if any."""
+    names = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(str(name).lower(), names, n=1)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""
+
+
+def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Warn about the line outside of this package that has led here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def integer(name: str, value: object, **limits: float | None) -> int:
-    """Return `value` as an int; a bool or a float is a TypeError, one outside `limits`, as for `real`, a ValueError."""
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+    """Return `value` as an int; one outside `limits`, as for `real`, is a ValueError.
+
+    A float that is whole is taken; others and bools are a TypeError.
+    """
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    if isinstance(value, bool | np.bool_) or not (whole or hasattr(value, "__index__")):
         raise TypeError(f"{name} must be an integer, got {shown(value)}")
-    number = operator.index(value)
+    number = int(value) if whole else operator.index(value)  # type: ignore[call-overload, arg-type]
     _check_range(name, "an integer", number, number, **limits)
     return number
 
@@ -52,10 +78,14 @@ def _check_range(name: str, what: str, number: float, value: object, **limits: f
 
 
 def choice(name: str, value: object, options: Sequence[object]) -> Any:
-    """Return `value` if it is one of `options`; anything else is a ValueError."""
-    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}, got {shown(value)}")
-    return value
+    """Return the one of `options` that `value` is, be it as a NumPy scalar; anything else is a ValueError."""
+    given = value.item() if isinstance(value, np.generic) else value
+    for option in options:
+        if given is option or (type(given) is type(option) and given == option):
+            return option
+    known = ", ".join(map(repr, options))
+    close = meant(given, (option for option in options if isinstance(option, str))) if isinstance(given, str) else ""
+    raise ValueError(f"{name} must be one of {known}, got {shown(value)}{close}")
 
 
 def precision(value: object) -> type[np.float32 | np.float64]:
@@ -75,18 +105,24 @@ def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype
     Masks and imaginary parts are refused. The caller's array is returned itself where it already fits, so do not write
     to the result.
     """
-    parts = value if isinstance(value, list | tuple) else (value,)
-    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
-        raise TypeError(f"{name} must not be masked, got {shown(value)}")
+    _check_unmasked(name, value)
     given = np.asanyarray(value)
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers, got {shown(given)}")
     if given.ndim != len(shape) or any(want not in (None, have) for have, want in zip(given.shape, shape, strict=True)):
-        want = "(" + ", ".join("any" if s is None else str(s) for s in shape) + ("," if len(shape) == 1 else "") + ")"
+        any_length = "n" if len(shape) == 1 else "mn"
+        axes = [any_length[i] if length is None else str(length) for i, length in enumerate(shape)]
+        want = f"({', '.join(axes)}{',' * (len(shape) == 1)})"
         raise ValueError(f"{name} must have shape {want}, got {given.shape}")
     with np.errstate(over="ignore"):  # `array` says what has become infinite
         given = np.asarray(given, dtype)
     return np.ascontiguousarray(given) if shape else given
+
+
+def _check_unmasked(name: str, value: object) -> None:
+    parts = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise TypeError(f"{name} must not be masked, got {shown(value)}")
 
 
 def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -98,9 +134,30 @@ def array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype: 
     return result
 
 
-def objective_values(name: str, value: ArrayLike, count: int) -> NDArray[Any]:
-    """Return `value` as `numbers` does, with `count` values; a ValueError for -inf, below which nothing can rank."""
-    result = numbers(name, value, shape=(count,), dtype=np.float64)
+def objective_value(name: str, value: object) -> float:
+    """Return whatever has `__float__` as a float, be it NaN; strings, bytes and complex numbers are a TypeError."""
+    if isinstance(value, str | bytes | complex | np.complexfloating) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} must be real numbers, got {shown(value)}")
+    return float(value)
+
+
+def detached(value: Any) -> Any:
+    """Return a tensor of PyTorch's as one that NumPy can read: on the host, and without its gradient."""
+    return value.detach().cpu() if hasattr(value, "detach") else value
+
+
+def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
+    """Return `count` values, shape (count,) or (count, 1), as a float64 array, shape (count,).
+
+    Masks are refused, as by `numbers`, and -inf, below which nothing can rank, is a ValueError.
+    """
+    value = detached(value)
+    _check_unmasked(name, value)
+    given = np.asanyarray(value)
+    if given.dtype == object:  # fractions, say
+        value = np.reshape([objective_value(name, one) for one in given.flat], given.shape)
+    shape = (count, 1) if given.shape == (count, 1) else (count,)
+    result = numbers(name, value, shape=shape, dtype=np.float64).reshape(count)
     if np.any(result == -np.inf):
         raise ValueError(f"{name} must be larger than -inf, got -inf at index {int(np.argmin(result))}")
     return result

@@ -3,12 +3,12 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-from scipy.optimize import Bounds, OptimizeResult
+from scipy.optimize import Bounds, OptimizeResult, OptimizeWarning
 
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
@@ -35,8 +35,10 @@ REASONS = {
 
 DEFAULT_N_GEN = 30  # where none are given, as in the paper's stopping criteria
 
-BoundsLike = Bounds | Sequence[Any]
+BoundsLike = Bounds | Sequence[Any] | Array | Iterator[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
+
+_FORMS = "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
 
 
 class Optimizer(ABC):
@@ -80,7 +82,7 @@ class Optimizer(ABC):
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
         self._n_gen_given = n_gen is not None
         self.generation = self.nfev = self.n_nan = self.n_inf = 0
-        self.best_fun = math.inf
+        self.best_fun = self._start_fun = math.inf
         self._best_x: Floats | None = None
         self._candidates: Floats | None = None
         self._halted: dict[str, Any] = {}
@@ -109,7 +111,7 @@ class Optimizer(ABC):
         ----------
         X : array_like, shape of the candidates asked for
             What was evaluated: the candidates themselves, or what they were repaired to or replaced by.
-        F : array_like, shape (len(X),)
+        F : array_like, shape (len(X),) or (len(X), 1)
             Objective values. NaN and +inf rank last and are counted.
 
         Raises
@@ -132,6 +134,8 @@ class Optimizer(ABC):
             if nan.all():
                 self.halt("nan", self.generation + 1)
             values[nan] = np.inf
+            if self.generation == 0 and self._x0 is not None and self._x0_in_population:
+                self._start_fun = float(values[0])
             self.generation += 1
             self.nfev += len(values)
             self._keep_best(X, values)
@@ -174,6 +178,8 @@ class Optimizer(ABC):
             message = f"The default budget of {self.n_gen} generations is used up: set n_gen or max_nfev for more."
         if isinstance(criteria := stopped.get(reason), dict):
             message = f"{message.removesuffix('.')}: {', '.join(criteria)}."
+        if stopped and self._start_fun <= self.best_fun < math.inf:
+            message += " No better point than the start was found."
         return OptimizeResult(  # type: ignore[call-arg]  # its stubs declare no constructor
             x=self._best(),
             fun=self.best_fun,
@@ -232,24 +238,35 @@ def read_only(rows: Floats) -> Floats:
     return view
 
 
-def _sides(bounds: BoundsLike) -> tuple[ArrayLike, ArrayLike]:
-    """Return low and high, each a number or an array, of bounds in any form.
+def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
+    """Return low and high of bounds in any form: float64, with one axis or, for all variables at once, none.
 
-    Two pairs are refused: they could be (low, high) of two variables, or the limits of one variable after the other.
+    Pairs are the limits of one variable after the other, as SciPy reads them. Two arrays of two numbers are refused:
+    they could be (low, high) of two variables, too.
     """
     if isinstance(bounds, Bounds):
-        return np.squeeze(bounds.lb), np.squeeze(bounds.ub)  # numbers have been made arrays of one
-    rows = list(bounds)
-    shapes = [np.shape(row) for row in rows]
-    if shapes == [(2,), (2,)]:
-        raise ValueError(
-            f"bounds={checks.shown(bounds)} of two variables could be (low, high) or (low_i, high_i) for each: "
-            "write scipy.optimize.Bounds(low, high)"
-        )
-    if rows and all(shape == (2,) for shape in shapes):
-        return [row[0] for row in rows], [row[1] for row in rows]
-    low, high = rows
-    return low, high
+        return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)  # numbers have been arrays
+    told = f"bounds must be {_FORMS}, got {checks.shown(bounds)}"
+    try:
+        rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray | Iterator) else []
+        paired = bool(rows) and all(np.shape(row) == (2,) for row in rows)
+        if paired and len(rows) == 2 and not isinstance(bounds, np.ndarray) and isinstance(rows[0], np.ndarray):
+            told += ": those of two variables could be (low, high) or (low_i, high_i) for each"
+            raise ValueError
+        low, high = zip(*rows, strict=True) if paired else rows
+        return _side(low, -np.inf), _side(high, np.inf)
+    except (TypeError, ValueError) as error:
+        raise type(error)(told) from None
+
+
+def _side(limits: Any, none: float) -> Array:
+    """Return limits as an array; None is `none`, an infinity."""
+    given = np.asarray(limits)
+    if given.dtype == object:
+        given = np.reshape(np.array([none if one is None else one for one in given.flat]), given.shape)
+    if given.ndim > 1:
+        raise ValueError
+    return checks.numbers("bounds", given, shape=given.shape, dtype=np.float64)
 
 
 def _search_space(
@@ -257,12 +274,14 @@ def _search_space(
 ) -> tuple[int, Floats | None, Floats, Floats]:
     """Return n, a copy of the start solution, if there is one, and the limits (n,), empty if there are none.
 
-    Limits that `dtype` cannot hold are rounded inward, so that no point lies outside of those that are given.
+    A start solution outside of the limits is clipped, with SciPy's warning. Limits that `dtype` cannot hold are rounded
+    inward, so that no point lies outside of those that are given.
     """
     if x0 is None and bounds is None:
         raise ValueError("x0 and bounds are both missing: give a start solution x0, or bounds to draw in")
-    start = None if x0 is None else checks.array("x0", x0, shape=(None,), dtype=dtype).copy()
-    sides = [] if bounds is None else [np.asarray(side) for side in _sides(bounds)]
+    given: Any = x0 if x0 is None or np.ndim(x0) else [x0]  # of one variable
+    start = None if given is None else checks.array("x0", given, shape=(None,), dtype=dtype).copy()
+    sides = [] if bounds is None else [*_sides(bounds)]
     known = {side.size for side in sides if side.ndim} | ({start.size} if start is not None else set())
     if n_var is not None:
         known |= {checks.integer("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)}
@@ -270,20 +289,24 @@ def _search_space(
         told = f"got {', '.join(map(str, sorted(known)))}" if known else "and none of them does: give n_var"
         raise ValueError(f"n_var, x0 and bounds must say one number of variables, {told}")
     n = known.pop()
+    if n == 0:
+        raise ValueError(f"{'x0' if bounds is None else 'bounds'} must have at least one variable, got none")
     if not sides:
         return n, start, np.empty(0, dtype), np.empty(0, dtype)
-    given = [checks.array("bounds", side, shape=side.shape, dtype=np.float64) for side in sides]
-    below, above = (np.broadcast_to(side, n) for side in given)
+    below, above = (np.broadcast_to(side, n) for side in sides)
     low, high = _inward(below, np.inf, dtype), _inward(above, -np.inf, dtype)
-    if (crossed := low > high).any():
-        i = int(np.argmax(crossed))
+    if not (right := (low <= high) & (below < np.inf) & (above > -np.inf)).all():
+        i = int(np.argmin(right))
         raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
     if start is None:
+        if not (finite := np.isfinite(low) & np.isfinite(high)).all():
+            i = int(np.argmin(finite))
+            told = f"got [{below[i]}, {above[i]}] at index {i}: the first generation is drawn uniformly in them"
+            raise ValueError(f"bounds must be finite without x0, {told}")
         return n, None, low, high
-    exact = np.asarray(x0, np.float64)
-    if (beyond := (exact < below) | (exact > above)).any():
-        i = int(np.argmax(beyond))
-        raise ValueError(f"x0 must lie within bounds, [{below[i]}, {above[i]}] at index {i}, got {exact[i]}")
+    exact = np.asarray(given, np.float64)
+    if np.any((exact < below) | (exact > above)):
+        checks.warn("Initial guess is not within the specified bounds: x0 is clipped", OptimizeWarning)
     return n, np.clip(start, low, high), low, high  # where x0 is a limit, it may have been rounded outward
 
 

@@ -5,7 +5,6 @@ import functools
 import json
 import os
 import pickle
-import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -103,7 +102,7 @@ def _text(value: Any) -> str:
     try:
         return f"{type(value).__qualname__} {zlib.crc32(pickle.dumps(value, protocol=4)):x}"
     except Exception:  # whatever its own methods raise
-        warnings.warn(f"{checks.shown(value)} in args has no pickle: its type counts", RuntimeWarning, stacklevel=5)
+        checks.warn(f"{checks.shown(value)} in args has no pickle: its type counts")
         return type(value).__qualname__
 
 

@@ -1,7 +1,10 @@
 """CMA-ES through pycma (Hansen, Akimoto and Baudis), with a full or a diagonal covariance matrix."""
 
 import os
-from typing import Any
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,14 +27,16 @@ class CMAES(Optimizer):
 
     Parameters
     ----------
-    x0 : array_like, shape (n,)
-        Start solution, the initial mean.
+    x0 : array_like, shape (n,), optional
+        Start solution, the initial mean. Without it that is the center of `bounds`, which is not in the population.
+    n_var : int, optional
+        n; needed only where neither `x0` nor an array in `bounds` tells it.
     sigma0 : float
         Initial standard deviation, 0.1 by default as in LEA-MVD's initialization (B).
     diagonal : bool
         Separable CMA-ES (pycma's CMA_diagonal): O(n) memory.
     bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
-        Search limits, enforced by pycma.
+        Search limits, enforced by pycma. Variables that they fix are not told to it.
     population_size, n_gen : int
         Candidates a generation (24, as LEA-MVD's), and generations.
     x0_in_population : bool
@@ -42,17 +47,18 @@ class CMAES(Optimizer):
     Raises
     ------
     ModuleNotFoundError
-        Without pycma, which the extra `leamvd[paper]` brings.
+        Without pycma, which the extra `leamvd[cma]` brings.
     MemoryError
         If a full covariance matrix is larger than the memory of this machine.
     ValueError, TypeError
-        If an argument is out of range.
+        If an argument is out of range, or `bounds` fix all variables.
     """
 
     def __init__(
         self,
-        x0: ArrayLike,
+        x0: ArrayLike | None = None,
         *,
+        n_var: int | None = None,
         sigma0: float = 0.1,
         diagonal: bool = False,
         bounds: BoundsLike | None = None,
@@ -61,11 +67,10 @@ class CMAES(Optimizer):
         x0_in_population: bool = True,
         seed: SeedLike = None,
     ) -> None:
-        checks.needs("CMA-ES", "paper", "cma")
-        if x0 is None:
-            raise ValueError("x0 must be given for CMA-ES, got None")
+        checks.needs("CMA-ES", "cma", "cma")
         super().__init__(
             x0,
+            n_var=n_var,
             bounds=bounds,
             sigma0=sigma0,
             population_size=population_size,
@@ -73,6 +78,12 @@ class CMAES(Optimizer):
             x0_in_population=x0_in_population,
             seed=seed,
         )
+        if self._x0 is None:
+            self._x0, self._x0_in_population = self._low / 2 + self._high / 2, False
+        fixed = self._low == self._high
+        if fixed.size and fixed.all():
+            raise ValueError("bounds must leave a variable free for CMA-ES")
+        self._free = np.flatnonzero(~fixed) if fixed.any() else slice(None)
         self.diagonal = checks.choice("diagonal", diagonal, (True, False))
         if not diagonal and hasattr(os, "sysconf"):
             needed = 4 * 8 * self.n_var**2  # of C, its eigenvectors, and the decomposition's work space
@@ -84,6 +95,7 @@ class CMAES(Optimizer):
                 )
         self._es: Any = None  # pycma's strategy, from the first generation on
         self._criteria: dict[str, Any] = {}
+        self._lowest, self._highest = np.inf, -np.inf  # of the finite values told
 
     @property
     def decomposition_gap(self) -> int:
@@ -101,37 +113,55 @@ class CMAES(Optimizer):
             super().tell(X, F)
 
     def _sample(self) -> Floats:
-        with one_blas_thread():  # so that its bits are fixed
+        with _undisturbed():
             if self.generation == 0:
                 import cma  # takes half a second, and only this method needs it
 
+                start = cast(Floats, self._x0)[self._free]
+                limits = (self._low, self._high) if self._low.size else ()
                 options = {
                     "popsize": self.population_size,
                     "CMA_diagonal": self.diagonal,
-                    "bounds": [self._low.tolist(), self._high.tolist()] if self._low.size else [None, None],
+                    "bounds": [side[self._free].tolist() for side in limits] or [None, None],
                     "randn": _Normals(self.seed),
                     "seed": np.nan,  # of NumPy's global generator, which `randn` replaces
                     "verbose": -9,
                     "verb_log": 0,
                 }
-                self._es = cma.CMAEvolutionStrategy(self._x0, self.sigma0, options)
-            return np.array(self._es.ask())
+                self._es = cma.CMAEvolutionStrategy(start, self.sigma0, options)
+            free = np.array(self._es.ask())
+        if isinstance(self._free, slice):
+            return free
+        X = np.tile(self._low, (len(free), 1))
+        X[:, self._free] = free
+        return X
 
     def _learn(self, X: Floats, F: Array) -> None:
         finite = F[np.isfinite(F)]
-        with one_blas_thread():
+        with _undisturbed():
             if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
                 # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
                 largest = float(np.max(finite))
+                self._lowest = min(self._lowest, float(np.min(finite)))
+                self._highest = max(self._highest, largest)
                 worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
-                self._es.tell(list(X), np.where(np.isfinite(F), F, worst).tolist())
+                self._es.tell(list(X[:, self._free]), np.where(np.isfinite(F), F, worst).tolist())
             self._criteria = dict(self._es.stop())  # which count how often they are asked
 
     def _converged(self) -> dict[str, Any]:
         if not (criteria := self._criteria):
             return {}
-        converged, over = not _TOLERANCES.isdisjoint(criteria), "maxiter" in criteria
+        converged = not _TOLERANCES.isdisjoint(criteria) and self._lowest < self._highest  # not on a flat function
+        over = "maxiter" in criteria
         return {"cma" if converged else "cma_maxiter" if over else "cma_stuck": criteria}
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Run pycma on one thread of BLAS, so that its bits are fixed, and without what it warns of itself."""
+    with one_blas_thread(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"cma\.")
+        yield
 
 
 class _Normals:

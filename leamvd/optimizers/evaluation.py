@@ -14,11 +14,22 @@ NAME = "fun's values"  # in messages
 
 
 class Evaluation:
-    """A function of one point, or of the rows of an array, as one of generations; `workers` as of `minimize`."""
+    """A function of one point, or of the rows of an array, as one of generations; `workers` as of `minimize`.
 
-    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
+    Where it `has_gradient`, it returns a tuple of the value, or the values, and what is not used.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        args: tuple[Any, ...],
+        *,
+        vectorized: bool,
+        workers: Any,
+        has_gradient: bool = False,
+    ) -> None:
         self._vectorized = vectorized
-        self._call: Callable[[Floats], Any] = functools.partial(_call, fun, args)
+        self._call: Callable[[Floats], Any] = functools.partial(_call, fun, args, has_gradient)
         self._n_parts = threads.thread_count(None)  # of a generation, where rows are taken
         self._map: Callable[..., Iterable[Any]] = getattr(workers, "map", workers)
         if not callable(self._map):
@@ -41,17 +52,18 @@ class Evaluation:
         return np.concatenate(told)
 
 
-def _call(fun: Callable[..., Any], args: tuple[Any, ...], x: Floats) -> Any:
-    return fun(x, *args)
+def _call(fun: Callable[..., Any], args: tuple[Any, ...], has_gradient: bool, x: Floats) -> Any:
+    returned = fun(x, *args)
+    return returned[0] if has_gradient else returned
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float:
     """Return what `fun` has returned of one point, the element of an array that has one."""
-    number = np.asanyarray(value)  # of PyTorch's too
+    number = np.asanyarray(checks.detached(value))
     if number.size != 1 or np.ma.is_masked(number):
         told = "fun must return one number for each point, or take rows with vectorized=True, got"
         raise ValueError(f"{told} {checks.shown(value)}")
-    return number.item()
+    return checks.objective_value(NAME, number.item())
 
 
 def _in_turn(function: Callable[[Any], Any], items: list[Any]) -> list[Any]:

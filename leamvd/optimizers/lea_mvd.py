@@ -32,9 +32,9 @@ class LEAMVD(Optimizer):
         uniform in `bounds`. Not modified.
     n_var : int, optional
         n; needed only where neither `x0` nor an array in `bounds` tells it.
-    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
-        x_inf and x_sup, finite. The first population is drawn in them where there is no `x0`; what they do beyond that
-        is up to ``reading.limits``, by default nothing (item R15).
+    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or array_like, optional
+        x_inf and x_sup. The first population is drawn in them where there is no `x0`, and then they are finite; `x0` is
+        clipped to them. What they do beyond that is up to ``reading.limits``, by default nothing (item R15).
     sigma0 : float
         Standard deviation around `x0`, 0.1 in the paper.
     population_size, n_gen : int, optional

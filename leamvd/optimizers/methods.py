@@ -2,10 +2,12 @@
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks
 from leamvd.optimizers.base import Optimizer
@@ -24,14 +26,39 @@ CLASSES: dict[str, Callable[..., Optimizer]] = {
 METHODS = tuple(CLASSES)  # that `leamvd.minimize` can run
 
 
+# Names of options: of each constructor, and the fields of a reading.
+_TAKEN = {method: {*inspect.signature(create).parameters} for method, create in CLASSES.items()}
+_FIELDS = {field.name for field in dataclasses.fields(Reading)}
+_SHARED = ("population_size", "n_gen", "x0_in_population")  # fields of a reading that every method has
+
+
+def arguments(method: str) -> set[str]:
+    """Return the names of the options that `optimizer` takes for a method: its constructor's, and all of LEA-MVD's."""
+    return _TAKEN[method] | _TAKEN["lea-mvd"] | _FIELDS
+
+
 def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:
     """Return the optimizer called `method`, one of `METHODS`; `options` go to its constructor.
 
-    For LEA-MVD the fields of its reading may be among them, and replace those of `reading`.
+    The fields of a reading may be among them, and replace those of `reading`. From it a baseline takes the population
+    size, `n_gen` and `x0_in_population`; one warning names what it has no use for. Limits that it does not keep are a
+    ValueError.
     """
-    checks.choice("method", method, METHODS)
+    create = CLASSES[checks.choice("method", method, METHODS)]
+    reading = options.pop("reading", None) or Reading()
+    if not isinstance(reading, Reading):
+        raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
+    fields = {name: options.pop(name) for name in _FIELDS - {"population_size", "n_gen"} & options.keys()}
+    reading = dataclasses.replace(reading, **fields)
     if method == "lea-mvd":
-        names = {field.name for field in dataclasses.fields(Reading)} - {"population_size", "n_gen"}
-        if fields := {name: options.pop(name) for name in names & options.keys()}:
-            options["reading"] = dataclasses.replace(options.get("reading") or Reading(), **fields)
-    return CLASSES[method](x0, **options)
+        return create(x0, **options, reading=reading)
+    if options.get("bounds") is not None and reading.limits in ("first", "reflect"):
+        raise ValueError(f"limits must be 'clip' or None for {method!r}, which keeps bounds, got {reading.limits!r}")
+    options |= {name: getattr(reading, name) for name in _SHARED if options.get(name) is None}
+    others = {*fields} | {
+        field.name for field in dataclasses.fields(reading) if getattr(reading, field.name) != field.default
+    }
+    others |= arguments("lea-mvd") & options.keys() - _TAKEN[method]
+    if unused := sorted(others - {*_SHARED, "limits"}):
+        checks.warn(f"{method} has no use for {', '.join(unused)}", OptimizeWarning)
+    return create(x0, **{name: value for name, value in options.items() if name not in unused})

@@ -3,16 +3,16 @@
 import functools
 import inspect
 import os
+import re
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import OptimizeResult
+from scipy.optimize import OptimizeResult, OptimizeWarning
 from tqdm import tqdm
 
 from leamvd._support import checks
@@ -21,7 +21,7 @@ from leamvd.optimizers.base import BoundsLike, Optimizer
 from leamvd.optimizers.checkpoints import Checkpoint, checksum
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.local_model import measure
-from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.methods import METHODS, arguments, optimizer
 from leamvd.optimizers.reading import Reading
 
 AUTO = "auto"  # `sigma0` for half of sigma*, see `leamvd.optimizers.local_model`
@@ -30,7 +30,8 @@ UNLIMITED = sys.maxsize  # `n_gen` where another budget ends the search
 # With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there.
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
 _MEASURED = 1 + 2 * _PAIRS  # evaluations
-_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "rng": "seed"}  # what SciPy calls some arguments
+# What SciPy calls some arguments.
+_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "maxfun": "max_nfev", "rng": "seed"}
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -49,7 +50,10 @@ class Generation(NamedTuple):
 
 
 def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let the arguments of `search` also come in one of them, `options`, and by the names that SciPy has for them."""
+    """Let the arguments of `search` also come in one of them, `options`, and by the names that SciPy has for them.
+
+    An error then names what was given, and ours beside it.
+    """
 
     @functools.wraps(search)
     def call(*args: _P.args, **given: _P.kwargs) -> _R:
@@ -57,12 +61,18 @@ def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
         if twice := sorted(given.keys() & inside):
             raise TypeError(f"{', '.join(twice)} must be given once, directly or in options, got both")
         arguments: Any = given | inside
+        known: dict[str, str] = {}  # names that were given, by ours
         for other, name in _SCIPYS.items():
             if (value := arguments.pop(other, None)) is not None:
                 if arguments.get(name) is not None:
                     raise TypeError(f"{other} and {name} are one argument: give one of them")
-                arguments[name] = value
-        return search(*args, **arguments)
+                arguments[name], known[name] = value, other
+        try:
+            return search(*args, **arguments)
+        except (TypeError, ValueError) as error:
+            if (name := re.match(r"\w*", str(error))[0]) in known:  # type: ignore[index]  # it matches
+                error.args = (f"{known[name]} ({name}){str(error).removeprefix(name)}",)
+            raise
 
     return call
 
@@ -90,12 +100,13 @@ def minimize(
     hess: Any = None,
     hessp: Any = None,
     tol: Any = None,
+    disp: bool = False,
     **options: Any,
 ) -> OptimizeResult:
     """Minimize a function of n variables.
 
     It can be the method of `scipy.optimize.minimize`: ``scipy.optimize.minimize(fun, x0, method=leamvd.minimize)``.
-    SciPy's names `maxiter`, `maxfev` and `rng` mean `n_gen`, `max_nfev` and `seed`.
+    SciPy's names `maxiter`, `maxfev` or `maxfun`, and `rng` mean `n_gen`, `max_nfev` and `seed`.
 
     Parameters
     ----------
@@ -103,18 +114,20 @@ def minimize(
         ``fun(x, *args)`` of one point (n,), which `fun` may keep; or, where `vectorized`, of a whole generation (m, n),
         returning (m,). A generation is a read-only view that the next one overwrites: copy what is to be kept. Where
         it has no value let it return NaN or +inf, which rank last and are counted; a generation of NaN alone ends the
-        search, -inf is refused, and an exception loses the values of its generation.
-    x0 : array_like, shape (n,), optional
-        Start solution; without it, the first generation is drawn uniformly in `bounds`.
-    bounds : scipy.optimize.Bounds, pair (low, high) of float or array_like, or n pairs (low_i, high_i), optional
-        Search limits, finite and around `x0`, which every point keeps; with ``limits="first"``, as in the paper, those
-        of the first generation alone (item R15).
+        search, -inf is refused, and an exception loses the values of its generation. A value may be anything that
+        `float` takes, but text.
+    x0 : array_like, shape (n,), or float, optional
+        Start solution; a number is that of one variable. Without it, the first generation is drawn uniformly in
+        `bounds`, and a CMA-ES starts at their center.
+    bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or array_like, optional
+        Search limits, which every point keeps; with ``limits="first"``, as in the paper, those of the first generation
+        alone (item R15). None and infinities are open ends, which need `x0`. It is clipped if it lies outside.
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row; what takes one a column, as SciPy's
         `differential_evolution` has them, is transposed: ``lambda X: fun(X.T)``.
     method : {"lea-mvd", "cma-es", "sep-cma-es", "random"} or Optimizer
-        Which optimizer; or one that is there, such as a `LEAMVD`, which goes on from where it is, even if it was
-        halted. It has its `x0`, `bounds` and `options` already.
+        Which optimizer, in any case; or one that is there, such as a `LEAMVD`, which goes on from where it is, even if
+        it was halted. It has its `x0`, `bounds` and `options` already.
     workers : int, map-like callable or executor
         Who calls `fun`: 1, this process; another number, so many processes of joblib's, -1 for one a processor; or a
         callable as `map`, an executor of `concurrent.futures`, a Dask client's ``get_executor()`` or a pool, which is
@@ -122,7 +135,8 @@ def minimize(
         a value must not depend on the other rows.
     callback : callable, optional
         Called after every generation, as scipy's: with ``intermediate_result=`` an OptimizeResult where its parameter
-        has that name, otherwise with the best point. It stops the search by returning true or raising StopIteration.
+        has that name, otherwise with the best point. It stops the search by raising StopIteration; what it returns is
+        not used.
     progress : bool
         Show a progress bar.
     target : float, optional
@@ -149,16 +163,20 @@ def minimize(
     constraints : sequence
         Has to be empty: there is no method here that keeps constraints.
     jac, hess, hessp, tol : object
-        Not used, for no method here takes derivatives or a tolerance of that kind; a warning says so.
+        Not used, for no method here takes derivatives or a tolerance of that kind; a warning says so. With ``jac=True``
+        `fun` returns a tuple, whose first element is the value.
+    disp : bool
+        Print a summary at the end.
     **options
         For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD the fields of
         `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may also come in
         a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds` is
         given. By default, as in the paper, LEA-MVD's search depends on where the origin of the coordinates is: with
-        ``reading=leamvd.Reading.recommended()`` it does not (item R17). Here `sigma0` may be "auto": first 61 points,
-        `x0` and pairs around it at steps of 0.01, tell slope and curvature, and half of the step size is taken at which
-        half of all generations gain (`leamvd.optimizers.local_model`). They count as evaluations. Without a slope or
-        upward curvature, it is 0.1, with a warning.
+        ``reading=leamvd.Reading.recommended()`` it does not (item R17). The other methods take `population_size`,
+        `n_gen` and `x0_in_population` from a reading; a warning names what they have no use for. Here `sigma0` may be
+        "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and curvature, and half of the
+        step size is taken at which half of all generations gain (`leamvd.optimizers.local_model`). They count as
+        evaluations. Without a slope or upward curvature, it is 0.1, with a warning.
 
     Returns
     -------
@@ -192,7 +210,9 @@ def minimize(
     began = time.monotonic()
     _check_scipys(constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
     args = args if isinstance(args, tuple) else (args,)
-    evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers)
+    has_gradient = isinstance(jac, bool | np.bool_) and bool(jac)
+    evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers, has_gradient=has_gradient)
+    call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
     every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
     saved = None if checkpoint is None else Checkpoint(checkpoint, fun, args)
@@ -224,8 +244,11 @@ def minimize(
             opt.halt("target", opt.best_fun)
         if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
             opt.halt("max_stagnation", k)
-        if history and callback is not None and _stops(callback, opt):
-            opt.halt("callback")
+        if history and call is not None:
+            try:
+                call(opt.result)
+            except StopIteration:
+                opt.halt("callback")
 
     name = method if isinstance(method, str) else type(method).__name__
     total = None if opt.n_gen == UNLIMITED else opt.n_gen
@@ -257,11 +280,14 @@ def minimize(
             if opt.generation:
                 error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
         raise
-    return _result(opt, history)
+    result = _result(opt, history)
+    if disp:
+        print(f"{result.message}\nbest value: {result.fun:.6g}\ngenerations: {result.nit}\nevaluations: {result.nfev}")
+    return result
 
 
 def _begun(
-    method: str,
+    method: object,
     x0: ArrayLike | None,
     bounds: BoundsLike | None,
     options: dict[str, Any],
@@ -269,11 +295,17 @@ def _begun(
     other_budget: bool,
 ) -> tuple[Optimizer, bool]:
     """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured."""
+    name = checks.choice("method", method.lower() if isinstance(method, str) else method, METHODS)
+    known = arguments(name)
+    if unknown := [*(options.keys() - known)]:
+        close = checks.meant(unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS})
+        raise TypeError(f"minimize has no argument {unknown[0]!r}{close}")
     given = options.get("reading")
     reading = given if isinstance(given, Reading) else Reading()  # what is no reading is refused by the optimizer
+    limits = options.get("limits", reading.limits)
     if bounds is not None:  # which are kept, unless `limits` are given
         options["bounds"] = bounds
-        if method == "lea-mvd" and options.get("limits", reading.limits) is None:
+        if name == "lea-mvd" and limits is None:
             options["limits"] = "clip"
     if other_budget and options.get("n_gen") is None and reading.n_gen is None:
         options["n_gen"] = UNLIMITED
@@ -286,7 +318,12 @@ def _begun(
         if x0 is None:
             raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
         options["sigma0"] = stored.get("sigma0", _USUAL)
-    return optimizer(method, x0, **options), auto and not stored
+    opt = optimizer(name, x0, **options)
+    drawn_within = x0 is not None and bounds is not None and limits != "first"
+    if drawn_within and opt.sigma0 / 2 > np.max(opt._high / 2 - opt._low / 2) > 0:
+        told = f"sigma0={opt.sigma0} is above the width of bounds: most points are drawn at their ends"
+        checks.warn(told, OptimizeWarning)
+    return opt, auto and not stored
 
 
 def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
@@ -294,9 +331,9 @@ def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
     if constraints is not None and (not hasattr(constraints, "__len__") or len(constraints)):
         raise ValueError(f"constraints must be empty: no method keeps any but bounds, got {checks.shown(constraints)}")
     for name, given in unused.items():
-        if given is not None:
+        if given is not None and given is not False:
             why = "give sigma_min, target or max_stagnation" if name == "tol" else "no method here takes derivatives"
-            warnings.warn(f"{name} is not used: {why}", RuntimeWarning, stacklevel=4)
+            checks.warn(f"{name} is not used: {why}")
 
 
 def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
@@ -315,8 +352,7 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     if 0 < sigma0 < np.inf:
         return sigma0
     needed = "a slope and upward curvature" if np.isfinite(model.slope + model.curvature) else "finite values"
-    told = f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken"
-    warnings.warn(told, RuntimeWarning, stacklevel=4)  # the caller of `minimize`, whose decorator is a function, too
+    checks.warn(f"sigma0={AUTO!r} needs {needed} at steps of {_STEP} around x0: {_USUAL} is taken")
     return _USUAL
 
 
@@ -326,11 +362,19 @@ def _result(opt: Optimizer, history: list[Generation]) -> OptimizeResult:
     return OptimizeResult(opt.result, history=Generation(*columns))  # type: ignore[call-arg]  # as in `Optimizer.result`
 
 
-def _stops(callback: Callable[..., Any], opt: Optimizer) -> bool:
-    """Call scipy's kind of callback; True if it wants the search to end."""
+def _by_its_signature(callback: Callable[..., Any]) -> Callable[[OptimizeResult], Any]:
+    """Return scipy's kind of callback as a function of a result; a TypeError where it does not take one argument."""
+    if not callable(callback):
+        raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
     try:
-        if "intermediate_result" in inspect.signature(callback).parameters:
-            return bool(callback(intermediate_result=opt.result))
-        return bool(callback(opt.result.x))
-    except StopIteration:
-        return True
+        signature = inspect.signature(callback)
+    except ValueError:  # of some that are not written in Python
+        return lambda result: callback(result.x)
+    try:
+        if "intermediate_result" in signature.parameters:
+            signature.bind(intermediate_result=None)
+            return lambda result: callback(intermediate_result=result)
+        signature.bind(None)
+    except TypeError as error:
+        raise TypeError(f"callback must take one argument, got {checks.shown(callback)}: {error}") from None
+    return lambda result: callback(result.x)

@@ -116,10 +116,10 @@ class Reading:
         object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
         if self.reset not in ("initial", "off"):
             object.__setattr__(self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0))
-        checks.choice("x0_in_population", self.x0_in_population, (True, False))
         for field in dataclasses.fields(self):
-            if field.name not in ("population_size", "n_gen", "exponent", "reset", "x0_in_population"):
-                checks.choice(field.name, getattr(self, field.name), get_args(field.type))
+            if field.name not in ("population_size", "n_gen", "exponent", "reset"):
+                options = (True, False) if field.type is bool else get_args(field.type)
+                object.__setattr__(self, field.name, checks.choice(field.name, getattr(self, field.name), options))
 
     def complete(self) -> Self:
         """Return the reading with what acts where it leaves `n_gen` or `limits` open: 30 generations, and "first"."""

@@ -96,10 +96,14 @@ def limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
     if limits == _FIRST:
         return
     for i in range(x.size):
-        if limits == _REFLECT and high[i] > low[i] and not low[i] <= x[i] <= high[i]:
+        if limits == _REFLECT and not low[i] <= x[i] <= high[i]:
             width = high[i] - low[i]
-            y = math.fabs(x[i] - low[i]) % (2 * width)
-            x[i] = low[i] + (2 * width - y if y > width else y)
+            if width == math.inf:  # an end is open
+                end = low[i] if x[i] < low[i] else high[i]
+                x[i] = end + (end - x[i])
+            elif width > 0:
+                y = math.fabs(x[i] - low[i]) % (2 * width)
+                x[i] = low[i] + (2 * width - y if y > width else y)
         x[i] = min(max(x[i], low[i]), high[i])
 
 

@@ -1,0 +1,303 @@
+"""Calls of `minimize` as users of SciPy, scikit-learn, PyTorch and pycma write them."""
+
+import inspect
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.optimize
+from problems import sphere
+from scipy.optimize import Bounds, OptimizeWarning
+from test_minimize import X0, never, point, run
+from test_optimizers import assert_same
+
+from leamvd import LEAMVD, Reading, minimize
+from leamvd._support import checks
+from leamvd.optimizers.cma_es import CMAES
+from leamvd.optimizers.methods import METHODS, optimizer
+
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+# ---- x0 and bounds
+
+
+@every_method
+def test_a_number_is_a_start_solution_of_one_variable(method: str) -> None:
+    assert_same(run(x0=3.0, method=method), run(x0=[3.0], method=method))
+    for empty in ({"x0": []}, {"x0": None, "bounds": Bounds([], [])}):
+        with pytest.raises(ValueError, match="at least one variable"):
+            run(never, method=method, **empty)
+
+
+@pytest.mark.parametrize("bounds", [[(0, 1), (-1, 2)], ((0, 1), [-1, 2]), np.array([[0, 1], [-1, 2]])], ids=str)
+def test_pairs_of_two_variables_are_read_as_scipy_reads_them(bounds: Any) -> None:
+    plain = run(x0=[0.2, 0.3], bounds=Bounds([0, -1], [1, 2]))
+    given: dict[str, Any] = {"method": minimize, "options": {"rng": 1, "n_gen": 5}}
+    assert_same(run(x0=[0.2, 0.3], bounds=bounds), plain)
+    assert_same(run(x0=[0.2, 0.3], bounds=map(tuple, bounds)), plain)
+    assert_same(scipy.optimize.minimize(point, [0.2, 0.3], bounds=bounds, **given), plain)
+
+
+OPEN = [[(0, None), (None, 1), (0.4, 0.6)], Bounds([0, -np.inf, 0.4], [np.inf, 1, 0.6])]
+
+
+@every_method
+@pytest.mark.parametrize("bounds", OPEN, ids=["pairs", "Bounds"])
+def test_open_ends_are_taken_with_a_start_solution(method: str, bounds: Any) -> None:
+    seen: list[Any] = []
+    run(lambda X: seen.extend(X.copy()) or -X[:, 0] + X[:, 1], vectorized=True, x0=[0.1, 0.9, 0.5], bounds=bounds,
+        method=method, n_gen=20, sigma0=0.6)  # fmt: skip
+    lowest, highest = np.min(seen, axis=0), np.max(seen, axis=0)
+    assert (lowest >= [0, -np.inf, 0.4]).all()
+    assert (highest <= [np.inf, 1, 0.6]).all()
+    assert lowest[1] < 0
+    assert highest[0] > 1
+    with pytest.raises(ValueError, match="bounds must be finite without x0"):
+        run(never, x0=None, bounds=bounds, method=method)
+    with pytest.raises(ValueError, match="between low and high, got inf and inf"):
+        run(never, x0=[0.1], bounds=Bounds(np.inf, np.inf), method=method)
+
+
+def test_what_is_reflected_at_one_end_is_mirrored_there() -> None:
+    draws = LEAMVD(np.zeros(3), sigma0=5, seed=2).ask()
+    reading = Reading(limits="reflect")
+    for bounds, mirrored in (((None, 0), -np.abs(draws)), ((0, None), np.abs(draws)), ((None, None), draws)):
+        opt = LEAMVD(np.zeros(3), sigma0=5, seed=2, bounds=bounds, reading=reading)
+        np.testing.assert_array_equal(opt.ask(), mirrored)
+
+
+@every_method
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        pd.DataFrame({0: [0.0], 1: [1.0]}), {0: 0, 1: 1}, "ab", 3, [(0, 1, 2)] * 6, [(0, 1), ("a", 1)], [(0, 1), 1, 2],
+        np.zeros((2, 2, 2)), [[(0, 1)], [(0, 1)]],
+    ],
+    ids=lambda bounds: type(bounds).__name__,
+)  # fmt: skip
+def test_other_forms_of_bounds_are_refused_by_those_that_are_taken(method: str, bounds: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"bounds must be scipy.optimize.Bounds, .*pair.*\(low_i, high_i"):
+        run(never, bounds=bounds, method=method)
+    with pytest.raises(TypeError, match="sigma0 must be a number, got"):
+        run(never, sigma0=np.full(6, 0.1), method=method)
+
+
+@every_method
+def test_variables_that_bounds_fix_are_kept(method: str) -> None:
+    seen: list[Any] = []
+    given: dict[str, Any] = {"vectorized": True, "method": method, "n_gen": 12}
+    bounds = [(-3, 3)] * 4 + [(0.25, 0.25), (-3, 3)]
+    for sigma0 in (0.3, "auto"):
+        run(lambda X: seen.extend(X.copy()) or sphere(X), x0=np.full(6, 0.25), bounds=bounds, sigma0=sigma0, **given)
+    assert np.ptp(seen, axis=0).astype(bool).tolist() == [True] * 4 + [False, True]
+    if method.endswith("cma-es"):
+        five = run(sphere, x0=np.full(5, 0.25), bounds=(-3, 3), sigma0=0.3, **given)
+        six = run(sphere, x0=np.full(6, 0.25), bounds=bounds, sigma0=0.3, **given)
+        np.testing.assert_array_equal(np.delete(six.x, 4), five.x)
+        with pytest.raises(ValueError, match="leave a variable free"):
+            run(never, x0=np.zeros(6), bounds=[(0, 0)] * 6, sigma0="auto", method=method)
+
+
+@every_method
+def test_a_first_step_above_the_width_of_bounds_is_warned_of(method: str) -> None:
+    with pytest.warns(OptimizeWarning, match="sigma0=0.1 is above the width of bounds") as caught:
+        minimize(point, np.zeros(6), bounds=(-0.01, 0.01), method=method, n_gen=2)
+    assert [warning.filename for warning in caught] == [__file__]
+    run(x0=np.zeros(6), bounds=(-1e308, 1e308), method=method, n_gen=2)
+
+
+# ---- what fun returns
+
+
+class Dual:
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def __float__(self) -> float:
+        return self._value
+
+
+@pytest.mark.parametrize("kind", [Fraction, Decimal, Dual, np.float32, lambda value: np.array([[value]])])
+def test_whatever_float_takes_is_a_value(kind: Callable[[float], Any]) -> None:
+    plain = run(lambda x: float(np.float32(point(x))))
+    assert_same(run(lambda x: kind(float(np.float32(point(x))))), plain)
+    if kind in (Fraction, Decimal, Dual):
+        np.testing.assert_array_equal(checks.objective_values("F", [kind(2.0), kind(1.5)], 2), [2, 1.5])
+
+
+def test_a_column_of_values_is_a_row_of_them() -> None:
+    assert_same(run(lambda X: sphere(X)[:, None], vectorized=True), run(sphere, vectorized=True))
+    opt, other = (LEAMVD(X0, seed=1) for _ in range(2))
+    opt.tell(opt.ask(), sphere(opt.ask())[:, None])
+    other.tell(other.ask(), sphere(other.ask()))
+    np.testing.assert_array_equal(opt.ask(), other.ask())
+
+
+def test_tensors_that_require_a_gradient_are_values() -> None:
+    torch = pytest.importorskip("torch")
+
+    def tensors(X: Any) -> Any:
+        return ((torch.tensor(X, requires_grad=True) - 0.5) ** 2).sum(dim=-1)
+
+    plain = run(lambda X: tensors(X).detach().numpy(), vectorized=True)
+    assert_same(run(tensors, vectorized=True), plain)
+    assert run(tensors).fun == pytest.approx(plain.fun)
+
+
+WRONG = ["1.5", b"1.5", 1j, np.complex64(1), None, [1.0, 2.0], np.ma.masked, object()]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: type(wrong).__name__)
+def test_text_complex_and_masked_values_are_refused_in_a_short_message(wrong: Any) -> None:
+    for fun, vectorized in ((lambda x: wrong, False), (lambda X: [wrong] * len(X), True)):
+        with pytest.raises((TypeError, ValueError), match="fun") as caught:
+            run(fun, vectorized=vectorized)
+        assert len(str(caught.value)) < 220
+    with pytest.raises(ValueError, match=r"must have shape \(n,\), got \(2, 3\)"):
+        run(never, x0=np.zeros((2, 3)))
+    assert len(checks.shown(np.zeros((300, 300)))) <= 100
+    assert checks.shown("x" * 300).endswith("…")
+
+
+# ---- callbacks and SciPy's arguments
+
+
+@pytest.mark.parametrize("callback", [3, lambda: None, lambda a, b: None, lambda *, x: None])
+def test_a_callback_that_cannot_be_called_is_refused_before_work(callback: Any) -> None:
+    with pytest.raises(TypeError, match="callback must"):
+        run(never, callback=callback)
+
+
+def test_a_callback_may_have_no_signature() -> None:
+    with pytest.raises(ValueError, match="no signature"):
+        inspect.signature(max)
+    for callback in (max, lambda x, *more, key=None: x):
+        assert run(callback=callback).reason == "n_gen"
+
+
+@every_method
+def test_methods_are_named_in_any_case(method: str) -> None:
+    assert_same(run(method=method.upper()), run(method=method))
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_of_a_function_with_its_gradient_the_value_counts(vectorized: bool) -> None:
+    fun: Any = sphere if vectorized else point
+    plain = run(fun, vectorized=vectorized)
+    for jac in (True, np.True_):
+        with pytest.warns(RuntimeWarning, match="jac is not used"):
+            assert_same(run(lambda x: (fun(x), 2 * x), vectorized=vectorized, jac=jac), plain)
+    assert_same(run(fun, vectorized=vectorized, jac=False, hess=None), plain)
+
+
+def test_whole_floats_are_counts_and_errors_name_what_was_written() -> None:
+    assert run(n_gen=None, maxiter=7.0).nit == 7
+    assert run(max_nfev=1e2).nfev == run(maxfun=100).nfev == 84
+    for given, told in (
+        ({"maxiter": 2.5, "n_gen": None}, r"^maxiter \(n_gen\) must be an integer, got 2.5"),
+        ({"rng": -1, "seed": None}, r"^rng \(seed\) must be an integer"),
+        ({"options": {"rng": [1, -1]}, "seed": None}, r"^rng \(seed\)\[1\] must be an integer"),
+        ({"maxfun": 10}, r"^maxfun \(max_nfev\) must be at least 24"),
+        ({"max_nfev": 10}, "^max_nfev must be at least 24"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=told):
+            run(never, **given)
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("name", "close"), [("exponnt", "exponent"), ("taget", "target"), ("MaxIter", "maxiter"), ("sgma0", "sigma0")]
+)
+def test_a_mistyped_option_is_refused_and_the_right_one_told(method: str, name: str, close: str) -> None:
+    with pytest.raises(TypeError, match=f"no argument '{name}'; did you mean '{close}'") as caught:
+        run(never, method=method, **{name: 1})
+    assert "__init__" not in str(caught.value)
+
+
+@every_method
+def test_a_summary_is_printed_once_if_asked(method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(method=method, options={"disp": True})
+    told = capsys.readouterr().out
+    assert told.count(result.message) == 1
+    assert all(f"{value:.6g}" in told for value in (result.fun, result.nit, result.nfev))
+    run(method=method, disp=False)
+    assert capsys.readouterr().out == ""
+
+
+@every_method
+def test_what_numpy_seeds_by_seeds_a_search(method: str) -> None:
+    given: dict[str, Any] = {"method": method, "seed": None, "n_gen": 2}
+    for make in (np.random.RandomState, np.random.PCG64):
+        generator = make(3)
+        first, second = (run(rng=generator, **given) for _ in range(2))
+        assert first.seed != second.seed
+        assert_same(run(rng=make(3), **given), first)
+    for again in (np.random.SeedSequence(3), [1, 2]):
+        assert_same(run(rng=again, **given), run(rng=again, **given))
+
+
+# ---- another method by the same call
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+def test_a_baseline_takes_from_a_reading_what_it_has_and_names_the_rest_once(method: str) -> None:
+    reading = Reading(population_size=8, n_gen=7, x0_in_population=False, reset="off", exponent=3)
+    given: dict[str, Any] = {"x0": X0, "seed": 1, "method": method}
+    with pytest.warns(OptimizeWarning, match=f"{method} has no use for exponent, n_elite, reset, sigma_min") as caught:
+        found = minimize(point, reading=reading, n_elite=3, sigma_min=1e-3, **given)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert_same(found, minimize(point, population_size=8, n_gen=7, x0_in_population=False, **given))
+    assert minimize(point, reading=Reading(population_size=8), population_size=12, n_gen=2, **given).nfev == 24
+    assert minimize(point, reading=Reading(n_gen=4, limits="clip"), bounds=(-1, 1), **given).nit == 4
+    for limits in ({"limits": "reflect"}, {"limits": "first"}, {"reading": Reading(limits="reflect")}):
+        with pytest.raises(ValueError, match="limits must be 'clip' or None"):
+            minimize(never, bounds=(-1, 1), **given, **limits)
+    with pytest.raises(TypeError, match="reading must be a"):
+        minimize(never, reading="printed", **given)
+
+
+def test_only_pycma_has_no_use_for_a_dtype() -> None:
+    assert run(method="random", dtype="float32").x.dtype == np.float32
+    with pytest.warns(OptimizeWarning, match="sep-cma-es has no use for dtype"):
+        assert run(method="sep-cma-es", dtype="float32").x.dtype == np.float64
+
+
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_without_a_start_solution_cma_es_begins_at_the_center_of_bounds(diagonal: bool) -> None:
+    low, high = np.arange(5.0), np.array([2.0, 5, 8, 11, 4.5])
+    given: dict[str, Any] = {"bounds": Bounds(low, high), "seed": 1, "diagonal": diagonal, "sigma0": 1e-9}
+    X = CMAES(None, **given).ask()
+    np.testing.assert_allclose(X, np.tile((low + high) / 2, (24, 1)), atol=1e-7)
+    assert ((low + high) / 2 != X).all(), "the center is not in the population"
+    np.testing.assert_array_equal(CMAES((low + high) / 2, x0_in_population=False, **given).ask(), X)
+    np.testing.assert_allclose(CMAES(n_var=3, bounds=(0, 1), seed=1, sigma0=1e-9).ask(), 0.5, atol=1e-7)
+    assert optimizer("random", n_var=3, bounds=(0, 1), seed=1).n_var == 3
+
+
+# ---- how it ends
+
+
+@pytest.mark.parametrize("method", ["cma-es", "sep-cma-es"])
+def test_a_flat_function_is_no_convergence(method: str) -> None:
+    flat = run(lambda _: 3.0, method=method, n_gen=300)
+    assert (flat.reason, flat.success, flat.status) == ("cma_stuck", False, 2)
+    assert run(method=method, n_gen=300).reason == "cma"
+
+
+@every_method
+def test_the_message_says_that_no_better_point_was_found(method: str) -> None:
+    told = "No better point than the start was found."
+    assert told in run(lambda X: (X**2).sum(axis=1), x0=np.zeros(6), vectorized=True, method=method).message
+    assert told not in run(sphere, vectorized=True, method=method).message
+    assert told not in run(sphere, x0=None, bounds=[(-1, 1)] * 6, vectorized=True, method=method).message
+    assert "no better" not in optimizer(method, X0).result.message.lower()
+
+
+def test_a_preset_that_has_not_moved_is_as_scipy_a_success() -> None:
+    found = run(sphere, x0=np.full(6, 0.5), vectorized=True, n_gen=400, reading=Reading.recommended())
+    assert (found.success, found.reason, found.fun) == (True, "sigma_min", 0)
