@@ -164,7 +164,7 @@ def test_units_are_brought_down_as_probabilities() -> None:
     P = expit(model.intercept_visible_ + H.astype(float) @ model.components_)
     np.testing.assert_allclose(model.inverse_transform(H), P, rtol=1e-5)
     assert model.inverse_transform(H).dtype == "float32"
-    with pytest.raises(ValueError, match=r"X must have shape \(any, 5\), got \(7, 4\)"):
+    with pytest.raises(ValueError, match=r"X must have shape \(m, 5\), got \(7, 4\)"):
         model.inverse_transform(H[:, 1:])
 
 
@@ -376,8 +376,8 @@ def test_arithmetic_is_that_of_the_images_fitted_on(dtype: str) -> None:
     [
         ({"dbn": FrozenEstimator(DBN())}, TypeError, "dbn must be a DBN or RBM, a FrozenEstimator of a fitted one"),
         ({"dbn": []}, TypeError, "dbn must be"),
-        ({"dbn": STACK[1:]}, ValueError, r"\(any, 6\), got \(1, 9\)"),
-        ({"dbn": STACK[:1] * 2}, ValueError, r"\(any, 9\), got \(1, 6\)"),
+        ({"dbn": STACK[1:]}, ValueError, r"\(m, 6\), got \(1, 9\)"),
+        ({"dbn": STACK[:1] * 2}, ValueError, r"\(m, 9\), got \(1, 6\)"),
         *(({name: 0}, ValueError, f"{name} must be") for name in ("n_iter", "learning_rate", "batch_size")),
         ({"momentum": 1}, ValueError, "momentum must be .* < 1"),
     ],
