@@ -90,7 +90,7 @@ SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask sche
     help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single number, "
     "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
-@click.option("--dataset", metavar="digits|mnist|PATH", help="The same as -p dataset=...")
+@click.option("--dataset", metavar="digits|mnist|PATH", help="-p dataset=...; PATH of images by class, IDX or .npz.")
 @OUTPUT
 @JOBS
 @SCHEDULER

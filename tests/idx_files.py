@@ -27,9 +27,9 @@ def fake_files(n_train: int = 30, n_test: int = 20, side: int = 28) -> dict[str,
 
 
 def write(folder: Path, files: dict[str, bytes]) -> Path:
-    folder.mkdir(exist_ok=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
+    for path, content in ((folder / name, content) for name, content in files.items()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     return folder
 
 

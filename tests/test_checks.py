@@ -117,3 +117,8 @@ def test_an_array_that_fits_is_returned_itself() -> None:
         np.testing.assert_array_equal(result, [1, 2])
         assert type(result) is np.ndarray
     assert np.isnan(checks.numbers("x", [np.nan, np.inf], shape=(2,), dtype=np.float64)[0])
+
+
+@pytest.mark.parametrize(("given", "options"), [(np.str_("b"), ("a", "b")), (np.bool_(True), (False, True))], ids=str)
+def test_a_scalar_of_numpys_is_the_option_that_it_equals(given: Any, options: tuple[Any, ...]) -> None:
+    assert checks.choice("mode", given, options) is options[1]

@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import re
 import socket
@@ -12,7 +13,7 @@ import pytest
 from idx_files import NAMES, TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, contents, fake_files, write
 
 from leamvd.data import mnist
-from leamvd.data.images import load
+from leamvd.data.images import known, load
 from leamvd.data.mnist import DataError, fetch_mnist
 
 
@@ -20,7 +21,9 @@ from leamvd.data.mnist import DataError, fetch_mnist
 def files(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Small files that stand for MNIST: their hashes are the ones expected."""
     files = fake_files()
-    monkeypatch.setattr(mnist, "MNIST_SHA256", {n: hashlib.sha256(c).hexdigest() for n, c in files.items()})
+    unpacked = {name.removesuffix(".gz"): gzip.decompress(content) for name, content in files.items()}
+    for digests, known_files in (("MNIST_SHA256", files), ("UNPACKED_SHA256", unpacked)):
+        monkeypatch.setattr(mnist, digests, {n: hashlib.sha256(c).hexdigest() for n, c in known_files.items()})
     return files
 
 
@@ -43,6 +46,20 @@ def test_mnist_from_a_folder_is_verified_and_never_written(
         assert dict(found) == {TRAIN_LABELS: "truncated or altered", TEST_LABELS: "truncated or altered",
                                TEST_IMAGES: "missing"}  # fmt: skip
     assert contents(folder) == before
+
+
+def test_mnist_is_taken_unpacked_and_its_checksum_stays(
+    tmp_path: Path, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacked = {name[:-3].replace("-idx", ".idx"): gzip.decompress(content) for name, content in files.items()}
+    folder = write(tmp_path / "unpacked", unpacked | {TEST_LABELS: files[TEST_LABELS]})
+    monkeypatch.setenv("LEAMVD_DATA_DIR", str(folder))
+    data = load("mnist", side=7)
+    np.testing.assert_array_equal(data.train, load(write(tmp_path / "packed", files), side=7).train)
+    assert data.checksum == known("mnist")[0]
+    write(folder, {"t10k-images.idx3-ubyte": unpacked["train-images.idx3-ubyte"]})
+    with pytest.raises(DataError, match=r"t10k-images\.idx3-ubyte: truncated or altered"):
+        load("mnist")
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -1,19 +1,22 @@
 import gzip
 import hashlib
+import io
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from idx_files import TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, fake_files, idx, write
+from idx_files import NAMES, TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, fake_files, idx, write
 from numpy.typing import NDArray
+from PIL import Image
 from scipy import stats
 
 from leamvd.data import images as data_images
-from leamvd.data.images import load, resize
-from leamvd.data.mnist import DataError
+from leamvd.data.images import known, load, resize
+from leamvd.data.mnist import UNPACKED_SHA256, DataError, fetch_mnist, idx_file
 
 # ---- resizing
 
@@ -88,11 +91,18 @@ def test_digits_split_is_fixed_complete_and_stratified() -> None:
 # ---- a folder of IDX files
 
 
-@pytest.mark.parametrize("zipped", [True, False])
-def test_a_folder_gives_its_pixels_and_labels(tmp_path: Path, zipped: bool) -> None:
+def listed(folder: Path, names: list[str]) -> str:
+    """Return the SHA-256 of what sha256sum prints for these files."""
+    lines = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(("zipped", "sign"), [(True, "-"), (True, "."), (False, "-"), (False, ".")])
+def test_a_folder_gives_its_pixels_and_labels(tmp_path: Path, zipped: bool, sign: str) -> None:
     packed = fake_files(side=9)
     plain = {name.removesuffix(".gz"): gzip.decompress(content) for name, content in packed.items()}
-    folder = write(tmp_path / "fashion", packed if zipped else plain)
+    files = {n.replace("-idx", f"{sign}idx"): content for n, content in (packed if zipped else plain).items()}
+    folder = write(tmp_path / "fashion", files)
     data = load(folder, side=9, dtype="float64")
     for images, labels, part in ((data.train, data.train_labels, "train"), (data.test, data.test_labels, "t10k")):
         pixels = np.frombuffer(plain[f"{part}-images-idx3-ubyte"][16:], np.uint8).reshape(-1, 81)
@@ -101,8 +111,7 @@ def test_a_folder_gives_its_pixels_and_labels(tmp_path: Path, zipped: bool) -> N
         assert labels.dtype == np.int64
     small = load(str(folder), side=4)
     np.testing.assert_allclose(small.train, resize(data.train, 4), rtol=1e-6)
-    digests = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(folder.iterdir())]
-    assert data.checksum == small.checksum == hashlib.sha256("".join(digests).encode()).hexdigest()
+    assert data.checksum == small.checksum == listed(folder, sorted(files))
 
 
 def test_resizing_in_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +147,11 @@ def test_a_damaged_file_is_named_with_its_trouble(tmp_path: Path, name: str, con
 
 def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
     good = fake_files(side=4)
-    with pytest.raises(DataError, match=r"there is no folder .*minst: name 'digits', 'mnist' or a folder"):
+    with pytest.raises(DataError, match=r"there is no .*minst: name 'digits', 'mnist', a folder"):
         load(tmp_path / "minst")
     folder = write(tmp_path / "some", good)
     (folder / TEST_LABELS).unlink()
-    with pytest.raises(DataError, match=r"neither t10k-labels-idx1-ubyte\.gz nor t10k-labels-idx1-ubyte: put"):
+    with pytest.raises(DataError, match="neither t10k-labels-idx1-ubyte, gzipped or not, nor"):
         load(folder)
     write(folder, {TEST_LABELS: idx(np.zeros(19, np.uint8))})
     with pytest.raises(DataError, match="20 images but 19 labels in its t10k"):
@@ -153,6 +162,106 @@ def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         write(folder, good | files)
         with pytest.raises(DataError, match=f"square and of one size, got {sizes} pixels"):
             load(folder)
+
+
+# ---- images by class, .npz files
+
+
+def encoded(image: Image.Image, extension: str = ".png") -> bytes:
+    file = io.BytesIO()
+    image.save(file, Image.registered_extensions()[extension])
+    return file.getvalue()
+
+
+def test_images_by_class_are_read_in_the_order_of_torchvision(tmp_path: Path) -> None:
+    names = ["10/B.PNG", "10/a.png", "10/z/1.png", "10/z-/0.png", "10/z/y/0.png", "10-/c.png", "2/x.png", "a/0.png"]
+    levels = np.arange(8 * 9, dtype=np.uint8).reshape(8, 3, 3)
+    files = {f"train/{n}": encoded(Image.fromarray(x)) for n, x in zip(names, levels, strict=True)}
+    files |= {"test/a/9.png": files["train/a/0.png"], "test/10-/9.png": files["train/2/x.png"]}
+    ignored = ["train/a/.0.png", "train/a/.b/0.png", "train/.c/0.png", "train/a/0.txt", "train/0.png"]
+    folder = write(tmp_path / ".hidden", dict(reversed(files.items())) | dict.fromkeys(ignored, b""))
+    data = load(folder, side=3, dtype="float64")
+    np.testing.assert_array_equal(data.train, levels.reshape(8, 9) / 255)
+    np.testing.assert_array_equal(data.test, levels[[6, 7]].reshape(2, 9) / 255)
+    assert (data.train_labels.tolist(), data.test_labels.tolist()) == ([0, 0, 0, 0, 0, 1, 2, 3], [1, 3])
+    assert data.class_names == ("10", "10-", "2", "a")
+    assert known(folder) == (data.checksum, 8)
+    assert data.checksum == listed(folder, sorted(files))
+
+
+def test_colors_become_gray_and_transparent_pixels_white(tmp_path: Path) -> None:
+    color = Image.new("RGB", (1, 1), (255, 128, 0))  # 0.299 * 255 + 0.587 * 128 = 151.4
+    images = [color, color.quantize(), color.convert("CMYK"), Image.new("LA", (1, 1), (0, 51))]  # a fifth of black
+    files = {f"{part}/a/{i}.tif": encoded(one, ".tif") for part in ("train", "test") for i, one in enumerate(images)}
+    levels = load(write(tmp_path, files), side=1, dtype="float64").train.ravel() * 255
+    np.testing.assert_allclose(levels, [151, 151, 151, 204])
+
+
+@pytest.mark.parametrize("extension", data_images.EXTENSIONS)
+@pytest.mark.filterwarnings("ignore")  # of Pillow, about damaged TIFF files
+def test_every_extension_is_read_and_a_truncated_file_is_named(tmp_path: Path, extension: str) -> None:
+    name, content = f"a/0{extension}", encoded(Image.new("RGB", (8, 8), (90, 90, 90)), extension)
+    folder = write(tmp_path, {f"train/{name}": content, f"test/{name}": content})
+    np.testing.assert_allclose(load(folder, side=8).train, 90 / 255, atol=1.01 / 255)
+    with pytest.raises(DataError, match=f"test.a.0{extension} cannot be used"):
+        load(write(folder, {f"test/{name}": content[: len(content) // 2]}), side=8)
+
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.integers(0, 256, (9, 4, 4), np.uint8), RNG.integers(0, 3, 9, np.uint8)
+ARRAYS = {"x_train": X[:5], "y_train": Y[:5], "x_test": X[5:], "y_test": Y[5:]}
+
+
+def npz(**changes: NDArray[Any]) -> dict[str, bytes]:
+    np.savez_compressed(file := io.BytesIO(), **ARRAYS | changes)
+    return {"own.npz": file.getvalue()}
+
+
+@pytest.mark.parametrize(("how", "side"), [("gray", 4), ("gray", 3), ("threshold", 4), ("bernoulli", 3)])
+def test_an_npz_file_has_the_images_of_the_same_idx_files(tmp_path: Path, how: str, side: int) -> None:
+    folder = write(tmp_path, {n: idx(a) for n, a in zip(NAMES, ARRAYS.values(), strict=True)})
+    expected = load(folder, side=side, binarize=how, n_train=4)
+    floats = {name: a / 255 if name[0] == "x" else a.reshape(-1, 1).astype(int) for name, a in ARRAYS.items()}
+    for changes in ({"more": Y}, floats):
+        path = write(tmp_path, npz(**changes)) / "own.npz"
+        data = load(path, side=side, binarize=how, n_train=4)
+        for one, other in zip(data[:4], expected[:4], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+            assert one.dtype == other.dtype
+        assert known(path) == (data.checksum, 5) == (listed(tmp_path, [path.name]), 5)
+
+
+GRAY = encoded(Image.new("L", (2, 2)))
+GOOD = dict.fromkeys(["train/a/0.png", "train/b/0.png", "test/a/0.png"], GRAY)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (GOOD | {"test/a/1.png": encoded(Image.new("L", (3, 3)))}, "test.a.1.png .* 2 x 2, got 3 x 3"),
+        (GOOD | {"train/a/0.png": encoded(Image.new("L", (3, 2)))}, "train.a.0.png .* square, got 3 x 2"),
+        (GOOD | {"train/b/0.png": encoded(Image.new("I;16", (2, 2)))}, "train.b.0.png .* 8 bits"),
+        (GOOD | {"test/b/.0.png": GRAY}, "test.b holds no images"),
+        (GOOD | {"test/c/0.png": GRAY}, "test.c is of a class that .*train does not have"),
+        ({"train/a/0.png": GRAY}, "test must be a folder"),
+        ({"train/0.png": GRAY}, "train must be a folder"),
+        (npz(x_train=X[:5].astype(int)), "x_train .*'uint8'.*'int64'"),
+        (npz(x_test=X[5:] / 255), "x_test .*'uint8'.*'float64'"),
+        (npz(x_train=X[:5] / 1.0), r"x_train must lie in \[0, 1\]"),
+        (npz(x_train=X[:5] / 255, x_test=X[5:] / 255 - 0.01), r"x_test must lie in \[0, 1\]"),
+        (npz(x_test=X[5:, :3, :3]), r"x_test .*\(4, 3, 3\)"),
+        (npz(x_train=X[:5, :0, :0]), "zero-size"),
+        (npz(y_train=Y[:4]), "y_train must be 5 .* got 4"),
+        (npz(y_test=Y[5:] / 2), "y_test must be 4 whole numbers"),
+        (npz(y_test=Y[5:].astype(int) - 3), "y_test must be 4 whole numbers >= 0"),
+        (npz(y_train=np.array([{}] * 5)), "own.npz .* allow_pickle"),
+        ({"own.npz": npz()["own.npz"][:-30]}, "own.npz cannot be used"),
+        ({"own.npz": npz()["own.npz"].replace(b"y_train", b"Y_train")}, "own.npz .* no y_train"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        load(write(tmp_path, files) / ("own.npz" if "own.npz" in files else ""))
 
 
 # ---- binarization, subsets
@@ -226,3 +335,7 @@ def test_the_real_mnist() -> None:
     assert (data.train_labels[0], data.test_labels[0]) == (5, 7)
     assert data.train.mean(dtype=float) == pytest.approx(0.1307, abs=5e-5)
     assert data.checksum == "abca1685336e37aa33a42b8e8886e04e9bd739abb9c10b4340fdb3be3218f9e7"
+    for name, digest in UNPACKED_SHA256.items():
+        content = (idx_file(fetch_mnist(), name) or Path()).read_bytes()
+        unpacked = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+        assert hashlib.sha256(unpacked).hexdigest() == digest

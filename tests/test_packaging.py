@@ -27,7 +27,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 ON_DEMAND = {"cma", "sklearn", "torch"}
 OPTIONAL = [
     "IPython", "click", "cma", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill", "pooch",
-    "requests", "sklearn", "sphinx", "torch",
+    "requests", "sklearn", "sphinx", "torch", "PIL",
 ]  # fmt: skip
 WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"  # None: what an import of a missing package finds
 

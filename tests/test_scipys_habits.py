@@ -109,6 +109,8 @@ def test_a_first_step_above_the_width_of_bounds_is_warned_of(method: str) -> Non
         minimize(point, np.zeros(6), bounds=(-0.01, 0.01), method=method, n_gen=2)
     assert [warning.filename for warning in caught] == [__file__]
     run(x0=np.zeros(6), bounds=(-1e308, 1e308), method=method, n_gen=2)
+    if method == "lea-mvd":
+        run(x0=np.zeros(6), bounds=(-0.01, 0.01), limits="first", n_gen=2)
 
 
 # ---- what fun returns
@@ -252,6 +254,8 @@ def test_a_baseline_takes_from_a_reading_what_it_has_and_names_the_rest_once(met
         found = minimize(point, reading=reading, n_elite=3, sigma_min=1e-3, **given)
     assert [warning.filename for warning in caught] == [__file__]
     assert_same(found, minimize(point, population_size=8, n_gen=7, x0_in_population=False, **given))
+    with pytest.warns(OptimizeWarning, match="no use for reset"):
+        minimize(point, reset=Reading().reset, n_gen=2, **given)
     assert minimize(point, reading=Reading(population_size=8), population_size=12, n_gen=2, **given).nfev == 24
     assert minimize(point, reading=Reading(n_gen=4, limits="clip"), bounds=(-1, 1), **given).nit == 4
     for limits in ({"limits": "reflect"}, {"limits": "first"}, {"reading": Reading(limits="reflect")}):
@@ -295,7 +299,12 @@ def test_the_message_says_that_no_better_point_was_found(method: str) -> None:
     assert told in run(lambda X: (X**2).sum(axis=1), x0=np.zeros(6), vectorized=True, method=method).message
     assert told not in run(sphere, vectorized=True, method=method).message
     assert told not in run(sphere, x0=None, bounds=[(-1, 1)] * 6, vectorized=True, method=method).message
-    assert "no better" not in optimizer(method, X0).result.message.lower()
+    for bounds in ([(-1, 1)] * 6, (-1, 1)):
+        x0 = None if isinstance(bounds, list) else X0
+        assert told not in run(lambda _: 3.0, x0=x0, bounds=bounds, x0_in_population=False, method=method).message
+    seen: list[str] = []
+    run(lambda _: 3.0, method=method, callback=lambda intermediate_result: seen.append(intermediate_result.message))
+    assert seen[0] == "The search has not stopped yet." or method.endswith("cma-es")
 
 
 def test_a_preset_that_has_not_moved_is_as_scipy_a_success() -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import nbformat
 import pandas as pd
 import pytest
+from idx_files import TEST_LABELS, TRAIN_LABELS, fake_files, write
 
 from leamvd.book import sections
 from leamvd.book.sections import Parameter, Section, written
@@ -22,7 +23,7 @@ sizes: list[int] = [1, 2]  # of what
 share: float = 0.5  # of all
 flag: bool = False  # or not
 seeds: list[int] | None = None  # one run each
-dataset: str = "digits"  # or a folder
+dataset: str = "digits"  # or a path
 output: str = "."  # folder
 """
 
@@ -69,12 +70,12 @@ def test_a_text_of_another_type_is_refused(section: Section, name: str, text: st
         section.parameters[name].parse(text)
 
 
-def test_a_folder_of_images_is_named_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_of_ones_own_are_named_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "images").mkdir()
+    write(tmp_path, dict.fromkeys(["images/0", "mnist/0", "own.npz"], b""))
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
-    for text in ("images", "~/images"):
-        assert Parameter("dataset", "str", "digits", "").parse(text) == str(tmp_path / "images")
+    for text in ("images", "~/images", "own.npz"):
+        assert Parameter("dataset", "str", "digits", "").parse(text) == str(tmp_path / Path(text).name)
     assert Parameter("dataset", "str", "digits", "").parse("mnist") == "mnist"
 
 
@@ -132,17 +133,17 @@ def test_a_finished_run_is_not_executed_again_unless_its_program_changes(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "changed", ["code", "versions", "get_host_cpu_name", "one/provenance.json", "images", "output"]
+    "changed", ["code", "versions", "get_host_cpu_name", "one/provenance.json", TRAIN_LABELS, "output"]
 )
 def test_what_decides_on_a_run_is_in_its_name(
     changed: str, section: Section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
     monkeypatch.setattr(results, "ARCHIVE", tmp_path)
-    (tmp_path / "one").mkdir()
+    write(tmp_path, (files := fake_files(20, 20, side=4)) | {"one/another": b""})
     before = sections.about(section, {"dataset": "~"})["run"]
-    if changed in ("one/provenance.json", "images"):
-        (tmp_path / changed).write_text("new")
+    if changed in ("one/provenance.json", TRAIN_LABELS):
+        (tmp_path / changed).write_bytes(files[TEST_LABELS])
     elif changed != "output":
         module = sections if changed == "get_host_cpu_name" else results
         monkeypatch.setattr(module, changed, lambda: "another")

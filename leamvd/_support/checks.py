@@ -110,7 +110,7 @@ def numbers(name: str, value: ArrayLike, *, shape: tuple[int | None, ...], dtype
     if given.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be an array of real numbers, got {shown(given)}")
     if given.ndim != len(shape) or any(want not in (None, have) for have, want in zip(given.shape, shape, strict=True)):
-        any_length = "n" if len(shape) == 1 else "mn"
+        any_length = "n" if len(shape) == 1 else "mnk"
         axes = [any_length[i] if length is None else str(length) for i, length in enumerate(shape)]
         want = f"({', '.join(axes)}{',' * (len(shape) == 1)})"
         raise ValueError(f"{name} must have shape {want}, got {given.shape}")

@@ -25,6 +25,7 @@ import pandas as pd
 from llvmlite.binding import get_host_cpu_name
 
 from leamvd._support import checks, children
+from leamvd.data import images
 from leamvd.paper import results
 
 ABOUT, LATEST, SUMMARY = "run.json", "latest", "summary.csv"
@@ -58,8 +59,8 @@ class Parameter(NamedTuple):
         """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges."""
         if (text := text.strip()) == "None" and self.type.endswith(" | None"):
             return None
-        if self.name == "dataset" and (folder := Path(text).expanduser()).is_dir():
-            return str(folder.resolve())
+        if self.name == "dataset" and text not in images.NAMED and (path := Path(text).expanduser()).exists():
+            return str(path.resolve())
         listed, kind = self.type.startswith("list["), self.type.removeprefix("list[").split(" ")[0].removesuffix("]")
         words, read = _KINDS[kind]
         items = _RANGE.sub(_seeds, text) if self.name == "seeds" else text
@@ -239,9 +240,10 @@ def about(section: Section, values: Values) -> dict[str, Any]:
 
     A run is named after its profile, what was changed, and a digest of all that decides. Its folder has that name.
     """
-    parameters, read = section.complete(values), sorted(results.ARCHIVE.glob("*/provenance.json"))
-    if parameters.get("dataset") not in (None, "digits", "mnist"):  # a folder, whose files may change
-        read += sorted(path for path in Path(parameters["dataset"]).expanduser().glob("*") if path.is_file())
+    parameters = section.complete(values)
+    data = [path.read_bytes() for path in sorted(results.ARCHIVE.glob("*/provenance.json"))]
+    if parameters.get("dataset") not in (None, *images.NAMED):  # files, which may change
+        data.append(images.known(parameters["dataset"])[0].encode())
     usual = {name: one.default for name, one in section.parameters.items()} | {"profile": None}
     changed = {name: written(value) for name, value in parameters.items() if value != usual[name]}
     words = [word for name, text in changed.items() for word in ("-p", f"{name}={text}")]
@@ -251,7 +253,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
         "parameters": parameters,
         "program": section.program,
         "code": results.code(),
-        "data": hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:12],
+        "data": hashlib.sha256(b"".join(data)).hexdigest()[:12],
         "versions": results.versions(),
         "processor": get_host_cpu_name(),
     }

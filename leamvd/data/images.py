@@ -1,11 +1,13 @@
-"""Handwritten digits: MNIST, scikit-learn's embedded digits or a folder of IDX files, resized and binarized."""
+"""Handwritten digits: MNIST, scikit-learn's embedded digits or files of one's own, resized and binarized."""
 
+import glob
 import gzip
 import hashlib
 import math
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leamvd._support import checks
-from leamvd.data.mnist import MNIST_SHA256, N_TRAIN, DataError, fetch_mnist
+from leamvd.data.mnist import MNIST_SHA256, N_TRAIN, DataError, fetch_mnist, idx_file
 
+NAMED = ("digits", "mnist")
 POOLING = ("mean", "center")
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")  # of torchvision's ImageFolder
 
 _BLOCK = 4096  # images resized at once: bounds the memory of the float64 copies
 
@@ -30,10 +34,12 @@ class Dataset(NamedTuple):
     train_labels, test_labels : NDArray[np.int64], shape (n_train,) and (n_test,)
         The class of each image.
     checksum : str
-        SHA-256 of the source. For files: of the list that ``sha256sum`` prints for the four of them, sorted by name;
-        for the embedded digits: of all gray levels, then all labels, one byte each.
+        SHA-256 of the source. For files: of the list that ``sha256sum`` prints for them, sorted by their paths in the
+        folder, MNIST's gzipped; for the embedded digits: of all gray levels, then all labels, one byte each.
     side : int
         Pixels along one side of an image.
+    class_names : tuple of str
+        The name of each label, from 0 on, where a source has names: those of the folders of a folder of images.
     """
 
     train: NDArray[Any]
@@ -42,13 +48,15 @@ class Dataset(NamedTuple):
     test_labels: NDArray[np.int64]
     checksum: str
     side: int
+    class_names: tuple[str, ...] = ()
 
 
 class _Source(NamedTuple):
     name: str
-    parts: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]]  # train, test: (n, side * side), and n labels
+    parts: Sequence[tuple[NDArray[Any], NDArray[Any]]]  # train, test: (n, side * side), and n labels
     white: int  # the highest gray level
     checksum: str
+    class_names: tuple[str, ...] = ()
 
 
 def load(
@@ -70,7 +78,11 @@ def load(
         "digits": scikit-learn's 1,797 embedded digits (8 x 8), needs no network. Every fifth image of the stable sort
         by class is a test image: 1,437 for training and 360 for testing, whatever the seed.
         "mnist": the folder that `fetch_mnist` finds or fills.
-        Anything else: a folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
+        A folder with images in ``train/CLASS`` and ``test/CLASS``, as for torchvision's ImageFolder: labels are places
+        in the sorted names of the classes. What is hidden is left out, colors become gray, transparent pixels white.
+        A folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
+        An ``.npz`` file with ``x_train``, ``y_train``, ``x_test`` and ``y_test``, as Keras has MNIST: images of shape
+        (n, side, side), uint8 with white at 255 or floats in [0, 1], and labels.
     side : int
         Side of the images, made by `resize`: 28 and 7 in the paper.
     pooling : {"mean", "center"}
@@ -125,7 +137,7 @@ def load(
         parts.append((_binarize(levels, data.white, binarize, bits_rng, dtype), labels.astype(np.int64)))
 
     (train, train_labels), (test, test_labels) = parts
-    return Dataset(train, train_labels, test, test_labels, data.checksum, side)
+    return Dataset(train, train_labels, test, test_labels, data.checksum, side, data.class_names)
 
 
 def known(source: str | Path) -> tuple[str, int]:
@@ -139,13 +151,20 @@ def known(source: str | Path) -> tuple[str, int]:
 def _read(source: str | Path) -> _Source:
     if source == "digits":
         return _digits()
-    return _read_folder(fetch_mnist(progress=sys.stderr.isatty()) if source == "mnist" else Path(source))
+    if source == "mnist":  # unpacked or not
+        return _read_idx(fetch_mnist(progress=sys.stderr.isatty()).resolve())._replace(checksum=known(source)[0])
+    path = Path(source).expanduser().resolve()
+    if path.is_dir():
+        return _read_images(path) if (path / "train").is_dir() else _read_idx(path)
+    if path.is_file():
+        return _read_npz(path)
+    raise DataError(f"there is no {path}: name 'digits', 'mnist', a folder of images or IDX files, or an .npz file")
 
 
 def _checksum(digests: Mapping[str, str]) -> str:
     """Return the SHA-256 of what ``sha256sum`` prints for files, given theirs by name."""
     listing = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
-    return hashlib.sha256(listing.encode()).hexdigest()
+    return hashlib.sha256(listing.encode(errors="surrogateescape")).hexdigest()
 
 
 def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.float64]:
@@ -211,17 +230,80 @@ def resize(images: ArrayLike, side: int, pooling: str = "mean") -> NDArray[np.fl
     return resized.reshape(-1, side**2).clip(rows.min(), rows.max())
 
 
-def _read_folder(folder: Path) -> _Source:
-    folder = folder.expanduser().resolve()
-    if not folder.is_dir():
-        raise DataError(f"there is no folder {folder}: name 'digits', 'mnist' or a folder with four IDX files")
+def _read_images(folder: Path) -> _Source:
+    checks.needs("a folder of images", "paper", "PIL")
+    classes, side, digests, parts = list[str](), 0, {}, []
+    for part in (folder / "train", folder / "test"):
+        # in ImageFolder's order, the same on any file system; `glob` follows links and leaves out what is hidden
+        found = map(Path, glob.glob("*/**/*.*", root_dir=part, recursive=True))  # noqa: PTH207
+        images = [path for path in found if path.suffix.lower() in EXTENSIONS]
+        images.sort(key=lambda path: (path.parts[0], path.parent.as_posix(), path.name))
+        names = [path.parts[0] for path in images]
+        if empty := {path.name for path in part.glob("[!.]*/")} - {*names}:
+            raise DataError(f"{part / min(empty)} holds no images, files that end in {', '.join(EXTENSIONS)}")
+        if not images:
+            raise DataError(f"{part} must be a folder with a folder of images for each class")
+        classes = classes or sorted({*names})
+        if unknown := {*names} - {*classes}:
+            raise DataError(f"{part / min(unknown)} is of a class that {folder / 'train'} does not have")
+        rows = []
+        for path in (part / path for path in images):
+            rows.append(_read_gray(path, side))
+            side = math.isqrt(rows[0].size)
+            digests[path.relative_to(folder).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+        parts.append((np.array(rows), np.searchsorted(classes, names)))
+    return _Source(folder.name, parts, 255, _checksum(digests), tuple(classes))
+
+
+def _read_gray(path: Path, side: int) -> NDArray[np.uint8]:
+    from PIL import Image
+
+    with _reading(path), Image.open(path) as image:
+        if image.size != (side or image.width,) * 2:
+            size = f"{side} x {side}" if side else "square"
+            raise ValueError(f"images must all be {size}, got {image.width} x {image.height} pixels")
+        if image.mode[0] in "IF":  # clipped otherwise
+            raise ValueError(f"pixels must have 8 bits a color, got mode {image.mode}")
+        white = Image.new("RGBA", image.size, "white")
+        return np.asarray(Image.alpha_composite(white, image.convert("RGBA")).convert("L")).ravel()
+
+
+def _read_npz(path: Path) -> _Source:
+    side, types, parts = None, ["uint8", "float16", "float32", "float64"], []
+    with _reading(path), path.open("rb") as raw, np.lib.npyio.NpzFile(raw, allow_pickle=False) as file:
+        if missing := [name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file]:
+            raise ValueError(f"it has no {' and no '.join(missing)}")
+        for part in ("train", "test"):
+            images, labels = (np.asarray(file[f"{name}_{part}"]) for name in "xy")
+            types = [checks.choice(f"type of x_{part}", images.dtype.name, types)]
+            side = side or (images.shape[1] if images.ndim == 3 else None)
+            images = checks.array(f"x_{part}", images, shape=(None, side, side), dtype=types[0])
+            if not images.size or (types != ["uint8"] and not 0 <= images.min() <= images.max() <= 1):
+                raise ValueError(f"x_{part} must lie in [0, 1], got {images.min()} to {images.max()}")
+            if labels.dtype.kind not in "iu" or labels.size != len(images) or labels.min() < 0:
+                have = f"{labels.size}: {checks.shown(labels)}"
+                raise ValueError(f"y_{part} must be {len(images)} whole numbers >= 0, got {have}")
+            parts.append((images.reshape(len(images), -1), labels.ravel()))
+    checksum = _checksum({path.name: hashlib.sha256(path.read_bytes()).hexdigest()})
+    return _Source(path.name, parts, 255 if types == ["uint8"] else 1, checksum)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Name the file in any error: libraries raise many kinds of them for damaged files."""
+    try:
+        yield
+    except Exception as error:
+        raise DataError(f"{path} cannot be used: {str(error) or repr(error)}") from error
+
+
+def _read_idx(folder: Path) -> _Source:
     digests, parts = {}, []
     for part in ("train", "t10k"):
         arrays = []
-        for stem, axes in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
-            path = next((folder / n for n in (f"{stem}.gz", stem) if (folder / n).is_file()), None)
-            if path is None:
-                raise DataError(f"{folder} has neither {stem}.gz nor {stem}: put one of them there")
+        for name, axes in ((f"{part}-images-idx3-ubyte", 3), (f"{part}-labels-idx1-ubyte", 1)):
+            if (path := idx_file(folder, name)) is None:
+                raise DataError(f"{folder} has neither {name}, gzipped or not, nor a folder 'train' of images by class")
             content = path.read_bytes()
             digests[path.name] = hashlib.sha256(content).hexdigest()
             arrays.append(_parse_idx(content, axes, path))

@@ -18,6 +18,12 @@ MNIST_SHA256 = {
     "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
+UNPACKED_SHA256 = {  # of the same files without .gz
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
 N_TRAIN = 60_000  # training images
 TIMEOUT = 15.0  # seconds without a byte after which a server counts as stalled
 
@@ -32,8 +38,8 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     Parameters
     ----------
     source : str, Path or None
-        A folder that holds the files, which is never written to; or an http(s) address to download them from instead
-        of the mirrors. None: the folder that the environment variable ``LEAMVD_DATA_DIR`` names, if it is set.
+        A folder that holds the files, unpacked or not, which is never written to; or an http(s) address to download
+        from instead of the mirrors. None: the folder that the environment variable ``LEAMVD_DATA_DIR`` names, if any.
     progress : bool
         Show a progress bar for each download.
 
@@ -62,6 +68,12 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     return cache
 
 
+def idx_file(folder: Path, name: str) -> Path | None:
+    """Return the file of this name in a folder, gzipped or not, also ``images.idx3`` for ``images-idx3``; or None."""
+    names = (name + end for name in (name, name.replace("-idx", ".idx")) for end in (".gz", ""))
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
 def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) -> None:
     import pooch
 
@@ -88,12 +100,11 @@ def _download(name: str, cache: Path, mirrors: Iterable[str], progress: bool) ->
 
 def _verified(folder: Path, named_by: str) -> Path:
     problems = []
-    for name, expected in MNIST_SHA256.items():
-        path = folder / name
-        if not path.is_file():
-            problems.append(f"  {name}: missing")
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != expected:
-            problems.append(f"  {name}: truncated or altered: its SHA-256 is not the original's")
+    for name, unpacked in UNPACKED_SHA256.items():
+        if (path := idx_file(folder, name)) is None:
+            problems.append(f"  {name}.gz: missing")
+        elif hashlib.sha256(path.read_bytes()).hexdigest() not in (MNIST_SHA256[f"{name}.gz"], unpacked):
+            problems.append(f"  {path.name}: truncated or altered: its SHA-256 is not the original's")
     if problems:
         raise DataError(
             f"{folder} (named by {named_by}) does not hold MNIST's original files:\n" + "\n".join(problems) + "\n"
