@@ -9,17 +9,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.neural_network import BernoulliRBM
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from leamvd._support.threads import one_blas_thread
-from leamvd.networks import DBN, RBM, dbn
+from leamvd.networks import DBN, RBM, DBNClassifier, dbn, estimators
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.networks.rbm import RBMParameters
@@ -28,6 +34,7 @@ from leamvd.optimizers.reading import Reading
 PAGE = (Path(__file__).parents[1] / "book" / "train_rbm.md").read_text(encoding="utf-8")
 SEED = 2**63 + 5
 V = np.random.default_rng(0).random((45, 9))
+Y = np.array(["low", "middle", "high"])[np.digitize(V.mean(axis=1), [0.45, 0.55])]
 
 
 def same(a: Any, b: Any) -> bool:
@@ -43,8 +50,12 @@ def trained(method: str, X: np.ndarray, n_iter: int, reading: Reading = dbn.EXPE
     return step.rbm
 
 
+@pytest.mark.filterwarnings("ignore:X has values from:UserWarning")
 @parametrize_with_checks(
-    [RBM(n_hidden=4, n_iter=2), RBM(n_hidden=4, n_iter=2, method="lea-mvd"), DBN(layers=(4, 3), n_iter=2)]
+    [
+        *(RBM(n_hidden=4, n_iter=2), RBM(n_hidden=4, n_iter=2, method="lea-mvd"), DBN(layers=(4, 3), n_iter=2)),
+        DBNClassifier(DBN(layers=(8,), n_iter=2), batch_size=20),
+    ]
 )
 def test_conventions_of_scikit_learn(estimator: BaseEstimator, check: Callable[[BaseEstimator], None]) -> None:
     check(estimator)
@@ -88,6 +99,26 @@ def test_every_setting_reaches_the_training(method: str, changes: dict[str, Any]
     assert not same(found, trained(method, V, 3))
 
 
+TRAINED = {"method": ["cd", "lea-mvd"], "persistent": [True, False], "x0": ["batch"], "backend": ["numpy"]}
+SHARED = {"n_iter": [2], "batch_size": [7], "learning_rate": [0.25], "momentum": [0.25], "random_state": [3]}
+STACKED = TRAINED | SHARED | {"features": ["bits"], "layers": [[3, 2]]}
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "grid"),
+    [
+        (RBM(), "transform", TRAINED | SHARED | {"n_hidden": [3]}),
+        (DBN(), "transform", STACKED),
+        (DBNClassifier(DBN()), "predict_proba", SHARED | {f"dbn__{name}": STACKED[name] for name in STACKED}),
+    ],
+)
+def test_scalars_of_numpy_are_taken_as_in_grids(model: Any, said: str, grid: dict[str, Any]) -> None:
+    typed = {n: [*np.array(values, "f4" if isinstance(values[0], float) else None)] for n, values in grid.items()}
+    for settings in zip(ParameterGrid(typed), ParameterGrid(grid), strict=True):
+        ours, twin = (getattr(clone(model).set_params(**given).fit(V, Y), said)(V) for given in settings)
+        assert np.array_equal(ours, twin)
+
+
 @pytest.mark.parametrize("features", dbn.FEATURES)
 def test_a_network_is_a_stack_of_the_experiments(features: Any) -> None:
     settings: dict[str, Any] = {"training": dbn.Training(dtype="float64"), "reading": Reading(n_gen=3)}
@@ -127,15 +158,76 @@ def test_hidden_probabilities_and_scores_are_the_formulas() -> None:
     assert -model.score_samples(V).sum() == pytest.approx(mean_field, rel=1e-12)
 
 
+def test_units_are_brought_down_as_probabilities() -> None:
+    model = RBM(5, n_iter=3, random_state=SEED).fit(V.astype("float32"))
+    H = np.random.default_rng(2).random((7, 5)).astype("float32")
+    P = expit(model.intercept_visible_ + H.astype(float) @ model.components_)
+    np.testing.assert_allclose(model.inverse_transform(H), P, rtol=1e-5)
+    assert model.inverse_transform(H).dtype == "float32"
+    with pytest.raises(ValueError, match=r"X must have shape \(m, 5\), got \(7, 4\)"):
+        model.inverse_transform(H[:, 1:])
+
+
+def test_a_gibbs_chain_has_the_models_distribution() -> None:
+    """Beside all states of a small model; the type is that of `BernoulliRBM`."""
+    X = (np.random.default_rng(3).random((60, 3)) < [0.9, 0.5, 0.2]).astype(float)
+    model = RBM(2, n_iter=30, weight_scale=2, weight_decay=0, random_state=SEED).fit(X)
+    states = np.arange(8)[:, None] >> np.arange(3) & 1
+    P = np.exp(-model.parameters_.free_energy(states) - model.parameters_.log_partition())
+    v = np.zeros((20_000, 3))
+    for _ in range(30):
+        v = model.gibbs(v)
+    np.testing.assert_allclose(np.bincount(v @ [1, 2, 4]) / len(v), P, atol=5 * np.sqrt(0.25 / len(v)))
+    assert v.dtype == BernoulliRBM(2, n_iter=1).fit(X).gibbs(X).dtype
+
+
+def test_gibbs_steps_go_on_and_begin_anew_after_a_fit() -> None:
+    model, other, another = (RBM(5, n_iter=2, random_state=SEED).fit(V) for _ in "abc")
+    first, second = model.gibbs(V), model.gibbs(V)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, other.gibbs(V))
+    assert np.array_equal(second, pickle.loads(pickle.dumps(other)).gibbs(V))
+    assert np.array_equal(first, model.fit(V).gibbs(V))
+    assert not np.array_equal(first, another.set_params(random_state=1).gibbs(V))
+
+
+def test_iterations_done_are_counted() -> None:
+    assert RBM(2, n_iter=3).fit(V).n_iter_ == 3
+    assert RBM(2, n_iter=3).fit(V).partial_fit(V).partial_fit(V[:5]).n_iter_ == 5
+    assert RBM(2).partial_fit(V).n_iter_ == 1
+    assert RBM(2, n_iter=3, method="random").fit(V).n_iter_ == DBN((2, 2), n_iter=3).fit(V).n_iter_ == 3
+
+
 @pytest.mark.parametrize("method", ["cd", "lea-mvd"])
 def test_any_finite_numbers_are_taken_and_by_the_functions_below_refused(method: str) -> None:
     X = np.random.default_rng(1).normal(0, 3, (45, 9))
     for model in (RBM(5, method=method, n_iter=3), DBN((5, 3), method=method, n_iter=3)):
-        assert np.isfinite(model.fit_transform(X)).all()
+        with pytest.warns(UserWarning, match="MinMaxScaler"):
+            assert np.isfinite(model.fit_transform(X)).all()
     with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
         trained(method, X, 3)
     with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
         dbn.pretrain(X, (5, 3), method=method)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *(RBM(2, n_iter=2), RBM(2, n_iter=2, method="random"), DBN((3, 2), n_iter=2), DBNClassifier(n_iter=2)),
+        DBNClassifier(DBN((3, 2), n_iter=2).fit(V).layers_, n_iter=2),
+    ],
+)
+def test_numbers_outside_the_unit_interval_are_warned_of_once(model: Any) -> None:
+    model.fit(V - V.min() - 1e-7, Y)
+    model.fit(V / V.max() + 1e-7, Y)
+    for X, found in ((255 * np.rint(V), "from 0 to 255"), (V - 0.5, r"from -0\.\d+ to 0\.\d+")):
+        with pytest.warns(UserWarning, match=f"{found}.*MinMaxScaler") as told:
+            model.fit(X, Y)
+        assert len(told) == 1
+    if isinstance(model, RBM) and model.method == "cd":
+        with pytest.warns(UserWarning, match="MinMaxScaler"):
+            begun = clone(model).partial_fit(X)
+        begun.partial_fit(X)  # an epoch more does not warn again
 
 
 def test_features_have_names() -> None:
@@ -152,6 +244,8 @@ def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[s
     assert re.findall(r"(\S+): 100%\S* 3/3 ", capsys.readouterr().err) == ["CD"]
     DBN((3, 2), method="random", n_iter=4, verbose=1).fit(V)
     assert re.findall(r"layer (\d): 100%\S* 5/5 ", capsys.readouterr().err) == ["1", "2"]
+    DBNClassifier(STACK, n_iter=3, verbose=1).fit(V, Y)
+    assert re.findall(r"(\S+): 100%\S* 3/3 ", capsys.readouterr().err) == ["fine-tuning"]
 
 
 # ---- one epoch more
@@ -208,23 +302,129 @@ def test_an_optimizer_has_no_epoch_more() -> None:
     assert same(begun.parameters_, RBM(5, random_state=SEED).partial_fit(V).parameters_), "from the start"
 
 
+# ---- a classifier
+
+STACK = dbn.pretrain(V, (6, 4), reading=Reading(n_gen=3), seed=SEED)
+TUNED = {"n_iter": 4, "learning_rate": 0.8, "batch_size": 8, "random_state": SEED}
+
+
+def tuned(X: np.ndarray = V, labels: np.ndarray = Y, stack: Any = STACK, **changes: Any) -> tuple[Any, list[float]]:
+    """Fine-tune a stack as Section 8 does."""
+    settings: dict[str, Any] = {"epochs": 4, "tuning_rate": 0.8, "batch_size": 8, "seed": SEED}
+    steps = list(dbn.fine_tune(stack, X, labels, **(settings | changes)))
+    return steps[-1][0], [loss for _, loss in steps]
+
+
+def test_a_classifier_is_the_network_of_section_8() -> None:
+    network, losses = tuned()
+    model = DBNClassifier(DBN((6, 4), n_iter=3), **TUNED).fit(V, Y)
+    assert all(map(same, model.layers_, STACK)), "pre-trained by the classifier's seed"
+    assert np.array_equal(model.predict_proba(V), network.predict_proba(V))
+    assert np.array_equal(model.predict(V), network.predict(V))
+    assert (model.loss_curve_, model.n_iter_, model.n_features_in_) == (losses, 4, 9)
+    assert model.classes_.tolist() == ["high", "low", "middle"]
+    assert model.score(V, Y) == np.mean(network.predict(V) == Y)
+    own = DBNClassifier(DBN((6, 4), n_iter=3, random_state=5), **TUNED).fit(V, Y)
+    assert all(map(same, own.layers_, DBN((6, 4), n_iter=3, random_state=5).fit(V).layers_))
+
+
+def test_two_classes_share_one_logistic_unit() -> None:
+    model = DBNClassifier(STACK, n_iter=2, random_state=SEED).fit(V, Y == "low")
+    W, c = model.network_.coefs_, model.network_.intercepts_
+    P = expit(c[2] + expit(c[1] + expit(c[0] + V @ W[0]) @ W[1]) @ W[2])
+    np.testing.assert_allclose(model.predict_proba(V), np.hstack([1 - P, P]))
+    assert model.loss_curve_[0] == pytest.approx(np.log(2)), "of one mini-batch, before the first update"
+    assert np.array_equal(model.predict(V), P[:, 0] > 0.5)
+
+
+def test_what_is_fitted_is_taken_as_pretrained_and_left_as_it_is() -> None:
+    fitted, lowest = DBN((6, 4), n_iter=3, random_state=SEED).fit(V), RBM(6, n_iter=3, random_state=SEED)
+    for given in (FrozenEstimator(fitted), fitted.layers_, tuple(STACK)):
+        model = clone(DBNClassifier(given, **TUNED)).fit(V, Y)
+        assert model.loss_curve_ == tuned()[1]
+        assert all(map(same, fitted.layers_, STACK))
+    assert same(DBNClassifier(lowest, **TUNED).fit(V, Y).layers_[0], lowest.fit(V).parameters_)
+
+
+def test_a_search_over_fine_tuning_pretrains_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, real = [], dbn.pretrain
+    monkeypatch.setattr(estimators, "pretrain", lambda *a, **k: trained.append(k["method"]) or real(*a, **k))
+    frozen = FrozenEstimator(DBN((6, 4), n_iter=3, random_state=SEED).fit(V))
+    steps = make_pipeline(MinMaxScaler(), DBNClassifier(frozen, **TUNED))
+    search = GridSearchCV(steps, {"dbnclassifier__learning_rate": [0.1, 0.8]}, cv=2).fit(V, Y)
+    assert trained == ["cd"]
+    assert search.best_estimator_[-1].dbn is frozen
+
+
+@pytest.mark.parametrize("name", ["epochs", "tuning_rate", "batch_size", "momentum", "seed"])
+def test_every_setting_reaches_the_fine_tuning(name: str) -> None:
+    ours = {"epochs": "n_iter", "tuning_rate": "learning_rate", "seed": "random_state"}.get(name, name)
+    value = {"tuning_rate": 0.1, "momentum": 0.1}.get(name, 7)
+    losses = DBNClassifier(STACK, **TUNED | {ours: value}).fit(V, Y).loss_curve_
+    assert losses == tuned(**{name: value})[1] != tuned()[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_arithmetic_is_that_of_the_images_fitted_on(dtype: str) -> None:
+    model = DBNClassifier(STACK, **TUNED).fit(V.astype(dtype), Y)
+    assert {a.dtype for a in model.network_.coefs_ + model.network_.intercepts_} == {np.dtype(dtype)}
+    assert model.predict_proba(V).dtype == model.predict_proba(V.astype("float32")).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "told"),
+    [
+        ({"dbn": FrozenEstimator(DBN())}, TypeError, "dbn must be a DBN or RBM, a FrozenEstimator of a fitted one"),
+        ({"dbn": []}, TypeError, "dbn must be"),
+        ({"dbn": STACK[1:]}, ValueError, r"\(m, 6\), got \(1, 9\)"),
+        ({"dbn": STACK[:1] * 2}, ValueError, r"\(m, 9\), got \(1, 6\)"),
+        *(({name: 0}, ValueError, f"{name} must be") for name in ("n_iter", "learning_rate", "batch_size")),
+        ({"momentum": 1}, ValueError, "momentum must be .* < 1"),
+    ],
+)
+def test_what_a_classifier_cannot_use_is_refused(changes: dict[str, Any], error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        DBNClassifier(**{"dbn": STACK, **changes}).fit(V, Y)
+
+
+def test_one_class_is_too_few_and_no_training_goes_on() -> None:
+    with pytest.raises(ValueError, match="at least two classes, got one class: 'low'"):
+        DBNClassifier(STACK).fit(V, ["low"] * 45)
+    assert not hasattr(DBNClassifier, "partial_fit")
+    assert not DBNClassifier().get_params().keys() & {"early_stopping", "warm_start"}
+
+
+def test_fine_tuned_networks_multiply_on_one_thread() -> None:
+    """So that bits do not depend on the number of threads."""
+    model = DBNClassifier(STACK, **TUNED).fit(V, Y)
+    threads = lambda *_: {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}  # noqa: E731
+    model.network_.fit = model.network_.predict_proba = threads
+    with threadpool_limits(2, user_api="blas"):
+        assert {*dbn.fitted(model.network_, V, Y), *model.predict_proba(V)} <= {1}  # none where no library is known
+
+
 # ---- with scikit-learn's tools
 
 
 @pytest.mark.parametrize(
-    "model", [RBM(5, n_iter=2, batch_size=20, random_state=1), DBN((5, 3), n_iter=2, random_state=1)]
+    "model",
+    [
+        *(RBM(5, n_iter=2, batch_size=20, random_state=1), DBN((5, 3), n_iter=2, random_state=1)),
+        DBNClassifier(n_iter=2, random_state=1),
+    ],
 )
 def test_pickled_bit_for_bit_and_cloned(model: Any) -> None:
-    again = pickle.loads(pickle.dumps(model.fit(V)))
-    assert np.array_equal(again.transform(V), model.transform(V))
+    said = "predict_proba" if isinstance(model, DBNClassifier) else "transform"
+    again = pickle.loads(pickle.dumps(model.fit(V, Y)))
+    assert np.array_equal(getattr(again, said)(V), getattr(model, said)(V))
     assert again.get_params() == model.get_params()
-    alive, more = weakref.ref(X := np.concatenate([V] * 10)), clone(model).fit(X)
+    alive, more = weakref.ref(X := np.concatenate([V] * 10)), clone(model).fit(X, np.concatenate([Y] * 10))
     del X
     assert alive() is None, "no images in it"
     assert len(pickle.dumps(more)) == pytest.approx(len(pickle.dumps(model)), abs=V.nbytes / 10)
     with pytest.raises(NotFittedError):
-        clone(model).transform(V)
-    assert np.array_equal(clone(model).fit(V).transform(V), model.transform(V))
+        getattr(clone(model), said)(V)
+    assert np.array_equal(getattr(clone(model).fit(V, Y), said)(V), getattr(model, said)(V))
 
 
 # ---- random numbers
@@ -267,17 +467,21 @@ def test_the_page_runs_as_printed(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 11
     said = []
     with one_blas_thread():  # on busy processors regressions take minutes with more
         for block in blocks:
             exec(block, names)
             said.append(capsys.readouterr().out.splitlines())
-    _, learned, classified, stacked, searched, compared, likely, saved = said
+    _, learned, classified, stacked, searched, finer, tuned_once, drawn_digits, compared, likely, saved = said
     assert learned[0].startswith("(450, 100) (100, 64) -")
     assert min(map(float, classified[0].split())) > 0.9
     assert stacked[0].startswith("[(64, 100), (100, 50)] ")
     assert searched[0].startswith("{'rbm__learning_rate': ")
+    assert float(finer[0].split()[0]) > 0.95
+    assert tuned_once[0].startswith("{'learning_rate': ")
+    assert float(drawn_digits[0].split("]")[1]) > 0.7, "how sure the classifier is of them"
+    assert plt.imread(tmp_path / "digits.png").shape == (8, 80, 4)
     errors = {line.split()[0]: float(line.split()[1]) for line in compared}
     assert list(errors) == ["cd", "lea-mvd", "sep-cma-es", "random"]
     assert 2 * errors["cd"] < min(error for method, error in errors.items() if method != "cd"), "lowest by far"

@@ -1,6 +1,6 @@
 """Restricted Boltzmann machines, what trains them, and the error that the optimizers minimize.
 
-`RBM` and `DBN` are estimators by scikit-learn's conventions; scikit-learn is imported when one of them is.
+`RBM`, `DBN` and `DBNClassifier` are estimators by scikit-learn's conventions, which is imported when one of them is.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from leamvd._support import checks
 
 def __getattr__(name: str) -> Any:
     """Return an estimator, imported as late as this, since its base class is scikit-learn's."""
-    if name not in ("DBN", "RBM"):
+    if name not in ("DBN", "DBNClassifier", "RBM"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     checks.needs(f"{__name__}.{name}", "paper", "sklearn")
     from leamvd.networks import estimators

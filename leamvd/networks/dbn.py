@@ -1,7 +1,8 @@
-"""Deep belief networks: restricted Boltzmann machines trained one upon the other, by any of the methods."""
+"""Deep belief networks: RBMs trained one upon the other, by any of the methods, and then fine-tuned to classify."""
 
 import dataclasses
 import time
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -11,6 +12,7 @@ from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
+from leamvd._support.threads import one_blas_thread
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import RBMParameters
@@ -316,3 +318,56 @@ def pretrain(
 def shown(steps: Iterator[Step], n_iter: int, name: str, *, progress: bool) -> Iterator[Step]:
     """Return the steps of `train` with a progress bar of this name, which is full at iteration `n_iter`."""
     return iter(tqdm(steps, desc=name, total=n_iter + 1, unit="it", disable=not progress))
+
+
+def fine_tune(
+    stack: Sequence[RBMParameters], V: Array, labels: Array, *, epochs: int, tuning_rate: float, seed: int,
+    batch_size: int = 100, momentum: float = 0.9,
+) -> Iterator[tuple[Any, float]]:  # fmt: skip
+    """Train a stack with a softmax layer on top; yield scikit-learn's classifier and the loss after each epoch.
+
+    It is stochastic gradient descent of the cross-entropy, whose mean over the epoch is the loss, in natural units and
+    before each mini-batch's update. The new layer, for two classes one logistic unit, starts at zero, so that all
+    classes begin with equal probabilities. The learning rate falls linearly, epoch by epoch, to
+    ``tuning_rate / epochs``; momentum starts anew with each epoch.
+
+    Parameters
+    ----------
+    stack : sequence of RBMParameters
+        Where it starts; it is left as it is.
+    V, labels : ndarray, shape (m, n_visible), ndarray, shape (m,)
+        Images, whose dtype is that of the arithmetic, and their classes, two or more.
+    epochs, tuning_rate, seed, batch_size, momentum : int, float, int, int, float
+        Of the descent; the seed is that of the order of images.
+
+    Yields
+    ------
+    sklearn.neural_network.MLPClassifier, float
+        The same classifier each time.
+    """
+    from sklearn.neural_network import MLPClassifier  # as late as this, since it takes a while to import
+
+    sizes, first = [len(rbm.c) for rbm in stack], np.unique(labels, return_index=True)[1]
+    classifier = MLPClassifier(
+        sizes, activation="logistic", solver="sgd", alpha=0, momentum=momentum, nesterovs_momentum=False, max_iter=1,
+        warm_start=True, random_state=0,
+    )  # fmt: skip
+    fitted(classifier, V[first], labels[first])  # tells it its sizes
+    classifier.coefs_ = [*(rbm.W.astype(V.dtype) for rbm in stack), np.zeros_like(classifier.coefs_[-1])]
+    classifier.intercepts_ = [*(rbm.c.astype(V.dtype) for rbm in stack), np.zeros_like(classifier.intercepts_[-1])]
+    classifier.set_params(batch_size=min(batch_size, len(V)))
+    for epoch in range(1, epochs + 1):
+        rate = tuning_rate * (1 - (epoch - 1) / epochs)
+        order = int(np.random.default_rng([seed, 1, epoch]).integers(2**32))  # 1: the paper's Section 8 draws for 2, 3
+        fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
+        if not classifier.n_iter_:
+            raise KeyboardInterrupt  # which the classifier only warns of
+        yield classifier, float(classifier.loss_)
+
+
+def fitted(classifier: Any, V: Array, labels: Array) -> Any:
+    """Return a classifier of scikit-learn, fitted on one thread for as many steps as it is told, converged or not."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning), one_blas_thread():
+        return classifier.fit(V, labels)

@@ -1,4 +1,4 @@
-"""Restricted Boltzmann machines and deep belief networks as estimators: ``from leamvd.networks import DBN, RBM``.
+"""Restricted Boltzmann machines, deep belief networks and classifiers as estimators, exported by `leamvd.networks`.
 
 They keep scikit-learn's conventions, need scikit-learn (``pip install leamvd[paper]``), and train as the experiments
 do, by `leamvd.networks.dbn.train` and `leamvd.networks.dbn.pretrain`: an integer `random_state` is the seed there, and
@@ -7,25 +7,44 @@ the result has the same bits.
 
 import copy
 import dataclasses
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
+from leamvd._support.threads import one_blas_thread
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import EXPERIMENT, Training, downward, layer_input, pretrain, shown, train
+from leamvd.networks.dbn import EXPERIMENT, Training, downward, fine_tune, layer_input, pretrain, shown, train
+from leamvd.networks.rbm import RBMParameters
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
+
+
+def _seed(estimator: Any) -> int:
+    """Return the seed of a training: `random_state` itself, or the next number that is drawn from it."""
+    given = check_random_state(None) if estimator.random_state is None else estimator.random_state
+    return random_streams.key(given, "random_state")
+
+
+def _warn_outside(V: Array) -> None:
+    """Warn of images outside [0, 1]: units saturate, and nothing else would tell."""
+    low, high = V.min(), V.max()
+    if low < -1e-6 or high > 1 + 1e-6:
+        told = f"X has values from {low:.4g} to {high:.4g}, where probabilities in [0, 1] are expected: scale it"
+        warnings.warn(f"{told}, by sklearn.preprocessing.MinMaxScaler for instance", UserWarning, stacklevel=4)
 
 
 class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +56,8 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         reading = EXPERIMENT if self.reading is None else self.reading
         if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading or None, got {checks.shown(reading)}")
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(Training) if f.name != "dtype"}
+        given = {f.name: getattr(self, f.name) for f in dataclasses.fields(Training) if f.name != "dtype"}
+        fields = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
         return {
             "method": self.method,
             "training": Training(dtype=V.dtype.name, **fields),
@@ -45,15 +65,29 @@ class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             "unit_interval": False,
         }
 
-    def _seed(self) -> int:
-        """Return the seed of a training: `random_state` itself, or the next number that is drawn from it."""
-        given = check_random_state(None) if self.random_state is None else self.random_state
-        return random_streams.key(given, "random_state")
-
     def _images(self, X: ArrayLike, *, reset: bool = False) -> Array:
         """Return `X` as an array of float32 or float64, shape (m, n_visible), with as many columns as were fitted."""
+        if not reset:
+            check_is_fitted(self, "layers_")
         V: Array = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32])
+        if reset:
+            _warn_outside(V)
         return V
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Return the probabilities of the uppermost units, shape (m, n_hidden), for `X`, shape (m, n_visible)."""
+        V = self._images(X)
+        return layer_input(self.layers_, V)
+
+    def inverse_transform(self, X: ArrayLike) -> Array:
+        """Return P(v = 1 | h), handed down by each layer, shape (m, n_visible), for units `X`, shape (m, n_hidden)."""
+        check_is_fitted(self, "layers_")
+        H = checks.array("X", X, shape=(None, self._n_features_out), dtype=checks.precision(X))
+        return downward(self.layers_, H)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.layers_[-1].c)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -91,12 +125,16 @@ class RBM(_Network):
 
     Attributes
     ----------
-    parameters_ : leamvd.networks.rbm.RBMParameters
-        Weights and biases, as ``leamvd.networks.likelihood`` takes them, say.
+    layers_, parameters_ : list of leamvd.networks.rbm.RBMParameters, leamvd.networks.rbm.RBMParameters
+        The one layer, as of a `DBN`, and its weights and biases, as ``leamvd.networks.likelihood`` takes them, say.
     components_ : (n_hidden, n_visible) array
         Weights.
     intercept_hidden_, intercept_visible_ : (n_hidden,) array, (n_visible,) array
         Biases.
+    n_iter_ : int
+        Epochs or generations done, those of `partial_fit` too.
+    random_state_ : numpy.random.Generator
+        Of `gibbs`, after its first call.
     n_features_in_ : int
         Visible units.
     feature_names_in_ : (n_visible,) array of str
@@ -143,11 +181,12 @@ class RBM(_Network):
         """Train on the images `X`, shape (m, n_visible), from the start."""
         V = self._images(X, reset=True)
         self._begun = None
+        self.__dict__.pop("random_state_", None)
         if self.method == "cd":
             return self._epochs(V, self.n_iter)
-        steps = train(V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=self._seed())
+        steps = train(V=V, n_hidden=self.n_hidden, **self._settings(V, self.n_iter), seed=_seed(self))
         (step,) = deque(shown(steps, self.n_iter, self.method, progress=bool(self.verbose)), maxlen=1)
-        self.parameters_ = step.rbm
+        self.layers_, self.n_iter_ = [step.rbm], step.iteration
         return self
 
     def _goes_on(self) -> bool:
@@ -170,7 +209,7 @@ class RBM(_Network):
         settings = self._settings(V, n_epochs)["training"]
         start = self.n_hidden, self.initial_weights, self.weight_scale, self.random_state
         if self._begun is None:
-            cd = ContrastiveDivergence(V, self.n_hidden, settings=settings, seed=self._seed(), unit_interval=False)
+            cd = ContrastiveDivergence(V, self.n_hidden, settings=settings, seed=_seed(self), unit_interval=False)
         elif start != self._begun[1]:
             names = "n_hidden, initial_weights, weight_scale and random_state"
             raise ValueError(f"{names} must stay {self._begun[1]} until the next fit, got {start}")
@@ -178,22 +217,34 @@ class RBM(_Network):
             cd = copy.deepcopy(self._begun[0])  # a call that fails changes nothing
             cd.go_on_with(V, settings)
         for _ in tqdm(range(n_epochs), desc="CD", unit="epoch", disable=not self.verbose):
-            self.parameters_ = cd.epoch()
+            self.layers_ = [cd.epoch()]
         cd.go_on_with(V[:1].copy())  # a pickle is not to hold all images
-        self._begun = cd, start
+        self._begun, self.n_iter_ = (cd, start), cd.n_epochs
         return self
-
-    def transform(self, X: ArrayLike) -> Array:
-        """Return P(h = 1 | v), shape (m, n_hidden), for the images `X`, shape (m, n_visible)."""
-        check_is_fitted(self, "parameters_")
-        return self.parameters_.hidden_given_visible(self._images(X))
 
     def score_samples(self, X: ArrayLike) -> Array:
         """Return minus the squared error of each image's mean-field reconstruction (item E2), shape (m,)."""
-        check_is_fitted(self, "parameters_")
         V = self._images(X)
         scores: Array = -((V - self.parameters_.reconstruct(V)) ** 2).sum(axis=1)
         return scores
+
+    def gibbs(self, v: ArrayLike) -> Array:
+        """Return bits, shape (m, n_visible), after a step of Gibbs sampling from `v`: h ~ P(h | v), then v ~ P(v | h).
+
+        The first call after `fit` makes `random_state_`, from which this and all later calls draw: repeated on what
+        they return they are a chain, the same one after each `fit` where `random_state` is an integer.
+        """
+        check_is_fitted(self, "layers_")
+        if not hasattr(self, "random_state_"):
+            self.random_state_ = np.random.default_rng(random_streams.child(_seed(self), random_streams.GIBBS))
+        H = self.parameters_.sample_hidden(v, self.random_state_)
+        bits: Array = self.parameters_.sample_visible(H, self.random_state_) == 1
+        return bits
+
+    @property
+    def parameters_(self) -> RBMParameters:
+        """Weights and biases."""
+        return self.layers_[0]
 
     @property
     def components_(self) -> Array:
@@ -210,13 +261,12 @@ class RBM(_Network):
         """Biases of the visible units, shape (n_visible,)."""
         return self.parameters_.b
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.parameters_.c)
-
 
 class DBN(_Network):
     """A deep belief network: restricted Boltzmann machines, each trained on the hidden units of the one below.
+
+    It has no `score_samples`: each layer has an error of its own, on features of its own, and that of the lowest,
+    ``((X - dbn.layers_[0].reconstruct(X)) ** 2).sum(axis=1)``, says nothing about those above.
 
     Parameters
     ----------
@@ -231,10 +281,10 @@ class DBN(_Network):
     ----------
     layers_ : list of leamvd.networks.rbm.RBMParameters
         The layers, as `leamvd.networks.dbn.reconstruct` takes them, say.
-    n_features_in_ : int
-        Visible units of the lowest layer.
-    feature_names_in_ : (n_visible,) array of str
-        Names of the columns, where `X` has them.
+    n_iter_ : int
+        Epochs or generations of each layer.
+    n_features_in_, feature_names_in_
+        As of `RBM`, of the lowest layer.
 
     Raises
     ------
@@ -270,24 +320,111 @@ class DBN(_Network):
             raise ValueError(f"layers must be a sequence with at least one number of units, got {self.layers!r}")
         layers = [checks.integer(f"layers[{i}]", n, at_least=1) for i, n in enumerate(self.layers)]
         settings = self._settings(V, self.n_iter)
-        self.layers_ = pretrain(
-            V, layers, **settings, features=self.features, seed=self._seed(), progress=bool(self.verbose)
-        )
+        seed, progress = _seed(self), bool(self.verbose)
+        self.layers_ = pretrain(V, layers, **settings, features=self.features, seed=seed, progress=progress)
+        self.n_iter_ = settings["reading"].n_gen
         return self
 
-    def transform(self, X: ArrayLike) -> Array:
-        """Return the probabilities of the uppermost units, shape (m, n_hidden), for the images `X`."""
-        check_is_fitted(self, "layers_")
-        return layer_input(self.layers_, self._images(X))
 
-    def inverse_transform(self, X: ArrayLike) -> Array:
-        """Return what the layers make of their uppermost units `X`, shape (m, n_hidden): (m, n_visible) images."""
-        check_is_fitted(self, "layers_")
-        H = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-        if H.shape[1] != self._n_features_out:
-            raise ValueError(f"X must have shape (any, {self._n_features_out}), got {H.shape}")
-        return downward(self.layers_, H)
+class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that starts from a deep belief network: the network of Section 8.
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.layers_[-1].c)
+    A softmax layer, for two classes one logistic unit, is put on the pre-trained layers, and all of them are fine-tuned
+    by stochastic gradient descent of the cross-entropy, see `leamvd.networks.dbn.fine_tune`.
+
+    Parameters
+    ----------
+    dbn : DBN, RBM, FrozenEstimator of a fitted one, or sequence of leamvd.networks.rbm.RBMParameters, optional
+        By default ``DBN()``. A copy is trained by each `fit`; its settings have names like ``dbn__method``. One that is
+        fitted, within `sklearn.frozen.FrozenEstimator`, or its `layers_` are taken as pre-trained: a search over
+        fine-tuning then pre-trains once.
+    n_iter : int
+        Epochs of fine-tuning.
+    learning_rate : float
+        Of the first epoch; it falls linearly, to ``learning_rate / n_iter`` in the last one.
+    batch_size : int
+        Images in one update.
+    momentum : float
+        In [0, 1); it starts anew with each epoch.
+    verbose : int
+        Show a progress bar of fine-tuning, unless it is 0; pre-training has that of `dbn`.
+    random_state : int, generator of numpy.random, SeedSequence, sequence of int or None
+        As of `RBM`: of the order of images, and of a `dbn` to be trained that has none.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,) array
+        Labels, sorted.
+    layers_ : list of leamvd.networks.rbm.RBMParameters
+        The pre-trained layers, as they were before fine-tuning.
+    network_ : sklearn.neural_network.MLPClassifier
+        The fine-tuned network, with `coefs_` and `intercepts_`.
+    loss_curve_, n_iter_ : list of float, int
+        Mean cross-entropy in each epoch, in nats, and the number of epochs.
+    n_features_in_, feature_names_in_
+        As of `RBM`.
+
+    Raises
+    ------
+    TypeError, ValueError, sklearn.exceptions.NotFittedError
+        By the methods, as those of `RBM`; where there are less than two classes.
+    """
+
+    def __init__(
+        self, dbn: DBN | RBM | FrozenEstimator | Sequence[RBMParameters] | None = None, *, n_iter: int = 50,
+        learning_rate: float = 0.2, batch_size: int = 100, momentum: float = 0.9, verbose: int = 0,
+        random_state: SeedLike = None,
+    ) -> None:  # fmt: skip
+        self.dbn, self.n_iter, self.learning_rate = dbn, n_iter, learning_rate
+        self.batch_size, self.momentum = batch_size, momentum
+        self.verbose, self.random_state = verbose, random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Train on images `X`, shape (m, n_visible), and labels `y`, shape (m,): numbers, strings or any that sort."""
+        V, labels = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(labels)
+        classes: Array = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y must have at least two classes, got one class: {classes.item()!r}")
+        n_iter, seed = checks.integer("n_iter", self.n_iter, at_least=1), _seed(self)
+        settings: dict[str, Any] = {
+            "tuning_rate": checks.real("learning_rate", self.learning_rate, above=0),
+            "batch_size": checks.integer("batch_size", self.batch_size, at_least=1),
+            "momentum": checks.real("momentum", self.momentum, at_least=0, below=1),
+        }
+        layers = self._pretrained(V, seed)
+        tuning = fine_tune(layers, V, labels, epochs=n_iter, seed=seed, **settings)
+        steps = list(tqdm(tuning, desc="fine-tuning", total=n_iter, unit="epoch", disable=not self.verbose))
+        self.classes_, self.layers_, self.network_ = classes, layers, steps[-1][0]
+        self.loss_curve_, self.n_iter_ = [loss for _, loss in steps], n_iter
+        return self
+
+    def _pretrained(self, V: Array, seed: int) -> list[RBMParameters]:
+        """Return the layers that fine-tuning starts from."""
+        dbn = DBN() if self.dbn is None else self.dbn
+        if isinstance(dbn, _Network):
+            dbn = clone(dbn)
+            dbn.random_state = seed if dbn.random_state is None else dbn.random_state
+            dbn.fit(V)
+        else:
+            _warn_outside(V)
+        layers = getattr(dbn, "layers_", dbn)
+        if not isinstance(layers, Sequence) or not layers or not all(isinstance(rbm, RBMParameters) for rbm in layers):
+            forms = "a DBN or RBM, a FrozenEstimator of a fitted one, or a sequence of RBMParameters"
+            raise TypeError(f"dbn must be {forms}, got {checks.shown(self.dbn)}")
+        layer_input(layers, V[:1])  # refuses layers that do not belong together, or images of other columns
+        return list(layers)
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return the probability of each of `classes_`, shape (m, n_classes), for the images `X`."""
+        check_is_fitted(self, "network_")
+        V = validate_data(self, X, reset=False, dtype=self.network_.coefs_[0].dtype)
+        with one_blas_thread():
+            probabilities: Array = self.network_.predict_proba(V)
+        return probabilities
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the most probable class of each image, shape (m,), for the images `X`, shape (m, n_visible)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        labels: Array = self.classes_[best]
+        return labels

@@ -31,7 +31,7 @@ MAX_COLUMNS = 1 << 36  # columns of so many rows that an array of double precisi
 NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range(6)
 
 # What else draws from a seed: a child of its own each. Contrastive divergence draws from the seed by NumPy's generator.
-FEATURE_BITS, CMA_ES, RANDOM_SEARCH, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS, PAIRS = range(7)
+FEATURE_BITS, CMA_ES, RANDOM_SEARCH, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS, PAIRS, GIBBS = range(8)
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)

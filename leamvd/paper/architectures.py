@@ -6,7 +6,6 @@ no gradient. Does it lack good settings alone? A preset is chosen on some proble
 
 import dataclasses
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -19,7 +18,7 @@ from matplotlib.figure import Figure
 from leamvd._support.threads import one_blas_thread
 from leamvd.data.functions import BBOB
 from leamvd.data.images import Dataset, load
-from leamvd.networks.dbn import Training
+from leamvd.networks.dbn import Training, fitted
 from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
@@ -203,12 +202,10 @@ def by_search(objective: CrossEntropy, method: str, seed: int, budget: int) -> t
 
 def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]:
     """Return the weights of scikit-learn's `MLPClassifier` by its defaults, without weight decay, and the epochs."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
     model = MLPClassifier(objective.sizes[1:-1], activation=objective.hidden[0], alpha=0, random_state=seed)
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning), one_blas_thread():
-        model.fit(objective.V.T, objective.labels)
+    fitted(model, objective.V.T, objective.labels)
     layers = zip(model.coefs_, model.intercepts_, strict=True)
     return np.concatenate([part.ravel() for layer in layers for part in layer]), float(model.n_iter_)
 

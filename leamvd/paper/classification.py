@@ -6,7 +6,6 @@ linear probes of each layer's features, and the likelihood of test images under 
 
 import dataclasses
 import time
-from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -20,11 +19,11 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.networks import likelihood
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
-from leamvd.networks.dbn import layer_seed
-from leamvd.networks.rbm import RBMParameters, sample_bits
+from leamvd.networks.dbn import fine_tune, layer_seed
+from leamvd.networks.rbm import sample_bits
 
 from . import results
-from .layers import ONE_EPOCH, Images, Study, fitted, last, probes, rbms, stack
+from .layers import ONE_EPOCH, Images, Study, last, probes, rbms, stack
 from .plots import COLORS, GRAY, band, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, components, paired
@@ -35,9 +34,8 @@ from .words import named
 
 GLOROT = "glorot"  # random weights with the standard deviation sqrt(2 / (n_in + n_out)) in each layer
 RANDOM = "random-"  # how methods are named that are random weights, before their scale; "random" is random search
-MOMENTUM, BATCH_SIZE = 0.9, 100  # of fine-tuning
 BATCHES = 5  # of the chains behind a log-likelihood
-_SHUFFLES, _CHAINS, _BITS = 1, 2, 3  # what random numbers are drawn for
+_CHAINS, _BITS = 2, 3  # what random numbers are drawn for; fine-tuning's are 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -122,33 +120,6 @@ def random_stack(sizes: tuple[int, ...], scale: str, dtype: str, seed: int) -> R
         rbm = ContrastiveDivergence(nothing, n_out, weight_scale=stds[-1], seed=layer_seed(seed, layer)).rbm
         arrays |= {f"{name}{layer}": values for name, values in rbm._asdict().items()}
     return Result(pd.DataFrame({"std": stds}), arrays)
-
-
-def fine_tune(
-    stack: Sequence[RBMParameters], V: np.ndarray, labels: np.ndarray, *, epochs: int, tuning_rate: float, seed: int
-) -> Iterator[tuple[Any, float]]:
-    """Train a stack with a softmax layer on top; yield scikit-learn's classifier and the loss after each epoch.
-
-    It is stochastic gradient descent of the cross-entropy, whose mean over the epoch is the loss, in natural units and
-    before each mini-batch's update. The new layer starts at zero, so that all classes begin with equal probabilities.
-    The learning rate falls linearly, epoch by epoch, to ``tuning_rate / epochs``; momentum starts anew with each epoch.
-    """
-    from sklearn.neural_network import MLPClassifier  # as late as this, since it takes a while to import
-
-    dtype, sizes, first = stack[-1].W.dtype, [len(rbm.c) for rbm in stack], np.unique(labels, return_index=True)[1]
-    classifier = MLPClassifier(
-        sizes, activation="logistic", solver="sgd", alpha=0, momentum=MOMENTUM, nesterovs_momentum=False, max_iter=1,
-        warm_start=True, random_state=0,
-    )  # fmt: skip
-    fitted(classifier, V[first], labels[first])  # tells it its sizes
-    classifier.coefs_ = [*(rbm.W.copy() for rbm in stack), np.zeros((sizes[-1], len(first)), dtype)]
-    classifier.intercepts_ = [*(rbm.c.copy() for rbm in stack), np.zeros(len(first), dtype)]
-    classifier.set_params(batch_size=min(BATCH_SIZE, len(V)))
-    for epoch in range(1, epochs + 1):
-        rate = tuning_rate * (1 - (epoch - 1) / epochs)
-        order = int(_rng(seed, _SHUFFLES, epoch).integers(2**32))
-        fitted(classifier.set_params(learning_rate_init=rate, random_state=order), V, labels)
-        yield classifier, float(classifier.loss_)
 
 
 def fine_tuned(stack: Result, images: Images, dtype: str, seed: int, epochs: int, tuning_rate: float) -> Result:

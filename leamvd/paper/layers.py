@@ -6,7 +6,6 @@ Their settings, the calls that train their layers, and the tables of errors that
 import dataclasses
 import functools
 import time
-import warnings
 from collections.abc import Iterable
 from itertools import product
 from typing import Any, Literal, Self
@@ -18,7 +17,7 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.data import images as data_sets
 from leamvd.data.images import Dataset
-from leamvd.networks.dbn import EXPERIMENT, Training, layer_input, layer_seed, reconstruct, train
+from leamvd.networks.dbn import EXPERIMENT, Training, fitted, layer_input, layer_seed, reconstruct, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
@@ -255,15 +254,6 @@ def probes(top: Result, source: Images, dtype: str, first: int = 0) -> Result:
         rows.append((number, *scored, float(V.std(axis=0, dtype=float).mean()), time.perf_counter() - began))
     columns = ["layer", "train_error", "test_error", "steps", "features_std", "seconds"]
     return Result(pd.DataFrame(rows, columns=columns))
-
-
-def fitted(classifier: Any, V: np.ndarray, labels: np.ndarray) -> Any:
-    """Return a classifier of scikit-learn, fitted on one thread for as many steps as it is told, converged or not."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # so many steps, or one epoch, are what is wanted
-        return classifier.fit(V, labels)
 
 
 # ---- the layers of a study
