@@ -7,7 +7,6 @@ the result has the same bits.
 
 import copy
 import dataclasses
-import warnings
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -44,7 +43,7 @@ def _warn_outside(V: Array) -> None:
     low, high = V.min(), V.max()
     if low < -1e-6 or high > 1 + 1e-6:
         told = f"X has values from {low:.4g} to {high:.4g}, where probabilities in [0, 1] are expected: scale it"
-        warnings.warn(f"{told}, by sklearn.preprocessing.MinMaxScaler for instance", UserWarning, stacklevel=4)
+        checks.warn(f"{told}, by sklearn.preprocessing.MinMaxScaler for instance", UserWarning)
 
 
 class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -14,22 +14,11 @@ NAME = "fun's values"  # in messages
 
 
 class Evaluation:
-    """A function of one point, or of the rows of an array, as one of generations; `workers` as of `minimize`.
+    """A function of one point, or of the rows of an array, as one of generations; `workers` as of `minimize`."""
 
-    Where it `has_gradient`, it returns a tuple of the value, or the values, and what is not used.
-    """
-
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        args: tuple[Any, ...],
-        *,
-        vectorized: bool,
-        workers: Any,
-        has_gradient: bool = False,
-    ) -> None:
+    def __init__(self, fun: Callable[..., Any], args: tuple[Any, ...], *, vectorized: bool, workers: Any) -> None:
         self._vectorized = vectorized
-        self._call: Callable[[Floats], Any] = functools.partial(_call, fun, args, has_gradient)
+        self._call: Callable[[Floats], Any] = functools.partial(_call, fun, args)
         self._n_parts = threads.thread_count(None)  # of a generation, where rows are taken
         self._map: Callable[..., Iterable[Any]] = getattr(workers, "map", workers)
         if not callable(self._map):
@@ -52,9 +41,8 @@ class Evaluation:
         return np.concatenate(told)
 
 
-def _call(fun: Callable[..., Any], args: tuple[Any, ...], has_gradient: bool, x: Floats) -> Any:
-    returned = fun(x, *args)
-    return returned[0] if has_gradient else returned
+def _call(fun: Callable[..., Any], args: tuple[Any, ...], x: Floats) -> Any:
+    return fun(x, *args)
 
 
 def _number(value: Any) -> float:

@@ -50,10 +50,7 @@ class Generation(NamedTuple):
 
 
 def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let the arguments of `search` also come in one of them, `options`, and by the names that SciPy has for them.
-
-    An error then names what was given, and ours beside it.
-    """
+    """Let the arguments of `search` also come in one of them, `options`, and by SciPy's names, which errors repeat."""
 
     @functools.wraps(search)
     def call(*args: _P.args, **given: _P.kwargs) -> _R:
@@ -210,8 +207,8 @@ def minimize(
     began = time.monotonic()
     _check_scipys(constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
     args = args if isinstance(args, tuple) else (args,)
-    has_gradient = isinstance(jac, bool | np.bool_) and bool(jac)
-    evaluation = Evaluation(fun, args, vectorized=vectorized, workers=workers, has_gradient=has_gradient)
+    called = functools.partial(_without_gradient, fun) if isinstance(jac, bool | np.bool_) and jac else fun
+    evaluation = Evaluation(called, args, vectorized=vectorized, workers=workers)
     call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
     every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
@@ -334,6 +331,10 @@ def _check_scipys(constraints: Any, unused: dict[str, object]) -> None:
         if given is not None and given is not False:
             why = "give sigma_min, target or max_stagnation" if name == "tol" else "no method here takes derivatives"
             checks.warn(f"{name} is not used: {why}")
+
+
+def _without_gradient(fun: Callable[..., Any], x: Array, *args: Any) -> Any:
+    return fun(x, *args)[0]
 
 
 def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:

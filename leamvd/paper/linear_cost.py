@@ -83,9 +83,7 @@ def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[
     """Return a measurement for each method, dtype and number of variables."""
     usual = results.profile(profile, SIZES)
     sizes = [checks.integer("sizes", n, at_least=1) for n in checks.several("sizes", sizes or ())]
-    methods = [
-        checks.choice("methods", method, [*DTYPES]) for method in checks.several("methods", methods or [*DTYPES])
-    ]
+    methods = [checks.choice("methods", m, [*DTYPES]) for m in checks.several("methods", methods or [*DTYPES])]
     chosen = {method: sizes or usual[method] for method in methods}
     keys = ((method, n, dtype) for method, numbers in chosen.items() for dtype in DTYPES[method] for n in numbers)
     return {"optimizers": (["method", "n", "dtype"], {key: delayed(measure)(*key) for key in keys})}
