@@ -424,6 +424,5 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class of each image, shape (m,), for the images `X`, shape (m, n_visible)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        labels: Array = self.classes_[best]
+        labels: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return labels

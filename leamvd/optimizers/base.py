@@ -38,8 +38,6 @@ DEFAULT_N_GEN = 30  # where none are given, as in the paper's stopping criteria
 BoundsLike = Bounds | Sequence[Any] | Array | Iterator[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
 
-_FORMS = "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
-
 
 class Optimizer(ABC):
     """An optimizer that is asked for candidates and told their values; lower is better.
@@ -246,7 +244,8 @@ def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
     """
     if isinstance(bounds, Bounds):
         return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)  # numbers have been arrays
-    told = f"bounds must be {_FORMS}, got {checks.shown(bounds)}"
+    forms = "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
+    told = f"bounds must be {forms}, got {checks.shown(bounds)}"
     try:
         rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray | Iterator) else []
         paired = bool(rows) and all(np.shape(row) == (2,) for row in rows)

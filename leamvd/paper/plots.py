@@ -36,7 +36,7 @@ STYLE: dict[str, Any] = {
 
 styled = plt.style.context(["default", STYLE])  # the decorator of functions that draw
 
-WIDTH, HALF = 5.25, 2.625  # inches: a figure is as wide as the text, or as half of it
+WIDTH = 5.25  # inches: a figure is as wide as the text
 PIXELS = 620 / WIDTH  # for an inch: text of 10 points is as large as the page's, and on a phone still 9 pixels high
 
 COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY, "start": BLUE}
