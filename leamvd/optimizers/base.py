@@ -263,9 +263,7 @@ def _side(limits: Any, none: float) -> Array:
     given = np.asarray(limits)
     if given.dtype == object:
         given = np.reshape(np.array([none if one is None else one for one in given.flat]), given.shape)
-    if given.ndim > 1:
-        raise ValueError
-    return checks.numbers("bounds", given, shape=given.shape, dtype=np.float64)
+    return checks.numbers("bounds", given, shape=(None,) if given.ndim else (), dtype=np.float64)
 
 
 def _search_space(
