@@ -206,7 +206,7 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    return checks.meant(name, known) or f"; there are {', '.join(sorted(known))}"
+    return checks.did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
 
 
 # ---- computing

@@ -295,7 +295,7 @@ def _begun(
     name = checks.choice("method", method.lower() if isinstance(method, str) else method, METHODS)
     known = arguments(name)
     if unknown := [*(options.keys() - known)]:
-        close = checks.meant(unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS})
+        close = checks.did_you_mean(unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS})
         raise TypeError(f"minimize has no argument {unknown[0]!r}{close}")
     given = options.get("reading")
     reading = given if isinstance(given, Reading) else Reading()  # what is no reading is refused by the optimizer
