@@ -82,7 +82,7 @@ def _hours(section: Section) -> Iterator[tuple[str, float]]:
 
 
 class _Folder(click.Path):
-    """A folder whose ~ the shell has left, as in --output=~/results."""
+    """A folder; ~ stands for the user's, also where the shell leaves it as it is: --output=~/results."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return super().convert(Path(value).expanduser(), param, ctx)

@@ -71,6 +71,8 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (ValueError, "float64 between low and high, got 1.0 and 0.0", lambda: lea_mvd(bounds=(1, 0))),
     (ValueError, "float32 between low and high", lambda: lea_mvd(bounds=(0.1, 0.1), dtype="float32")),
     (ValueError, "bounds must be finite", lambda: lea_mvd(bounds=Bounds(0, np.inf))),
+    (ValueError, "bounds must have shape (n,), got (2, 2)", lambda: lea_mvd(bounds=Bounds(np.zeros((2, 2)), 1))),
+    (TypeError, "reading must be a leamvd.Reading, got 0", lambda: search(method="random", reading=0)),
     (ValueError, "got 0.0 and nan at index 2", lambda: lea_mvd(bounds=(0, [1, 1, np.nan, 1, 1]))),
     (ValueError, "of two variables could be", lambda: lea_mvd(bounds=[np.ones(2)] * 2, n_var=2)),
     (ValueError, "x0 must be finite", lambda: lea_mvd(x0=np.full(5, np.nan))),

@@ -91,8 +91,8 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
             ("reproduce", "mnist-7x7", "-p", "seeds=5-3"),
             "seeds must be a whole number, or several",
         ),
-        (("reproduce", "mnist-7x7", "-p", "n_images=-5"), "n_images must be an integer >= 1, got -5"),
-        (("reproduce", "mnist-7x7", "-p", "n_images=1e6"), "n_images must be an integer <= 1437, got 1000000"),
+        (("reproduce", "mnist-7x7", "-p", "n_images=-5"), "n_images must be an integer >= 1 and <= 1437, got -5"),
+        (("reproduce", "mnist-7x7", "-p", "n_images=1e6"), "n_images must be an integer >= 1 and <= 1437, got 1000000"),
         (("reproduce", "mnist-7x7", "--profile", "Quick"), "'controls', got 'Quick'; did you mean 'quick'?"),
         (
             ("reproduce", "esd", "--profile", "Quick"),

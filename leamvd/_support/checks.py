@@ -22,7 +22,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 100 else f"{text[:99]}…"
 
 
-def meant(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return the end of a message about a name that is unknown: the known one that is close to it, if any."""
     names = {one.lower(): one for one in known}
     close = difflib.get_close_matches(str(name).lower(), names, n=1)
@@ -84,8 +84,8 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
         if given is option or (type(given) is type(option) and given == option):
             return option
     known = ", ".join(map(repr, options))
-    close = meant(given, (option for option in options if isinstance(option, str))) if isinstance(given, str) else ""
-    raise ValueError(f"{name} must be one of {known}, got {shown(value)}{close}")
+    names = [option for option in options if isinstance(option, str) and isinstance(given, str)]
+    raise ValueError(f"{name} must be one of {known}, got {shown(value)}{did_you_mean(given, names)}")
 
 
 def several(name: str, value: object, *, at_least: int = 0) -> tuple[Any, ...]:

@@ -43,9 +43,7 @@ def _whole(text: str) -> int:
     """Return a whole number, which 1e3 is and 1.5 is not."""
     with contextlib.suppress(ValueError):
         return int(text)
-    if not (number := float(text)).is_integer():
-        raise ValueError(text)
-    return int(number)
+    return checks.integer("", float(text))
 
 
 _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
@@ -67,11 +65,6 @@ class Parameter(NamedTuple):
     default: object
     description: str
 
-    @property
-    def number(self) -> bool:
-        """Whether it is a single number."""
-        return self.type.removeprefix("Optional[").startswith(("int", "float"))
-
     def parse(self, text: str) -> Any:
         """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges."""
         ((optional, listed, kind),) = _TYPE.findall(self.type)
@@ -86,7 +79,7 @@ class Parameter(NamedTuple):
                 return read(text)
             items = (_RANGE.sub(_seeds, text) if self.name == "seeds" else text).strip("[]").split(",")
             return [read(item) for item in (item.strip(" '\"") for item in items) if item]
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise ValueError(f"{self.name} must be {words}{several}, got {text!r}") from None
 
 
@@ -205,14 +198,15 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
         sets = [{"profile": "quick"} if "profile" in section.parameters else {}]
         for name, parameter in section.parameters.items():
             if name in texts:
-                several = texts[name].split(",") if parameter.number else [texts[name]]
+                one_number = parameter.type.removeprefix("Optional[").startswith(("int", "float"))
+                several = texts[name].split(",") if one_number else [texts[name]]
                 sets = [values | {name: parameter.parse(one)} for values in sets for one in several]
         planned.append((section, sets))
     return planned
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
-    return checks.meant(name, known) or f"; there are {', '.join(sorted(known))}"
+    return checks.did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
 
 
 # ---- computing

@@ -269,7 +269,7 @@ def _read_gray(path: Path, side: int) -> NDArray[np.uint8]:
 
 
 def _read_npz(path: Path) -> _Source:
-    side, types, parts = None, ["uint8", "float16", "float32", "float64"], []
+    side, types, parts = None, ["uint8", "float16", "float32", "float64"], []  # one type, that of training images
     with _reading(path), path.open("rb") as raw, np.lib.npyio.NpzFile(raw, allow_pickle=False) as file:
         if missing := [name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file]:
             raise ValueError(f"it has no {' and no '.join(missing)}")

@@ -38,8 +38,6 @@ DEFAULT_N_GEN = 30  # where none are given, as in the paper's stopping criteria
 BoundsLike = Bounds | Sequence[Any] | Array | Iterator[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
 
-_FORMS = "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
-
 
 class Optimizer(ABC):
     """An optimizer that is asked for candidates and told their values; lower is better.
@@ -246,7 +244,8 @@ def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
     """
     if isinstance(bounds, Bounds):
         return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)  # numbers have been arrays
-    told = f"bounds must be {_FORMS}, got {checks.shown(bounds)}"
+    forms = "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
+    told = f"bounds must be {forms}, got {checks.shown(bounds)}"
     try:
         rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray | Iterator) else []
         paired = bool(rows) and all(np.shape(row) == (2,) for row in rows)
@@ -264,9 +263,7 @@ def _side(limits: Any, none: float) -> Array:
     given = np.asarray(limits)
     if given.dtype == object:
         given = np.reshape(np.array([none if one is None else one for one in given.flat]), given.shape)
-    if given.ndim > 1:
-        raise ValueError
-    return checks.numbers("bounds", given, shape=given.shape, dtype=np.float64)
+    return checks.numbers("bounds", given, shape=(None,) if given.ndim else (), dtype=np.float64)
 
 
 def _search_space(

@@ -95,7 +95,7 @@ class CMAES(Optimizer):
                 )
         self._es: Any = None  # pycma's strategy, from the first generation on
         self._criteria: dict[str, Any] = {}
-        self._lowest, self._highest = np.inf, -np.inf  # of the finite values told
+        self._highest = -np.inf  # of the finite values told
 
     @property
     def decomposition_gap(self) -> int:
@@ -129,11 +129,8 @@ class CMAES(Optimizer):
                     "verb_log": 0,
                 }
                 self._es = cma.CMAEvolutionStrategy(start, self.sigma0, options)
-            free = np.array(self._es.ask())
-        if isinstance(self._free, slice):
-            return free
-        X = np.tile(self._low, (len(free), 1))
-        X[:, self._free] = free
+            X = np.tile(cast(Floats, self._x0), (self.population_size, 1))
+            X[:, self._free] = self._es.ask()
         return X
 
     def _learn(self, X: Floats, F: Array) -> None:
@@ -142,7 +139,6 @@ class CMAES(Optimizer):
             if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
                 # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
                 largest = float(np.max(finite))
-                self._lowest = min(self._lowest, float(np.min(finite)))
                 self._highest = max(self._highest, largest)
                 worst = min(largest + max(1.0, abs(largest)), np.finfo(np.float64).max)
                 self._es.tell(list(X[:, self._free]), np.where(np.isfinite(F), F, worst).tolist())
@@ -151,7 +147,7 @@ class CMAES(Optimizer):
     def _converged(self) -> dict[str, Any]:
         if not (criteria := self._criteria):
             return {}
-        converged = not _TOLERANCES.isdisjoint(criteria) and self._lowest < self._highest  # not on a flat function
+        converged = not _TOLERANCES.isdisjoint(criteria) and self.best_fun < self._highest  # not on a flat function
         over = "maxiter" in criteria
         return {"cma" if converged else "cma_maxiter" if over else "cma_stuck": criteria}
 

@@ -45,8 +45,7 @@ class LEAMVD(Optimizer):
         Convergence limit, 1e-4 in the paper. A search that has been below it from the first population on, whether that
         was drawn around `x0` or in `bounds`, stops without success.
     seed : int, generator of numpy.random, SeedSequence or sequence of int, optional
-        In [0, 2**64), or what one is drawn from. One seed, one result, on any number of threads; None
-        draws fresh entropy.
+        In [0, 2**64), or what one is drawn from; None: fresh entropy. One seed, one result, on any number of threads.
     dtype : {"float64", "float32"}
         Of the population; objective values are float64.
     reading : Reading

@@ -33,16 +33,6 @@ class LocalModel(NamedTuple):
     scatter: float  # standard deviation of z'Hz, which the theory takes for zero
     lower: float  # share of the 2 n_pairs points whose value is below f(x0)
 
-    @property
-    def slope_error(self) -> float:
-        """Standard error of the slope, that of a standard deviation from so many pairs."""
-        return self.slope / math.sqrt(2 * self.n_pairs)
-
-    @property
-    def curvature_error(self) -> float:
-        """Standard error of the curvature."""
-        return self.scatter / math.sqrt(self.n_pairs)
-
     def step_size(self, population_size: int) -> float:
         """Return sigma* = 2 E[N_(lambda:lambda)] norm(g) / tr(H): there half of all generations gain.
 

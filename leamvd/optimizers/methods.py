@@ -45,7 +45,7 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     ValueError.
     """
     create = CLASSES[checks.choice("method", method, METHODS)]
-    reading = options.pop("reading", None) or Reading()
+    reading = Reading() if (given := options.pop("reading", None)) is None else given
     if not isinstance(reading, Reading):
         raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
     fields = {name: options.pop(name) for name in _FIELDS - {"population_size", "n_gen"} & options.keys()}
@@ -55,9 +55,7 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     if options.get("bounds") is not None and reading.limits in ("first", "reflect"):
         raise ValueError(f"limits must be 'clip' or None for {method!r}, which keeps bounds, got {reading.limits!r}")
     options |= {name: getattr(reading, name) for name in _SHARED if options.get(name) is None}
-    others = {*fields} | {
-        field.name for field in dataclasses.fields(reading) if getattr(reading, field.name) != field.default
-    }
+    others = {*fields} | {name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)}
     others |= arguments("lea-mvd") & options.keys() - _TAKEN[method]
     if unused := sorted(others - {*_SHARED, "limits"}):
         checks.warn(f"{method} has no use for {', '.join(unused)}", OptimizeWarning)

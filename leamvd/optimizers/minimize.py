@@ -295,7 +295,7 @@ def _begun(
     name = checks.choice("method", method.lower() if isinstance(method, str) else method, METHODS)
     known = arguments(name)
     if unknown := [*(options.keys() - known)]:
-        close = checks.meant(unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS})
+        close = checks.did_you_mean(unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS})
         raise TypeError(f"minimize has no argument {unknown[0]!r}{close}")
     given = options.get("reading")
     reading = given if isinstance(given, Reading) else Reading()  # what is no reading is refused by the optimizer
@@ -367,15 +367,13 @@ def _by_its_signature(callback: Callable[..., Any]) -> Callable[[OptimizeResult]
     """Return scipy's kind of callback as a function of a result; a TypeError where it does not take one argument."""
     if not callable(callback):
         raise TypeError(f"callback must be callable, got {checks.shown(callback)}")
+    by_name = False
     try:
         signature = inspect.signature(callback)
-    except ValueError:  # of some that are not written in Python
-        return lambda result: callback(result.x)
-    try:
-        if "intermediate_result" in signature.parameters:
-            signature.bind(intermediate_result=None)
-            return lambda result: callback(intermediate_result=result)
-        signature.bind(None)
+        by_name = "intermediate_result" in signature.parameters
+        signature.bind(intermediate_result=None) if by_name else signature.bind(None)
     except TypeError as error:
         raise TypeError(f"callback must take one argument, got {checks.shown(callback)}: {error}") from None
-    return lambda result: callback(result.x)
+    except ValueError:  # some that are not written in Python have no signature
+        pass
+    return lambda result: callback(intermediate_result=result) if by_name else callback(result.x)

@@ -83,10 +83,8 @@ def key(seed: SeedLike, name: str = "seed") -> int:
     It is the seed itself; a draw of a generator, which advances by it; the first number of a seed sequence, which does
     not; or for None fresh entropy.
     """
-    if isinstance(seed, np.random.BitGenerator):
-        seed = np.random.Generator(seed)
-    if isinstance(seed, np.random.Generator):
-        return int(seed.integers(2**64, dtype=np.uint64))
+    if isinstance(seed, np.random.Generator | np.random.BitGenerator):
+        return int(np.random.default_rng(seed).integers(2**64, dtype=np.uint64))
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(2**64, dtype=np.uint64))
     if isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim):

@@ -42,10 +42,6 @@ class Images:
     image_set: int = 0
     checksum: str = ""  # of the data set, where results depend on it
 
-    def __post_init__(self) -> None:
-        if self.n_images is not None:
-            checks.integer("n_images", self.n_images, at_least=1)
-
     def load(self, dtype: Any) -> Dataset:
         """Return the images; a data set other than the checksum's is an error."""
         pixels = {"side": self.side, "pooling": self.pooling, "binarize": self.binarize}
@@ -58,8 +54,9 @@ class Images:
     def known(self) -> Self:
         """Return the same images with their checksum and number; those of MNIST need not be here."""
         checksum, count = data_sets.known(self.dataset)
-        n_images = count if self.n_images is None else checks.integer("n_images", self.n_images, at_most=count)
-        return dataclasses.replace(self, checksum=checksum, n_images=n_images)
+        if self.n_images is not None:
+            count = checks.integer("n_images", self.n_images, at_least=1, at_most=count)
+        return dataclasses.replace(self, checksum=checksum, n_images=count)
 
 
 _load = functools.lru_cache(2)(data_sets.load)

@@ -36,7 +36,7 @@ STYLE: dict[str, Any] = {
 
 styled = plt.style.context(["default", STYLE])  # the decorator of functions that draw
 
-WIDTH, HALF = 5.25, 2.625  # inches: a figure is as wide as the text, or as half of it
+WIDTH = 5.25  # inches: a figure is as wide as the text
 PIXELS = 620 / WIDTH  # for an inch: text of 10 points is as large as the page's, and on a phone still 9 pixels high
 
 COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY, "start": BLUE}
@@ -53,7 +53,7 @@ def method_look(method: str) -> dict[str, str]:
 
 @styled
 def panels(rows: int, columns: int, height: float, width: float = WIDTH, **options: Any) -> tuple[Figure, np.ndarray]:
-    """Return a figure, `WIDTH` or `HALF` wide, and its axes, shape (rows, columns)."""
+    """Return a figure, `WIDTH` wide by default, and its axes, shape (rows, columns)."""
     return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **options)
 
 
@@ -141,8 +141,8 @@ def gray_images(rows: Mapping[str, np.ndarray], *, signed: bool = False) -> Figu
 # ---- saving
 
 
-def _seen(ax: Axes) -> None:
-    """Mark points of lines that join none, which would not be seen; say so where nothing is finite."""
+def _make_visible(ax: Axes) -> None:
+    """Mark the points of lines without a segment, which would not be seen; say so where nothing is finite."""
     drawn = [line for line in ax.lines if line.get_transform() == ax.transData]
     for line in drawn:
         finite = np.isfinite(np.asarray(line.get_xydata(), dtype=float)).all(axis=1)
@@ -150,7 +150,7 @@ def _seen(ax: Axes) -> None:
             filled = line.get_color() if line.get_linestyle() == "-" else "white"
             line.set(marker="o", markersize=4, markerfacecolor=filled)
     if drawn and not np.isfinite(ax.dataLim.get_points()).all():
-        ax.set(xscale="linear", yscale="linear")  # a logarithmic one would be an error
+        ax.set(xscale="linear", yscale="linear")  # a logarithmic axis cannot be drawn then
         ax.text(0.5, 0.5, "no finite values", transform=ax.transAxes, ha="center", va="center")
 
 
@@ -160,7 +160,7 @@ def save(figure: Figure, name: str, folder: str | Path = ".") -> Image:
     path = Path(folder, "figures", f"{name}.png").expanduser()
     path.parent.mkdir(parents=True, exist_ok=True)
     for ax in figure.axes:
-        _seen(ax)
+        _make_visible(ax)
     figure.savefig(path)
     path.with_suffix(".json").write_text(json.dumps(plotted(figure)) + "\n", encoding="utf-8")
     plt.close(figure)

@@ -100,9 +100,9 @@ def tables(
     """
     given = {name: value for name, value in changes.items() if value is not None}
     settings = dataclasses.replace(results.profile(profile, PROFILES), **given)
-    generations = checks.several("generations", generations, at_least=1)
-    for name, value in (("generation", generation), *(("generations", one) for one in generations)):
-        checks.integer(name, value, at_least=1)
+    checks.integer("generation", generation, at_least=1)
+    several = checks.several("generations", generations, at_least=1)
+    generations = [checks.integer("generations", number, at_least=1) for number in several]
     checks.integer("seed", seed, at_least=0)
     functions = dict.fromkeys(("sphere", "ellipsoid", settings.function))
     scenes = (scene(settings, n_var, generation, seed) for n_var in (2, 3))
