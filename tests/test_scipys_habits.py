@@ -194,7 +194,8 @@ def test_of_a_function_with_its_gradient_the_value_counts(vectorized: bool) -> N
     for jac in (True, np.True_):
         with pytest.warns(RuntimeWarning, match="jac is not used"):
             assert_same(run(lambda x: (fun(x), 2 * x), vectorized=vectorized, jac=jac), plain)
-    assert_same(run(fun, vectorized=vectorized, jac=False, hess=None), plain)
+    for jac in (False, np.False_, None):
+        assert_same(run(fun, vectorized=vectorized, jac=jac), plain)
 
 
 def test_whole_floats_are_counts_and_errors_name_what_was_written() -> None:

@@ -32,6 +32,11 @@ from leamvd.optimizers.random_streams import SeedLike
 from leamvd.optimizers.reading import Reading
 
 
+def _keep(self: Any, **parameters: Any) -> None:
+    """Make each parameter of a constructor an attribute as it is given, by scikit-learn's conventions."""
+    vars(self).update(parameters)
+
+
 def _seed(estimator: Any) -> int:
     """Return the seed of a training: `random_state` itself, or the next number that is drawn from it."""
     given = check_random_state(None) if estimator.random_state is None else estimator.random_state
@@ -48,10 +53,6 @@ def _warn_outside(V: Array) -> None:
 
 class _Network(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What the estimators share."""
-
-    def _keep(self, arguments: dict[str, Any]) -> None:
-        """Make each argument of the constructor an attribute as it is, by scikit-learn's conventions."""
-        self.__dict__.update({name: value for name, value in arguments.items() if name != "self"})
 
     def _settings(self, V: Array, n_iter: int) -> dict[str, Any]:
         """Return the arguments that `train` and `pretrain` share, except the seed, for the images `V`."""
@@ -169,7 +170,7 @@ class RBM(_Network):
         backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
         random_state: SeedLike = None,
     ) -> None:  # fmt: skip
-        self._keep(locals())
+        _keep(**locals())
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train on the images `X`, shape (m, n_visible), from the start."""
@@ -296,7 +297,7 @@ class DBN(_Network):
         backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
         random_state: SeedLike = None,
     ) -> None:  # fmt: skip
-        self._keep(locals())
+        _keep(**locals())
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002
         """Train each layer on the features of the one below, the lowest on the images `X`, shape (m, n_visible)."""
@@ -360,9 +361,7 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: float = 0.2, batch_size: int = 100, momentum: float = 0.9, verbose: int = 0,
         random_state: SeedLike = None,
     ) -> None:  # fmt: skip
-        self.dbn, self.n_iter, self.learning_rate = dbn, n_iter, learning_rate
-        self.batch_size, self.momentum = batch_size, momentum
-        self.verbose, self.random_state = verbose, random_state
+        _keep(**locals())
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Train on images `X`, shape (m, n_visible), and labels `y`, shape (m,): numbers, strings or any that sort."""

@@ -205,9 +205,10 @@ def minimize(
     (False, 1, 'max_nfev', 384)
     """
     began = time.monotonic()
+    jac = bool(jac) if isinstance(jac, np.bool_) else jac
     _check_scipys(constraints, {"jac": jac, "hess": hess, "hessp": hessp, "tol": tol})
     args = args if isinstance(args, tuple) else (args,)
-    called = functools.partial(_without_gradient, fun) if isinstance(jac, bool | np.bool_) and jac else fun
+    called = functools.partial(_without_gradient, fun) if jac is True else fun
     evaluation = Evaluation(called, args, vectorized=vectorized, workers=workers)
     call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
