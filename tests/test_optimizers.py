@@ -79,7 +79,7 @@ def test_candidates_have_the_shape_that_is_told_and_stay_until_they_are_told(opt
             with pytest.raises(ValueError, match="must"):
                 opt.tell(wrong, F)
         assert opt.generation == generation
-        opt.tell(X.tolist(), coarse(X).tolist())
+        opt.tell(X.tolist(), coarse(X)[:, None].tolist())
         with pytest.raises(RuntimeError, match=r"call ask\(\)"):
             opt.tell(X, coarse(X))
     np.testing.assert_array_equal(X0, x0)
