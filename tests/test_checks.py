@@ -102,11 +102,13 @@ def test_what_would_be_wrong_without_a_word_is_refused(
     assert told in str(caught.value)
 
 
-def test_numbers_within_their_range_become_pythons() -> None:
+def test_numbers_within_their_range_and_options_become_pythons() -> None:
     assert type(checks.real("x", np.float32(0.5), at_least=0, at_most=1)) is float
     assert checks.real("x", 0.1, above=0, dtype="float32") == 0.1, "itself, not rounded"
     assert type(checks.integer("n", np.int64(3), at_least=3, at_most=3)) is int
     assert checks.integer("n", 10**400) == 10**400
+    assert type(checks.choice("mode", np.str_("b"), ("a", "b"))) is str
+    assert checks.choice("flag", np.False_, (True, False)) is False
 
 
 def test_an_array_that_fits_is_returned_itself() -> None:
@@ -117,8 +119,3 @@ def test_an_array_that_fits_is_returned_itself() -> None:
         np.testing.assert_array_equal(result, [1, 2])
         assert type(result) is np.ndarray
     assert np.isnan(checks.numbers("x", [np.nan, np.inf], shape=(2,), dtype=np.float64)[0])
-
-
-@pytest.mark.parametrize(("given", "options"), [(np.str_("b"), ("a", "b")), (np.bool_(True), (False, True))], ids=str)
-def test_a_scalar_of_numpys_is_the_option_that_it_equals(given: Any, options: tuple[Any, ...]) -> None:
-    assert checks.choice("mode", given, options) is options[1]

@@ -163,8 +163,6 @@ def test_it_is_a_method_of_scipys_minimize() -> None:
     )
     np.testing.assert_array_equal(result.x, own.x)
     np.testing.assert_array_equal(seen, result.history.best)
-    named = scipy.optimize.minimize(point, X0, options={"maxiter": 5, "rng": 1, "sigma0": 0.2}, **given)
-    np.testing.assert_array_equal(named.x, own.x)
     constraint = {"type": "eq", "fun": point}
     for constraints in (constraint, [constraint], scipy.optimize.NonlinearConstraint(point, 0, 1)):
         with pytest.raises(ValueError, match="constraints must be empty"):

@@ -13,7 +13,7 @@ import pytest
 from problems import ellipsoid, rastrigin, rosenbrock, sphere
 from scipy.optimize import Bounds, OptimizeWarning
 
-from leamvd import LEAMVD, Reading, minimize
+from leamvd import Reading, minimize
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.methods import CLASSES, METHODS, optimizer
@@ -207,18 +207,6 @@ def test_bounds_are_kept(method: str) -> None:
         clipped = search(fun, np.array([0, 0, 0, 0, 1.5]), bounds=(-1, 1), method=method)
     assert [warning.filename for warning in caught] == [__file__]
     assert_same(clipped, search(fun, np.array([0, 0, 0, 0, 1.0]), bounds=(-1, 1), method=method))
-
-
-FORMS = [
-    (-1, [1] * 5), [[-1.0] * 5, 1], np.array([-1, 1]), (np.full(5, -1), np.ones(5)), [(-1, 1)] * 5, Bounds(-1, 1),
-    Bounds(np.full(5, -1), np.ones(5)),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("bounds", FORMS, ids=str)
-def test_bounds_may_be_scipys_or_a_pair_or_one_pair_a_variable(bounds: Any) -> None:
-    given, plain = (LEAMVD(n_var=5, bounds=form, seed=1).ask() for form in (bounds, (-1, 1)))
-    np.testing.assert_array_equal(given, plain)
 
 
 @pytest.mark.parametrize(

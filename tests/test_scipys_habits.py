@@ -32,8 +32,13 @@ class Dual:
 COLUMN: dict[str, Any] = {"fun": sphere, "vectorized": True}
 TWO: dict[str, Any] = {"x0": [0.2, 0.3], "bounds": Bounds([0, -1], [1, 2])}
 PAIRS: list[Any] = [[(0, 1), (-1, 2)], ((0, 1), [-1, 2]), np.array([[0, 1], [-1, 2]])]
+FORMS: list[Any] = [
+    (-1, [1] * 6), [[-1.0] * 6, 1], np.array([-1, 1]), (np.full(6, -1), np.ones(6)), [(-1, 1)] * 6, Bounds(-1, 1),
+    Bounds(np.full(6, -1), np.ones(6)),
+]  # fmt: skip
 SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"x0": 3.0}, {"x0": [3.0]}),
+    *(({"bounds": form}, {"bounds": (-1, 1)}) for form in FORMS),
     *((TWO | {"bounds": pairs}, TWO) for pairs in PAIRS),
     ({"n_gen": None, "maxiter": 4.0}, {"n_gen": 4}),
     ({"n_gen": None, "options": {"maxiter": 4, "target": -1.0}}, {"n_gen": 4}),
