@@ -30,15 +30,16 @@ class Dual:
 
 
 COLUMN: dict[str, Any] = {"fun": sphere, "vectorized": True}
-TWO: dict[str, Any] = {"x0": [0.2, 0.3], "bounds": Bounds([0, -1], [1, 2])}
-PAIRS: list[Any] = [[(0, 1), (-1, 2)], ((0, 1), [-1, 2]), np.array([[0, 1], [-1, 2]])]
+TWO: dict[str, Any] = {"x0": None, "bounds": Bounds([0, -1], [1, 3])}
+PAIRS: list[Any] = [[(0, 1), (-1, 3)], ((0, 1), [-1, 3]), np.array([[0, 1], [-1, 3]])]
+SIX: dict[str, Any] = {"x0": None, "n_var": 6}
 FORMS: list[Any] = [
     (-1, [1] * 6), [[-1.0] * 6, 1], np.array([-1, 1]), (np.full(6, -1), np.ones(6)), [(-1, 1)] * 6, Bounds(-1, 1),
     Bounds(np.full(6, -1), np.ones(6)),
 ]  # fmt: skip
 SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"x0": 3.0}, {"x0": [3.0]}),
-    *(({"bounds": form}, {"bounds": (-1, 1)}) for form in FORMS),
+    *((SIX | {"bounds": form}, SIX | {"bounds": (-1, 1)}) for form in FORMS),
     *((TWO | {"bounds": pairs}, TWO) for pairs in PAIRS),
     ({"n_gen": None, "maxiter": 4.0}, {"n_gen": 4}),
     ({"n_gen": None, "options": {"maxiter": 4, "target": -1.0}}, {"n_gen": 4}),
@@ -102,9 +103,10 @@ def test_what_cannot_be_meant_is_refused_before_work(method: str, given: dict[st
 
 @pytest.mark.parametrize("bounds", PAIRS)
 def test_pairs_are_read_as_scipy_reads_them(bounds: Any) -> None:
-    given: dict[str, Any] = {"method": minimize, "options": {"rng": 1, "n_gen": 5}}
-    assert_same(scipy.optimize.minimize(point, [0.2, 0.3], bounds=bounds, **given), run(**TWO))
-    assert_same(run(x0=[0.2, 0.3], bounds=map(tuple, bounds)), run(**TWO))
+    plain = run(**TWO | {"x0": [0.2, 0.3]}, sigma0=1)
+    given: dict[str, Any] = {"method": minimize, "options": {"rng": 1, "n_gen": 5, "sigma0": 1}}
+    assert_same(scipy.optimize.minimize(point, [0.2, 0.3], bounds=bounds, **given), plain)
+    assert_same(run(x0=[0.2, 0.3], bounds=map(tuple, bounds), sigma0=1), plain)
 
 
 @every_method
