@@ -81,7 +81,8 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
     ("arguments", "message"),
     [
         (("reproduce", "mnist"), "no section 'mnist'"),
-        (("reproduce", "esd", "-p", "exponet=1"), "no parameter 'exponet'; did you mean 'exponents'?"),
+        (("reproduce", "esd", "-p", "seed=1", "-p", "seed=2"), "seed is given twice"),
+        (("reproduce", "esd", "-p", "output=x"), "output is set by --output"),
         (("reproduce", "mnist-7x7", "-p", "N_GEN=5"), "no parameter 'N_GEN'; did you mean 'n_gen'?"),
         (("reproduce", "ESD"), "no section 'ESD'; did you mean 'esd'?"),
         (("reproduce", "mnist-7x7", "-p", "n_images=-5"), "n_images must be an integer >= 1, got -5"),
@@ -101,7 +102,6 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
         (("reproduce", "esd", "--scheduler", "here"), "missing port number in address 'here'"),
         (("verify", "nothing"), "name must be one of"),
         (("record", "nothing"), "name must be one of"),
-        (("book", "--results", "."), "results must hold runs of"),
         (("data", "mnist", "--from", "nowhere"), "does not hold MNIST's original files"),
     ],
 )

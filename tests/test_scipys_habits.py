@@ -249,10 +249,12 @@ def test_without_a_start_solution_cma_es_begins_at_the_center_of_bounds(diagonal
 
 
 @pytest.mark.parametrize("method", ["cma-es", "sep-cma-es"])
-def test_a_flat_function_is_no_convergence(method: str) -> None:
+def test_a_flat_function_is_no_convergence_and_pycmas_tolerances_are_named(method: str) -> None:
     flat = run(lambda _: 3.0, method=method, n_gen=300)
     assert (flat.reason, flat.success, flat.status) == ("cma_stuck", False, 2)
-    assert run(method=method, n_gen=300).reason == "cma"
+    found = run(method=method, n_gen=300)
+    assert (found.reason, found.success, found.fun < 1e-10) == ("cma", True, True)
+    assert found.message.endswith(": tolfun.")
 
 
 @every_method

@@ -124,22 +124,6 @@ def test_several_values_are_several_runs(section: Section) -> None:
     assert sets == [{"profile": "quick", "sizes": [1, 2]}]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["sheds=1"], "no parameter 'sheds'; did you mean 'seeds'"),
-        (["n=1", "n=2"], "n is given twice"),
-        (["output=x"], "output is set by --output"),
-        (["n"], "must be NAME=VALUE, got 'n'"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(section: Section, settings: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        sections.requested([section], settings)
-    with pytest.raises(ValueError, match="no section 'smell'; did you mean 'small'"):
-        sections.load(["smell"], section.path.parent)
-
-
 def test_a_run_has_its_values_in_its_parameters_cell_and_nothing_else_of_papermill(
     section: Section, tmp_path: Path
 ) -> None:
