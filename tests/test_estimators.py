@@ -17,10 +17,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import BernoulliRBM
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -322,26 +319,18 @@ def test_two_classes_share_one_logistic_unit() -> None:
     assert np.array_equal(model.predict(V), P[:, 0] > 0.5)
 
 
-def test_a_stack_is_trained_by_the_first_seed_or_taken_as_pretrained_and_left_as_it_is() -> None:
+def test_a_stack_is_trained_by_the_first_seed_or_taken_as_pretrained(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = DBN((6, 4), n_iter=3, random_state=SEED).fit(V)
     for given in (DBN((6, 4), n_iter=3), FrozenEstimator(fitted), fitted.layers_, tuple(STACK)):
         model = clone(DBNClassifier(given, **TUNED)).fit(V, Y)
         assert model.loss_curve_ == tuned()[1]
         assert all(map(same, fitted.layers_ + model.layers_, STACK + STACK))
+        monkeypatch.setattr(estimators, "pretrain", None)  # clones of the others are not trained again
+    monkeypatch.undo()
     for own in (DBN((6, 4), n_iter=3, random_state=5), RBM(6, n_iter=3, random_state=5)):
         model = DBNClassifier(own, **TUNED).fit(V, Y)
         assert not hasattr(own, "layers_")
         assert all(map(same, model.layers_, own.fit(V).layers_))
-
-
-def test_a_search_over_fine_tuning_pretrains_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained, real = [], dbn.pretrain
-    monkeypatch.setattr(estimators, "pretrain", lambda *a, **k: trained.append(k["method"]) or real(*a, **k))
-    frozen = FrozenEstimator(DBN((6, 4), n_iter=3, random_state=SEED).fit(V))
-    steps = make_pipeline(MinMaxScaler(), DBNClassifier(frozen, **TUNED))
-    search = GridSearchCV(steps, {"dbnclassifier__learning_rate": [0.1, 0.8]}, cv=2).fit(V, Y)
-    assert trained == ["cd"]
-    assert search.best_estimator_[-1].dbn is frozen
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

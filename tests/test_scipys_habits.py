@@ -21,14 +21,6 @@ from leamvd.optimizers.methods import METHODS, optimizer
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
-class Dual:
-    def __init__(self, value: float) -> None:
-        self._value = value
-
-    def __float__(self) -> float:
-        return self._value
-
-
 COLUMN: dict[str, Any] = {"fun": sphere, "vectorized": True}
 TWO: dict[str, Any] = {"x0": None, "bounds": Bounds([0, -1], [1, 3])}
 PAIRS: list[Any] = [[(0, 1), (-1, 3)], ((0, 1), [-1, 3]), np.array([[0, 1], [-1, 3]])]
@@ -50,7 +42,7 @@ SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
     *(({"callback": call}, {}) for call in (max, lambda x, *more, key=None: x)),  # `max` has no signature
     ({"fun": lambda X: sphere(X)[:, None], "vectorized": True}, COLUMN),
     ({"fun": lambda X: [*map(Fraction, sphere(X).tolist())], "vectorized": True}, COLUMN),
-    *(({"fun": lambda x, kind=kind: kind(point(x))}, {}) for kind in (Fraction, Decimal, Dual, np.array)),
+    *(({"fun": lambda x, kind=kind: kind(point(x))}, {}) for kind in (Fraction, Decimal, np.array)),
     ({"fun": lambda x: np.array([[point(x)]])}, {}),
     ({"fun": lambda x: np.float32(point(x))}, {"fun": lambda x: float(np.float32(point(x)))}),
 ]
