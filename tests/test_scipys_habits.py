@@ -110,6 +110,7 @@ def test_open_ends_are_taken_with_a_start_solution(method: str, bounds: Any) -> 
     lowest, highest = np.min(seen, axis=0), np.max(seen, axis=0)
     assert (lowest >= [0, -np.inf, 0.4]).all()
     assert (highest <= [np.inf, 1, 0.6]).all()
+    assert (lowest[2], highest[2]) == pytest.approx((0.4, 0.6), abs=1e-3)
     assert lowest[1] < 0
     assert highest[0] > 1
 

@@ -7,8 +7,9 @@ import re
 import sys
 import types
 from importlib import import_module
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nbformat
 import pandas as pd
@@ -89,21 +90,13 @@ def test_papermill_reads_each_parameter_with_its_type_and_its_words(known: Secti
     assert found == [tuple(one) for one in known.parameters.values()]
 
 
-LISTS = [
-    (module, one.name)
-    for section in sections.load()
-    if section.name != "verdicts"
-    for module in map(import_module, section.modules)
-    for one in section.parameters.values()
-    if "list[" in one.type
-]
-
-
-@pytest.mark.parametrize(("module", "name"), LISTS)
+@pytest.mark.parametrize("known", [one for one in sections.load() if one.name != "verdicts"], ids=lambda one: one.name)
 @pytest.mark.parametrize("value", ["[0, 1]", "cd", 7])
-def test_a_list_that_is_none_is_refused_by_its_name(module: Any, name: str, value: object) -> None:
-    with pytest.raises(TypeError, match=re.escape(f"{name} must be a list, got {value!r}")):
-        module.tables(profile="quick", **{name: value})
+def test_a_list_that_is_none_is_refused_by_its_name(known: Section, value: object) -> None:
+    names = [one.name for one in known.parameters.values() if "list[" in one.type]
+    for module, name in product(map(import_module, known.modules), names):
+        with pytest.raises(TypeError, match=re.escape(f"{name} must be a list, got {value!r}")):
+            module.tables(profile="quick", **{name: value})
     with pytest.raises(TypeError, match="linear must be a list"):
         claims.Margins(linear=value)  # type: ignore[arg-type]
 
