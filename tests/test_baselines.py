@@ -65,17 +65,6 @@ def test_one_finite_value_is_no_flat_function_to_cma_es(method: str, value: floa
     assert (result.nit, result.reason, result.success) == (5, "n_gen", False)
 
 
-def test_cma_es_says_why_pycma_stops() -> None:
-    opt = CMAES(X0, seed=5, n_gen=2000)
-    while not opt.stop():
-        X = opt.ask()
-        opt.tell(X, sphere(X))
-    assert list(opt.stop()) == ["cma"]
-    assert (opt.result.reason, opt.result.success) == ("cma", True)
-    assert opt.result.message.endswith(f": {', '.join(opt.stop()['cma'])}.")
-    assert opt.result.fun < 1e-10
-
-
 @pytest.mark.parametrize(
     ("criteria", "reason"),
     [

@@ -1,7 +1,7 @@
 """Section 8: fine-tuning beside plain NumPy, probes, likelihoods, and tables with known answers."""
 
-import signal
 from itertools import pairwise, product
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -65,7 +65,7 @@ def test_an_interruption_ends_fine_tuning(monkeypatch: pytest.MonkeyPatch) -> No
     """scikit-learn's classifier only warns of it."""
     tuning = fine_tune(stack(64, 5), V, LABELS, epochs=3, tuning_rate=0.2, seed=0)
     next(tuning)
-    monkeypatch.setattr(MLPClassifier, "_backprop", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(MLPClassifier, "_backprop", Mock(side_effect=KeyboardInterrupt))
     with pytest.warns(UserWarning, match="interrupted"), pytest.raises(KeyboardInterrupt):
         next(tuning)
 

@@ -17,10 +17,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.neural_network import BernoulliRBM
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -99,24 +96,18 @@ def test_every_setting_reaches_the_training(method: str, changes: dict[str, Any]
     assert not same(found, trained(method, V, 3))
 
 
-TRAINED = {"method": ["cd", "lea-mvd"], "persistent": [True, False], "x0": ["batch"], "backend": ["numpy"]}
-SHARED = {"n_iter": [2], "batch_size": [7], "learning_rate": [0.25], "momentum": [0.25], "random_state": [3]}
-STACKED = TRAINED | SHARED | {"features": ["bits"], "layers": [[3, 2]]}
-
-
-@pytest.mark.parametrize(
-    ("model", "said", "grid"),
-    [
-        (RBM(), "transform", TRAINED | SHARED | {"n_hidden": [3]}),
-        (DBN(), "transform", STACKED),
-        (DBNClassifier(DBN()), "predict_proba", SHARED | {f"dbn__{name}": STACKED[name] for name in STACKED}),
-    ],
-)
-def test_scalars_of_numpy_are_taken_as_in_grids(model: Any, said: str, grid: dict[str, Any]) -> None:
-    typed = {n: [*np.array(values, "f4" if isinstance(values[0], float) else None)] for n, values in grid.items()}
-    for settings in zip(ParameterGrid(typed), ParameterGrid(grid), strict=True):
-        ours, twin = (getattr(clone(model).set_params(**given).fit(V, Y), said)(V) for given in settings)
-        assert np.array_equal(ours, twin)
+@pytest.mark.parametrize("method", ["cd", "lea-mvd"])
+def test_scalars_of_numpy_are_taken_as_in_grids(method: str) -> None:
+    tuning = {"n_iter": np.int64(2), "learning_rate": np.float32(0.25), "momentum": np.float32(0.25)}
+    typed = tuning | {"batch_size": np.uint8(7), "random_state": np.int64(3), "persistent": np.True_}
+    typed |= {name: np.str_(value) for name, value in (("method", method), ("x0", "batch"), ("backend", "numpy"))}
+    found = []
+    for kind in (lambda value: value, lambda value: value.item()):
+        one, other = ({name: kind(value) for name, value in given.items()} for given in (typed, tuning))
+        stack = DBN(np.array([3, 2]), features=kind(np.str_("bits")), **one)
+        model = DBNClassifier(stack, batch_size=kind(np.int64(7)), random_state=kind(np.int64(3)), **other).fit(V, Y)
+        found.append([RBM(kind(np.int64(3)), **one).fit_transform(V), model.predict_proba(V)])
+    assert all(map(np.array_equal, *found))
 
 
 @pytest.mark.parametrize("features", dbn.FEATURES)
@@ -156,15 +147,9 @@ def test_hidden_probabilities_and_scores_are_the_formulas() -> None:
     np.testing.assert_allclose(model.score_samples(V), -errors, rtol=1e-12)
     mean_field = reconstruction_errors(model.parameters_, V, seed=0).mean_field
     assert -model.score_samples(V).sum() == pytest.approx(mean_field, rel=1e-12)
-
-
-def test_units_are_brought_down_as_probabilities() -> None:
-    model = RBM(5, n_iter=3, random_state=SEED).fit(V.astype("float32"))
-    H = np.random.default_rng(2).random((7, 5)).astype("float32")
-    P = expit(model.intercept_visible_ + H.astype(float) @ model.components_)
-    np.testing.assert_allclose(model.inverse_transform(H), P, rtol=1e-5)
-    assert model.inverse_transform(H).dtype == "float32"
-    with pytest.raises(ValueError, match=r"X must have shape \(m, 5\), got \(7, 4\)"):
+    np.testing.assert_allclose(model.inverse_transform(H), expit(b + H @ W.T), rtol=1e-12)
+    assert RBM(5, n_iter=1).fit(V.astype("f4")).inverse_transform(H.astype("f4")).dtype == "float32"
+    with pytest.raises(ValueError, match=r"X must have shape \(m, 5\), got \(45, 4\)"):
         model.inverse_transform(H[:, 1:])
 
 
@@ -199,15 +184,10 @@ def test_iterations_done_are_counted() -> None:
 
 
 @pytest.mark.parametrize("method", ["cd", "lea-mvd"])
-def test_any_finite_numbers_are_taken_and_by_the_functions_below_refused(method: str) -> None:
-    X = np.random.default_rng(1).normal(0, 3, (45, 9))
-    for model in (RBM(5, method=method, n_iter=3), DBN((5, 3), method=method, n_iter=3)):
-        with pytest.warns(UserWarning, match="MinMaxScaler"):
-            assert np.isfinite(model.fit_transform(X)).all()
-    with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
-        trained(method, X, 3)
-    with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
-        dbn.pretrain(X, (5, 3), method=method)
+def test_functions_below_refuse_what_is_no_probability(method: str) -> None:
+    for call in (lambda: trained(method, 2 * V, 3), lambda: dbn.pretrain(2 * V, (5, 3), method=method)):
+        with pytest.raises(ValueError, match=r"V must lie in \[0, 1\]"):
+            call()
 
 
 @pytest.mark.parametrize(
@@ -224,6 +204,7 @@ def test_numbers_outside_the_unit_interval_are_warned_of_once(model: Any) -> Non
         with pytest.warns(UserWarning, match=f"{found}.*MinMaxScaler") as told:
             model.fit(X, Y)
         assert len(told) == 1
+        assert np.isfinite([rbm.W.sum() for rbm in model.layers_]).all()
     if isinstance(model, RBM) and model.method == "cd":
         with pytest.warns(UserWarning, match="MinMaxScaler"):
             begun = clone(model).partial_fit(X)
@@ -306,26 +287,27 @@ def test_an_optimizer_has_no_epoch_more() -> None:
 
 STACK = dbn.pretrain(V, (6, 4), reading=Reading(n_gen=3), seed=SEED)
 TUNED = {"n_iter": 4, "learning_rate": 0.8, "batch_size": 8, "random_state": SEED}
+SECTION_8 = {"epochs": "n_iter", "tuning_rate": "learning_rate", "seed": "random_state"}
+SECTION_8 |= {name: name for name in ("batch_size", "momentum")}
 
 
-def tuned(X: np.ndarray = V, labels: np.ndarray = Y, stack: Any = STACK, **changes: Any) -> tuple[Any, list[float]]:
+def tuned(**changes: Any) -> tuple[Any, list[float]]:
     """Fine-tune a stack as Section 8 does."""
     settings: dict[str, Any] = {"epochs": 4, "tuning_rate": 0.8, "batch_size": 8, "seed": SEED}
-    steps = list(dbn.fine_tune(stack, X, labels, **(settings | changes)))
+    steps = list(dbn.fine_tune(STACK, V, Y, **(settings | changes)))
     return steps[-1][0], [loss for _, loss in steps]
 
 
-def test_a_classifier_is_the_network_of_section_8() -> None:
-    network, losses = tuned()
-    model = DBNClassifier(DBN((6, 4), n_iter=3), **TUNED).fit(V, Y)
-    assert all(map(same, model.layers_, STACK)), "pre-trained by the classifier's seed"
+@pytest.mark.parametrize("changes", [{}, *({n: v} for n, v in zip(SECTION_8, (7, 0.1, 7, 7, 0.1), strict=True))])
+def test_a_classifier_is_the_network_of_section_8(changes: dict[str, Any]) -> None:
+    network, losses = tuned(**changes)
+    model = DBNClassifier(STACK, **TUNED | {SECTION_8[name]: value for name, value in changes.items()}).fit(V, Y)
     assert np.array_equal(model.predict_proba(V), network.predict_proba(V))
     assert np.array_equal(model.predict(V), network.predict(V))
-    assert (model.loss_curve_, model.n_iter_, model.n_features_in_) == (losses, 4, 9)
+    assert (model.loss_curve_, model.n_iter_, model.n_features_in_) == (losses, len(losses), 9)
+    assert (losses == tuned()[1]) == (not changes)
     assert model.classes_.tolist() == ["high", "low", "middle"]
     assert model.score(V, Y) == np.mean(network.predict(V) == Y)
-    own = DBNClassifier(DBN((6, 4), n_iter=3, random_state=5), **TUNED).fit(V, Y)
-    assert all(map(same, own.layers_, DBN((6, 4), n_iter=3, random_state=5).fit(V).layers_))
 
 
 def test_two_classes_share_one_logistic_unit() -> None:
@@ -337,31 +319,18 @@ def test_two_classes_share_one_logistic_unit() -> None:
     assert np.array_equal(model.predict(V), P[:, 0] > 0.5)
 
 
-def test_what_is_fitted_is_taken_as_pretrained_and_left_as_it_is() -> None:
-    fitted, lowest = DBN((6, 4), n_iter=3, random_state=SEED).fit(V), RBM(6, n_iter=3, random_state=SEED)
-    for given in (FrozenEstimator(fitted), fitted.layers_, tuple(STACK)):
+def test_a_stack_is_trained_by_the_first_seed_or_taken_as_pretrained(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = DBN((6, 4), n_iter=3, random_state=SEED).fit(V)
+    for given in (DBN((6, 4), n_iter=3), FrozenEstimator(fitted), fitted.layers_, tuple(STACK)):
         model = clone(DBNClassifier(given, **TUNED)).fit(V, Y)
         assert model.loss_curve_ == tuned()[1]
-        assert all(map(same, fitted.layers_, STACK))
-    assert same(DBNClassifier(lowest, **TUNED).fit(V, Y).layers_[0], lowest.fit(V).parameters_)
-
-
-def test_a_search_over_fine_tuning_pretrains_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained, real = [], dbn.pretrain
-    monkeypatch.setattr(estimators, "pretrain", lambda *a, **k: trained.append(k["method"]) or real(*a, **k))
-    frozen = FrozenEstimator(DBN((6, 4), n_iter=3, random_state=SEED).fit(V))
-    steps = make_pipeline(MinMaxScaler(), DBNClassifier(frozen, **TUNED))
-    search = GridSearchCV(steps, {"dbnclassifier__learning_rate": [0.1, 0.8]}, cv=2).fit(V, Y)
-    assert trained == ["cd"]
-    assert search.best_estimator_[-1].dbn is frozen
-
-
-@pytest.mark.parametrize("name", ["epochs", "tuning_rate", "batch_size", "momentum", "seed"])
-def test_every_setting_reaches_the_fine_tuning(name: str) -> None:
-    ours = {"epochs": "n_iter", "tuning_rate": "learning_rate", "seed": "random_state"}.get(name, name)
-    value = {"tuning_rate": 0.1, "momentum": 0.1}.get(name, 7)
-    losses = DBNClassifier(STACK, **TUNED | {ours: value}).fit(V, Y).loss_curve_
-    assert losses == tuned(**{name: value})[1] != tuned()[1]
+        assert all(map(same, fitted.layers_ + model.layers_, STACK + STACK))
+        monkeypatch.setattr(estimators, "pretrain", None)  # clones of the others are not trained again
+    monkeypatch.undo()
+    for own in (DBN((6, 4), n_iter=3, random_state=5), RBM(6, n_iter=3, random_state=5)):
+        model = DBNClassifier(own, **TUNED).fit(V, Y)
+        assert not hasattr(own, "layers_")
+        assert all(map(same, model.layers_, own.fit(V).layers_))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -121,49 +121,6 @@ def test_resizing_in_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_array_equal(load(folder, side=7).train, whole.train)
 
 
-FIVE = np.zeros((5, 4, 4), np.uint8)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),  # EOFError
-        (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),  # gzip.BadGzipFile
-        (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),  # zlib.error
-        (TEST_LABELS, b"<html>not found</html>", "not an IDX file of unsigned bytes with 1 axes"),
-        (TRAIN_IMAGES, idx(FIVE[0]), "not an IDX file of unsigned bytes with 3 axes"),
-        (TRAIN_IMAGES, b"\0\0\x0d\x03" + idx(FIVE)[4:], "not an IDX file"),
-        (TRAIN_IMAGES, idx(FIVE)[:10], "not an IDX file"),
-        (TRAIN_IMAGES, idx(FIVE)[:-1], "79 values where its header announces 5 x 4 x 4"),
-        (TRAIN_IMAGES, idx(FIVE) + b"\0", "81 values where its header announces 5 x 4 x 4"),
-        (TRAIN_IMAGES, idx(FIVE[:0]), "0 values where its header announces 0 x 4 x 4"),
-    ],
-)
-def test_a_damaged_file_is_named_with_its_trouble(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    folder = write(tmp_path / "bad", fake_files(side=4) | {name: content})
-    with pytest.raises(DataError, match=rf"{name} .*{message}.*: copy or download the file again"):
-        load(folder, side=4)
-
-
-def test_a_folder_that_does_not_fit_together_is_refused(tmp_path: Path) -> None:
-    good = fake_files(side=4)
-    with pytest.raises(DataError, match=r"there is no .*minst: name 'digits', 'mnist', a folder"):
-        load(tmp_path / "minst")
-    folder = write(tmp_path / "some", good)
-    (folder / TEST_LABELS).unlink()
-    with pytest.raises(DataError, match="neither t10k-labels-idx1-ubyte, gzipped or not, nor"):
-        load(folder)
-    write(folder, {TEST_LABELS: idx(np.zeros(19, np.uint8))})
-    with pytest.raises(DataError, match="20 images but 19 labels in its t10k"):
-        load(folder)
-    oblong = {TRAIN_IMAGES: idx(np.zeros((30, 4, 5), np.uint8)), TEST_IMAGES: idx(np.zeros((20, 4, 5), np.uint8))}
-    larger = {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))}
-    for files, sizes in ((oblong, "4 x 5 and 4 x 5"), (larger, "5 x 5 and 4 x 4")):
-        write(folder, good | files)
-        with pytest.raises(DataError, match=f"square and of one size, got {sizes} pixels"):
-            load(folder)
-
-
 # ---- images by class, .npz files
 
 
@@ -233,11 +190,33 @@ def test_an_npz_file_has_the_images_of_the_same_idx_files(tmp_path: Path, how: s
 
 GRAY = encoded(Image.new("L", (2, 2)))
 GOOD = dict.fromkeys(["train/a/0.png", "train/b/0.png", "test/a/0.png"], GRAY)
+IDX, FIVE = fake_files(side=4), np.zeros((5, 4, 4), np.uint8)
+OBLONG = ((TRAIN_IMAGES, 30), (TEST_IMAGES, 20))
+DAMAGED = [
+    (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:-9], "damaged gzip"),  # EOFError
+    (TRAIN_IMAGES, b"\x1f\x8b" + bytes(30), "damaged gzip"),  # gzip.BadGzipFile
+    (TRAIN_IMAGES, gzip.compress(idx(FIVE), mtime=0)[:10] + bytes([255] * 30), "damaged gzip"),  # zlib.error
+    (TEST_LABELS, b"<html>not found</html>", "not an IDX file of unsigned bytes with 1 axes"),
+    (TRAIN_IMAGES, idx(FIVE[0]), "not an IDX file of unsigned bytes with 3 axes"),
+    (TRAIN_IMAGES, b"\0\0\x0d\x03" + idx(FIVE)[4:], "not an IDX file"),
+    (TRAIN_IMAGES, idx(FIVE)[:10], "not an IDX file"),
+    (TRAIN_IMAGES, idx(FIVE)[:-1], "79 values where its header announces 5 x 4 x 4"),
+    (TRAIN_IMAGES, idx(FIVE) + b"\0", "81 values where its header announces 5 x 4 x 4"),
+    (TRAIN_IMAGES, idx(FIVE[:0]), "0 values where its header announces 0 x 4 x 4"),
+]
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
+        *(
+            (IDX | {name: new}, rf"{name} .*{trouble}.*: copy or download the file again")
+            for name, new, trouble in DAMAGED
+        ),
+        ({name: IDX[name] for name in NAMES[:3]}, "neither t10k-labels-idx1-ubyte, gzipped or not, nor"),
+        (IDX | {TEST_LABELS: idx(np.zeros(19, np.uint8))}, "20 images but 19 labels in its t10k"),
+        (IDX | {TRAIN_IMAGES: idx(np.zeros((30, 5, 5), np.uint8))}, "one size, got 5 x 5 and 4 x 4 pixels"),
+        (IDX | {n: idx(np.zeros((m, 4, 5), np.uint8)) for n, m in OBLONG}, "square .* got 4 x 5 and 4 x 5 pixels"),
         (GOOD | {"test/a/1.png": encoded(Image.new("L", (3, 3)))}, "test.a.1.png .* 2 x 2, got 3 x 3"),
         (GOOD | {"train/a/0.png": encoded(Image.new("L", (3, 2)))}, "train.a.0.png .* square, got 3 x 2"),
         (GOOD | {"train/b/0.png": encoded(Image.new("I;16", (2, 2)))}, "train.b.0.png .* 8 bits"),
@@ -261,7 +240,9 @@ GOOD = dict.fromkeys(["train/a/0.png", "train/b/0.png", "test/a/0.png"], GRAY)
 )
 def test_files_that_cannot_be_used_are_named(tmp_path: Path, files: dict[str, bytes], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        load(write(tmp_path, files) / ("own.npz" if "own.npz" in files else ""))
+        load(write(tmp_path, files) / ("own.npz" if "own.npz" in files else ""), side=4)
+    with pytest.raises(DataError, match=r"there is no .*minst: name 'digits', 'mnist', a folder"):
+        load(tmp_path / "minst")
 
 
 # ---- binarization, subsets

@@ -163,8 +163,6 @@ def test_it_is_a_method_of_scipys_minimize() -> None:
     )
     np.testing.assert_array_equal(result.x, own.x)
     np.testing.assert_array_equal(seen, result.history.best)
-    named = scipy.optimize.minimize(point, X0, options={"maxiter": 5, "rng": 1, "sigma0": 0.2}, **given)
-    np.testing.assert_array_equal(named.x, own.x)
     constraint = {"type": "eq", "fun": point}
     for constraints in (constraint, [constraint], scipy.optimize.NonlinearConstraint(point, 0, 1)):
         with pytest.raises(ValueError, match="constraints must be empty"):
@@ -174,22 +172,6 @@ def test_it_is_a_method_of_scipys_minimize() -> None:
     with pytest.warns(RuntimeWarning, match="tol is not used") as caught:
         minimize(point, X0, tol=1e-3, seed=1, n_gen=2)
     assert [warning.filename for warning in caught] == [__file__]
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_scipys_names_and_options_mean_the_same(method: str) -> None:
-    plain = run(method=method, n_gen=4)
-    others = [
-        minimize(point, X0, method=method, seed=1, maxiter=4),
-        minimize(point, X0, method=method, rng=1, options={"maxiter": 4}),
-        minimize(point, X0, options={"method": method, "n_gen": 4, "target": -1.0, "seed": 1}),
-    ]
-    for other in others:
-        assert_same(other, plain)
-    assert run(method=method, maxfev=60).nfev == run(method=method, max_nfev=60).nfev
-    for clash in ({"maxiter": 3}, {"rng": 3}, {"options": {"n_gen": 3}}, {"populationsize": 3}):
-        with pytest.raises(TypeError, match=r"n_gen|seed|populationsize"):
-            run(never, method=method, **clash)
 
 
 # ---- a step size that is measured
@@ -426,17 +408,6 @@ def test_a_file_that_is_no_checkpoint_is_refused_and_left_as_it_is(damage: Any, 
 
 
 # ---- what the function returns
-
-
-def test_what_holds_one_number_is_a_number_and_nothing_else_is() -> None:
-    plain = run(point)
-    for wrapped in (lambda x: np.array([point(x)]), lambda x: np.array(point(x))):
-        assert run(wrapped).fun == plain.fun
-    for wrong in (lambda x: x, lambda x: None, lambda x: 1j, lambda x: np.ma.masked, lambda x: -np.inf):
-        with pytest.raises((TypeError, ValueError), match="fun"):
-            run(wrong)
-    with pytest.raises(TypeError, match="must not be masked"):
-        run(lambda X: np.ma.masked_less(X[:, 0], 0), vectorized=True)
 
 
 def test_a_function_of_columns_is_told_to_transpose() -> None:

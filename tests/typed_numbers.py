@@ -8,6 +8,7 @@ shows. Where the number is part of one of `KNOWN`, whose numbers the code has, t
 """
 
 import functools
+import inspect
 import json
 import re
 import sys
@@ -18,8 +19,9 @@ from pathlib import Path
 
 from leamvd import minimize
 from leamvd.data.mnist import N_TRAIN
+from leamvd.networks.dbn import fine_tune
 from leamvd.optimizers.reading import Reading
-from leamvd.paper import architectures, benchmarks, classification, error_measures, readings, settings_tried
+from leamvd.paper import architectures, benchmarks, error_measures, readings, settings_tried
 from leamvd.paper.stacks import PAPER
 
 ROOT = Path(__file__).parent.parent
@@ -39,6 +41,7 @@ NO_NUMBERS = re.compile(
 _RUNS, _SIZE = PAPER.training, PAPER.reading.population_size
 _PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 _AUTO = minimize(lambda X: (X**2).sum(axis=1), [1.0], vectorized=True, sigma0="auto", n_gen=1).nfev - _SIZE
+_MOMENTUM = inspect.signature(fine_tune).parameters["momentum"].default
 _DRAWN = _SIZE - _RUNS.n_elite
 _FEW, _TRIED = (f"{images.n_images:,}" for images in (error_measures.FEWER.images, settings_tried.PAPER.images))
 KNOWN = {
@@ -51,7 +54,7 @@ KNOWN = {
     *(f"{readings.Settings.budget:,} evaluations", f"at 1 and {benchmarks.Moved.by:g}"),
     f"{len(architectures.AGAIN.methods)} candidates, six",
     *(f"RBM with {PAPER.layers[0]}", f"RBM 3 has {PAPER.layers[2]}", "-".join(map(str, (7 * 7, *PAPER.layers)))),
-    *(f"deviation of {_RUNS.sigma0}", f"momentum {classification.MOMENTUM}", f"exponent of {PAPER.reading.exponent}"),
+    *(f"deviation of {_RUNS.sigma0}", f"momentum {_MOMENTUM}", f"exponent of {PAPER.reading.exponent}"),
     *("45 degrees", "takes 40,000 operations", "here 10,000", "per 10,000 images"),  # 4 a weight; the errors' unit
     *("mean error of 30 runs", "for 20 epochs", "1.3 GB"),  # the paper says, a cell's source, measured once
     *(f"Python {tomllib.loads(_PROJECT)['project']['requires-python'].strip('>=')}", f"with {_AUTO} evaluations"),
@@ -93,19 +96,18 @@ def passages(page: str) -> list[Passage]:
         text = re.sub(r"```.*?```", "", PAGES[page].read_text(encoding="utf-8"), flags=re.DOTALL)
         others = linked(text) if page == "index" else []
         return [(part, [*linked(part), *others]) for part in re.split(r"\n\n|\n(?=[*-] )", text)]
-    sections: list[list[tuple[str, str]]] = [[]]  # of texts, or names of cells
+    section, entries = 0, list[tuple[int, str, str]]()  # a section, and a text of it or the name of a cell
     for cell in json.loads(NOTEBOOKS[page].read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
-            sections[-1].append(("", f"{page}/{cell['id']}"))
+            entries.append((section, "", f"{page}/{cell['id']}"))
             continue
-        first, *others = re.split(r"^(?=## )", "".join(cell["source"]), flags=re.MULTILINE)
-        sections[-1].append((first, ""))
-        sections += [[(text, "")] for text in others]
-    found = [(text, list(shown(page))) for text, _ in sections[0] if text]
-    for section in sections[1:]:
-        for here, (text, _) in enumerate(section):
-            near = sorted(range(len(section)), key=lambda at, here=here: abs(at - here))
-            found.append((text, [section[at][1] for at in near if section[at][1]]))
+        for text in re.split(r"^(?=## )", "".join(cell["source"]), flags=re.MULTILINE):
+            section += text.startswith("## ")
+            entries.append((section, text, ""))
+    found = []
+    for here, (own, text, _) in enumerate(entries):
+        cells = [(abs(at - here), cell) for at, (other, _, cell) in enumerate(entries) if cell and own in (0, other)]
+        found.append((text, [cell for _, cell in sorted(cells, key=lambda one: one[0])]))
     return [(text, cells) for text, cells in found if text]
 
 
@@ -136,28 +138,18 @@ def wrong(text: str, known: list[str]) -> list[str]:
     return [text[max(0, number.start() - 40) : number.end() + 20] for number in bad]
 
 
-def moved(text: str) -> Iterator[str]:
-    """Yield the text with one of its numbers higher by one in the last digit."""
-    for number in numbers(text):
-        typed = value(number[0])
-        yield f"{text[: number.start()]}{typed + Decimal((0, (1,), typed.as_tuple().exponent)):,}{text[number.end() :]}"
-
-
-def accept() -> None:
-    """Take the nearest cells that show the numbers as their places."""
-    taken = {page: [list(places(*passage)) for passage in passages(page)] for page in PAGES}
-    PLACES.write_text("{\n" + ",\n".join(f'"{page}": {json.dumps(own)}' for page, own in taken.items()) + "\n}\n")
-
-
-def noticed(page: str) -> list[bool]:
-    """Return for each number of a page whether its place shows another one than the number moved by one."""
-    known = json.loads(PLACES.read_text(encoding="utf-8"))[page]
-    texts = zip((text for text, _ in passages(page)), known, strict=True)
-    return [bool(wrong(other, own)) for text, own in texts for other in moved(text)]
+def noticed(page: str) -> Iterator[bool]:
+    """Yield for each number of a page whether it is noticed when it is higher by one in its last digit."""
+    for (text, _), known in zip(passages(page), json.loads(PLACES.read_text(encoding="utf-8"))[page], strict=True):
+        for number in numbers(text):
+            typed = value(number[0])
+            moved = typed + Decimal((0, (1,), typed.as_tuple().exponent))
+            yield bool(wrong(f"{text[: number.start()]}{moved:,}{text[number.end() :]}", known))
 
 
 if __name__ == "__main__":
     if "--accept" in sys.argv:
-        accept()
+        taken = {page: [list(places(*passage)) for passage in passages(page)] for page in PAGES}
+        PLACES.write_text("{\n" + ",\n".join(f'"{page}": {json.dumps(own)}' for page, own in taken.items()) + "\n}\n")
     seen = [one for page in PAGES for one in noticed(page)]
     print(f"{sum(seen)} of {len(seen)} numbers are noticed when they are higher by one in the last digit")
