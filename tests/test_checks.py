@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import Bounds
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd._support import checks, threads
