@@ -29,8 +29,9 @@ def array(value: Any, shape: tuple[int | None, ...] = (2,), dtype: str = "float6
 
 REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (TypeError, "n must be an integer, got True", lambda: checks.integer("n", True)),
-    (TypeError, "n must be an integer, got 1.5", lambda: checks.integer("n", 1.5)),
-    (TypeError, "n must be an integer, got inf", lambda: checks.integer("n", np.inf)),
+    (TypeError, "n must be an integer, got 1.0", lambda: checks.integer("n", 1.0)),
+    (TypeError, "n must be an integer, got 1.5", lambda: checks.count("n", 1.5)),
+    (TypeError, "n must be an integer, got inf", lambda: checks.count("n", np.inf)),
     (TypeError, "n must be an integer, got '1'", lambda: checks.integer("n", "1")),
     (ValueError, "n must be an integer >= 1 and <= 4, got 5", lambda: checks.integer("n", 5, at_least=1, at_most=4)),
     (ValueError, "x must be a finite number > 0, got 0", lambda: checks.real("x", 0, above=0)),

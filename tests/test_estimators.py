@@ -345,7 +345,7 @@ def test_arithmetic_is_that_of_the_images_fitted_on(dtype: str) -> None:
     [
         ({"dbn": FrozenEstimator(DBN())}, TypeError, "dbn must be a DBN or RBM, a FrozenEstimator of a fitted one"),
         ({"dbn": []}, TypeError, "dbn must be"),
-        ({"dbn": STACK[1:]}, ValueError, r"\(m, 6\), got \(1, 9\)"),
+        ({"dbn": STACK[1:]}, ValueError, r"X must have shape \(m, 6\), as dbn, got \(45, 9\)"),
         ({"dbn": STACK[:1] * 2}, ValueError, r"\(m, 9\), got \(1, 6\)"),
         *(({name: 0}, ValueError, f"{name} must be") for name in ("n_iter", "learning_rate", "batch_size")),
         ({"momentum": 1}, ValueError, "momentum must be .* < 1"),

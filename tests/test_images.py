@@ -229,7 +229,7 @@ DAMAGED = [
         (npz(x_train=X[:5] / 1.0), r"x_train must lie in \[0, 1\]"),
         (npz(x_train=X[:5] / 255, x_test=X[5:] / 255 - 0.01), r"x_test must lie in \[0, 1\]"),
         (npz(x_test=X[5:, :3, :3]), r"x_test .*\(4, 3, 3\)"),
-        (npz(x_train=X[:5, :0, :0]), "zero-size"),
+        (npz(x_train=X[:5, :0, :0]), "x_train has no pixels"),
         (npz(y_train=Y[:4]), "y_train must be 5 .* got 4"),
         (npz(y_test=Y[5:] / 2), "y_test must be 4 whole numbers"),
         (npz(y_test=Y[5:].astype(int) - 3), "y_test must be 4 whole numbers >= 0"),

@@ -1,9 +1,11 @@
 """Calls of `minimize` as users of SciPy, scikit-learn, PyTorch and pycma write them."""
 
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import cma
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,11 +59,13 @@ def test_another_way_to_write_a_call_is_the_same_search(
     assert_same(run(**given | {"options": options}), run(**plain, method=method))
 
 
-OPEN: list[Any] = [[(0, None), (None, 1), (0.4, 0.6)], Bounds([0, -np.inf, 0.4], [np.inf, 1, 0.6])]
+OPEN: list[Any] = [[(0, None), (None, 1), (0.1, 0.8)], Bounds([0, -np.inf, 0.1], [np.inf, 1, 0.8])]
 NO_BOUNDS: list[Any] = [
     pd.DataFrame({0: [0.0], 1: [1.0]}), {0: 0, 1: 1}, "ab", 3, [(0, 1, 2)] * 6, [(0, 1), ("a", 1)], [(0, 1), 1, 2],
     np.zeros((2, 2, 2)), [[(0, 1)], [(0, 1)]],
 ]  # fmt: skip
+ENDS = np.zeros(2), np.ones(2)
+AMBIGUOUS: list[Any] = [ENDS, (ENDS[0].tolist(), ENDS[1]), (ENDS[0], ENDS[1].tolist()), tuple(map(pd.Series, ENDS))]
 MISTYPED = {"exponnt": "exponent", "taget": "target", "MaxIter": "maxiter", "sgma0": "sigma0"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"x0": []}, "at least one variable"),
@@ -70,6 +74,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"x0": None, "bounds": bounds}, "bounds must be finite without x0") for bounds in OPEN),
     ({"x0": [0.1], "bounds": Bounds(np.inf, np.inf)}, "between low and high, got inf and inf"),
     *(({"bounds": bounds}, r"bounds must be scipy.*Bounds, .*pair.*\(low_i, high_i") for bounds in NO_BOUNDS),
+    *(({"bounds": bounds}, "pair.*of two variables could be") for bounds in AMBIGUOUS),
     ({"sigma0": np.full(6, 0.1)}, "sigma0 must be a number, got"),
     *(({"callback": call}, "callback must") for call in (3, lambda: None, lambda a, b: None, lambda *, x: None)),
     ({"n_gen": None, "maxiter": 2.5}, r"^maxiter \(n_gen\) must be an integer, got 2.5"),
@@ -108,9 +113,9 @@ def test_open_ends_are_taken_with_a_start_solution(method: str, bounds: Any) -> 
     run(lambda X: seen.extend(X.copy()) or -X[:, 0] + X[:, 1], vectorized=True, x0=[0.1, 0.9, 0.5], bounds=bounds,
         method=method, n_gen=20, sigma0=0.6)  # fmt: skip
     lowest, highest = np.min(seen, axis=0), np.max(seen, axis=0)
-    assert (lowest >= [0, -np.inf, 0.4]).all()
-    assert (highest <= [np.inf, 1, 0.6]).all()
-    assert (lowest[2], highest[2]) == pytest.approx((0.4, 0.6), abs=1e-3)
+    assert (lowest >= [0, -np.inf, 0.1]).all()
+    assert (highest <= [np.inf, 1, 0.8]).all()
+    assert (lowest[2], highest[2]) == pytest.approx((0.1, 0.8), abs=1e-3)
     assert lowest[1] < 0
     assert highest[0] > 1
 
@@ -121,6 +126,22 @@ def test_what_is_reflected_at_one_end_is_mirrored_there() -> None:
     for bounds, mirrored in (((None, 0), -np.abs(draws)), ((0, None), np.abs(draws)), ((None, None), draws)):
         opt = LEAMVD(np.zeros(3), sigma0=5, seed=2, bounds=bounds, reading=reading)
         np.testing.assert_array_equal(opt.ask(), mirrored)
+
+
+@every_method
+def test_one_variable_reaches_its_bound(method: str) -> None:
+    for bounds, x0 in (((0, 5), 3.0), ([(0, 5), (2, 2)], [3.0, 2.0])):
+        assert run(lambda x: x[0], x0=x0, bounds=bounds, method=method, n_gen=40, sigma0=2).x[0] < 0.01
+
+
+@pytest.mark.parametrize("method", ["cma-es", "sep-cma-es"])
+def test_pycma_is_quiet_about_bounds_and_what_fun_warns_of_is_told_once(method: str) -> None:
+    run(method=method, n_gen=1)
+    cma.transformations.DiagonalDecoding(1).update([np.full(3, 9.0)] * 2, [0.5, 0.5])  # "elements of z2[k] are larger"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        run(lambda x: warnings.warn("mine", RuntimeWarning, stacklevel=1) or point(x), method=method)
+    assert [str(warning.message) for warning in caught] == ["mine"]
 
 
 @every_method
@@ -144,9 +165,11 @@ def test_a_first_step_above_the_width_of_bounds_is_warned_of(method: str) -> Non
     with pytest.warns(OptimizeWarning, match="sigma0=0.1 is above the width of bounds") as caught:
         minimize(point, np.zeros(6), bounds=(-0.01, 0.01), method=method, n_gen=2)
     assert [warning.filename for warning in caught] == [__file__]
-    run(x0=np.zeros(6), bounds=(-1e308, 1e308), method=method, n_gen=2)
+    with pytest.warns(OptimizeWarning, match="index 1: "):
+        run(x0=np.zeros(3), bounds=[(0, 0), (0, 0.01), (0, None)], method=method, n_gen=2)
     if method == "lea-mvd":
         run(x0=np.zeros(6), bounds=(-0.01, 0.01), limits="first", n_gen=2)
+        run(x0=np.zeros(6), bounds=(-1e308, 1e308), n_gen=2)
 
 
 # ---- what fun returns
@@ -159,7 +182,8 @@ def test_tensors_that_require_a_gradient_are_values() -> None:
         return ((torch.tensor(X, requires_grad=True) - 0.5) ** 2).sum(dim=-1)
 
     plain = run(lambda X: tensors(X).detach().numpy(), vectorized=True)
-    assert_same(run(tensors, vectorized=True), plain)
+    for fun in (tensors, lambda X: [*tensors(X)]):
+        assert_same(run(fun, vectorized=True), plain)
     assert run(tensors).fun == pytest.approx(plain.fun)
 
 
@@ -198,6 +222,14 @@ def test_a_summary_is_printed_once_if_asked(method: str, capsys: pytest.CaptureF
     assert capsys.readouterr().out == ""
 
 
+def test_an_error_of_fun_is_left_as_it_is() -> None:
+    def fails(_: Any) -> float:
+        raise ValueError("seed of my simulator")
+
+    with pytest.raises(ValueError, match=r"^seed of my sim"):
+        run(fails, seed=None, rng=1)
+
+
 # ---- another method by the same call
 
 
@@ -211,6 +243,8 @@ def test_a_baseline_takes_from_a_reading_what_it_has_and_names_the_rest_once(met
     assert_same(found, minimize(point, population_size=8, n_gen=7, x0_in_population=False, **given))
     with pytest.warns(OptimizeWarning, match="no use for reset"):
         minimize(point, reset=Reading().reset, n_gen=2, **given)
+    with pytest.warns(OptimizeWarning, match="no use for limits"):
+        minimize(point, limits="clip", n_gen=2, **given)
     assert minimize(point, reading=Reading(population_size=8), population_size=12, n_gen=2, **given).nfev == 24
     assert minimize(point, reading=Reading(n_gen=4, limits="clip"), bounds=(-1, 1), **given).nit == 4
     for limits in ({"limits": "reflect"}, {"limits": "first"}, {"reading": Reading(limits="reflect")}):

@@ -159,7 +159,7 @@ def test_inputs_are_converted_and_left_alone(device: str) -> None:
     V[:] = 0  # the objective has images of its own
     np.testing.assert_allclose(objective(X), direct(X, before[0].astype(np.float64)), rtol=1e-5)
     assert objective(X[:0]).shape == (0,)
-    with pytest.raises(ValueError, match=r"X must have shape \(any, 209\), got \(1, 208\)"):
+    with pytest.raises(ValueError, match=r"X must have shape \(m, 209\), got \(1, 208\)"):
         objective(np.zeros((1, 208)))
 
 

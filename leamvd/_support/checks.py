@@ -3,6 +3,7 @@
 import difflib
 import importlib.util
 import operator
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-_PACKAGE = str(Path(__file__).parents[1])
+_PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 def shown(value: object) -> str:
@@ -38,16 +39,18 @@ def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 
 def integer(name: str, value: object, **limits: float | None) -> int:
-    """Return `value` as an int; one outside `limits`, as for `real`, is a ValueError.
-
-    A float that is whole is taken; others and bools are a TypeError.
-    """
-    whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    if isinstance(value, bool | np.bool_) or not (whole or hasattr(value, "__index__")):
+    """Return `value` as an int; a bool or a float is a TypeError, one outside `limits`, as for `real`, a ValueError."""
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an integer, got {shown(value)}")
-    number = int(value) if whole else operator.index(value)  # type: ignore[call-overload, arg-type]
+    number = operator.index(value)
     _check_range(name, "an integer", number, number, **limits)
     return number
+
+
+def count(name: str, value: object, **limits: float | None) -> int:
+    """Return `value` as `integer` does, also a float that is whole, such as 1e3."""
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return integer(name, int(value) if whole else value, **limits)  # type: ignore[call-overload]
 
 
 def real(name: str, value: object, *, dtype: DTypeLike = np.float64, **limits: float | None) -> float:
@@ -160,7 +163,7 @@ def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
 
     Masks are refused, as by `numbers`, and -inf, below which nothing can rank, is a ValueError.
     """
-    value = detached(value)
+    value = [detached(one) for one in value] if isinstance(value, list) else detached(value)
     _check_unmasked(name, value)
     given = np.asanyarray(value)
     if given.dtype == object:  # fractions, say

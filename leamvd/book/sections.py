@@ -43,7 +43,7 @@ def _whole(text: str) -> int:
     """Return a whole number, which 1e3 is and 1.5 is not."""
     with contextlib.suppress(ValueError):
         return int(text)
-    return checks.integer("", float(text))
+    return checks.count("", float(text))
 
 
 _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {

@@ -278,7 +278,9 @@ def _read_npz(path: Path) -> _Source:
             types = [checks.choice(f"type of x_{part}", images.dtype.name, types)]
             side = side or (images.shape[1] if images.ndim == 3 else None)
             images = checks.array(f"x_{part}", images, shape=(None, side, side), dtype=types[0])
-            if not images.size or (types != ["uint8"] and not 0 <= images.min() <= images.max() <= 1):
+            if not images.size:
+                raise ValueError(f"x_{part} has no pixels")
+            if types != ["uint8"] and not 0 <= images.min() <= images.max() <= 1:
                 raise ValueError(f"x_{part} must lie in [0, 1], got {images.min()} to {images.max()}")
             if labels.dtype.kind not in "iu" or labels.size != len(images) or labels.min() < 0:
                 have = f"{labels.size}: {checks.shown(labels)}"

@@ -47,7 +47,7 @@ def _warn_outside(V: Array) -> None:
     """Warn of images outside [0, 1]: units saturate, and nothing else would tell."""
     low, high = V.min(), V.max()
     if low < -1e-6 or high > 1 + 1e-6:
-        told = f"X has values from {low:.4g} to {high:.4g}, where probabilities in [0, 1] are expected: scale it"
+        told = f"X has values from {low:.7g} to {high:.7g}, where probabilities in [0, 1] are expected: scale it"
         checks.warn(f"{told}, by sklearn.preprocessing.MinMaxScaler for instance", UserWarning)
 
 
@@ -321,9 +321,9 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     dbn : DBN, RBM, FrozenEstimator of a fitted one, or sequence of leamvd.networks.rbm.RBMParameters, optional
-        By default ``DBN()``. A copy is trained by each `fit`; its settings have names like ``dbn__method``. One that is
-        fitted, within `sklearn.frozen.FrozenEstimator`, or its `layers_` are taken as pre-trained: a search over
-        fine-tuning then pre-trains once.
+        By default ``DBN()``. A copy is trained by each `fit`; settings of one that is given have names like
+        ``dbn__method``. One that is fitted, within `sklearn.frozen.FrozenEstimator`, or its `layers_` are taken as
+        pre-trained: a search over fine-tuning then pre-trains once.
     n_iter : int
         Epochs of fine-tuning.
     learning_rate : float
@@ -396,7 +396,9 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(layers, Sequence) or not layers or not all(isinstance(rbm, RBMParameters) for rbm in layers):
             forms = "a DBN or RBM, a FrozenEstimator of a fitted one, or a sequence of RBMParameters"
             raise TypeError(f"dbn must be {forms}, got {checks.shown(self.dbn)}")
-        layer_input(layers, V[:1])  # refuses layers that do not belong together, or images of other columns
+        if V.shape[1] != len(layers[0].b):
+            raise ValueError(f"X must have shape (m, {len(layers[0].b)}), as dbn, got {V.shape}")
+        layer_input(layers, V[:1])  # refuses layers that do not belong together
         return list(layers)
 
     def predict_proba(self, X: ArrayLike) -> Array:

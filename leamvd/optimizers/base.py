@@ -74,8 +74,8 @@ class Optimizer(ABC):
         self.n_var, self._x0, self._low, self._high = _search_space(x0, n_var, bounds, self.dtype)
         self.sigma0 = checks.real("sigma0", sigma0, above=0, dtype=self.dtype)
         most = random_streams.MAX_ROWS
-        self.population_size = checks.integer("population_size", population_size, at_least=2, at_most=most)
-        self.n_gen = checks.integer("n_gen", DEFAULT_N_GEN if n_gen is None else n_gen, at_least=1)
+        self.population_size = checks.count("population_size", population_size, at_least=2, at_most=most)
+        self.n_gen = checks.count("n_gen", DEFAULT_N_GEN if n_gen is None else n_gen, at_least=1)
         self.seed = random_streams.key(seed)
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
         self._n_gen_given = n_gen is not None
@@ -239,8 +239,8 @@ def read_only(rows: Floats) -> Floats:
 def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
     """Return low and high of bounds in any form: float64, with one axis or, for all variables at once, none.
 
-    Pairs are the limits of one variable after the other, as SciPy reads them. Two arrays of two numbers are refused:
-    they could be (low, high) of two variables, too.
+    Pairs are the limits of one variable after the other, as SciPy reads them. Two of them that are no lists or tuples,
+    but arrays say, are refused: they could be (low, high) of two variables, too.
     """
     if isinstance(bounds, Bounds):
         return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)  # numbers have been arrays
@@ -249,7 +249,8 @@ def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
     try:
         rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray | Iterator) else []
         paired = bool(rows) and all(np.shape(row) == (2,) for row in rows)
-        if paired and len(rows) == 2 and not isinstance(bounds, np.ndarray) and isinstance(rows[0], np.ndarray):
+        listed = isinstance(bounds, np.ndarray) or all(isinstance(row, list | tuple) for row in rows)
+        if paired and len(rows) == 2 and not listed:
             told += ": those of two variables could be (low, high) or (low_i, high_i) for each"
             raise ValueError
         low, high = zip(*rows, strict=True) if paired else rows
@@ -281,7 +282,7 @@ def _search_space(
     sides = [] if bounds is None else [*_sides(bounds)]
     known = {side.size for side in sides if side.ndim} | ({start.size} if start is not None else set())
     if n_var is not None:
-        known |= {checks.integer("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)}
+        known |= {checks.count("n_var", n_var, at_least=1, at_most=random_streams.MAX_COLUMNS)}
     if len(known) != 1:
         told = f"got {', '.join(map(str, sorted(known)))}" if known else "and none of them does: give n_var"
         raise ValueError(f"n_var, x0 and bounds must say one number of variables, {told}")

@@ -2,8 +2,6 @@
 
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import numpy as np
@@ -113,10 +111,12 @@ class CMAES(Optimizer):
             super().tell(X, F)
 
     def _sample(self) -> Floats:
-        with _undisturbed():
+        with one_blas_thread():  # so that its bits are fixed
             if self.generation == 0:
                 import cma  # takes half a second, and only this method needs it
 
+                # which pycma says of bounds by itself, and nobody can act on
+                warnings.filterwarnings("ignore", r"elements of z2\[k\]", module=r"cma\.")
                 start = cast(Floats, self._x0)[self._free]
                 limits = (self._low, self._high) if self._low.size else ()
                 options = {
@@ -128,6 +128,8 @@ class CMAES(Optimizer):
                     "verbose": -9,
                     "verb_log": 0,
                 }
+                if start.size == 1:  # pycma 4 fails where it limits the step of one variable to its bounds
+                    options["maxstd_boundrange"] = np.inf
                 self._es = cma.CMAEvolutionStrategy(start, self.sigma0, options)
             X = np.tile(cast(Floats, self._x0), (self.population_size, 1))
             X[:, self._free] = self._es.ask()
@@ -135,7 +137,7 @@ class CMAES(Optimizer):
 
     def _learn(self, X: Floats, F: Array) -> None:
         finite = F[np.isfinite(F)]
-        with _undisturbed():
+        with one_blas_thread():
             if finite.size:  # otherwise there is nothing to learn, and pycma would end on a flat function
                 # pycma refuses infinite values: rank them last, and so far away that it sees no flat function
                 largest = float(np.max(finite))
@@ -150,14 +152,6 @@ class CMAES(Optimizer):
         converged = not _TOLERANCES.isdisjoint(criteria) and self.best_fun < self._highest  # not on a flat function
         over = "maxiter" in criteria
         return {"cma" if converged else "cma_maxiter" if over else "cma_stuck": criteria}
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Run pycma on one thread of BLAS, so that its bits are fixed, and without what it warns of itself."""
-    with one_blas_thread(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"cma\.")
-        yield
 
 
 class _Normals:

@@ -57,6 +57,6 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     options |= {name: getattr(reading, name) for name in _SHARED if options.get(name) is None}
     others = {*fields} | {name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)}
     others |= arguments("lea-mvd") & options.keys() - _TAKEN[method]
-    if unused := sorted(others - {*_SHARED, "limits"}):
+    if unused := sorted(others - {*_SHARED, "limits" if options.get("bounds") is not None else ""}):
         checks.warn(f"{method} has no use for {', '.join(unused)}", OptimizeWarning)
     return create(x0, **{name: value for name, value in options.items() if name not in unused})

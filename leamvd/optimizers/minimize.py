@@ -67,7 +67,8 @@ def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return search(*args, **arguments)
         except (TypeError, ValueError) as error:
-            if (name := re.match(r"\w*", str(error))[0]) in known:  # type: ignore[index]  # it matches
+            named = re.match(r"(\w+)(\[\d+\])? must ", str(error))  # as errors of `checks` begin
+            if named and (name := named[1]) in known:
                 error.args = (f"{known[name]} ({name}){str(error).removeprefix(name)}",)
             raise
 
@@ -212,7 +213,7 @@ def minimize(
     evaluation = Evaluation(called, args, vectorized=vectorized, workers=workers)
     call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
-    every = checks.integer("checkpoint_every", checkpoint_every, at_least=1)
+    every = checks.count("checkpoint_every", checkpoint_every, at_least=1)
     saved = None if checkpoint is None else Checkpoint(checkpoint, fun, args)
     if isinstance(method, Optimizer):
         if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
@@ -221,10 +222,10 @@ def minimize(
     else:
         opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
     least = opt.n_candidates + (_MEASURED if auto else 0)
-    if max_nfev is not None and checks.integer("max_nfev", max_nfev) < least and opt.generation == 0:
+    if max_nfev is not None and checks.count("max_nfev", max_nfev) < least and opt.generation == 0:
         raise ValueError(f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many evaluations")
     goal = -np.inf if target is None else checks.real("target", target)
-    k = None if max_stagnation is None else checks.integer("max_stagnation", max_stagnation, at_least=1)
+    k = None if max_stagnation is None else checks.count("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
 
     def tell(F: Array) -> None:
@@ -317,10 +318,11 @@ def _begun(
             raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
         options["sigma0"] = stored.get("sigma0", _USUAL)
     opt = optimizer(name, x0, **options)
-    drawn_within = x0 is not None and bounds is not None and limits != "first"
-    if drawn_within and opt.sigma0 / 2 > np.max(opt._high / 2 - opt._low / 2) > 0:
-        told = f"sigma0={opt.sigma0} is above the width of bounds: most points are drawn at their ends"
-        checks.warn(told, OptimizeWarning)
+    if x0 is not None and bounds is not None and limits != "first":
+        half = opt._high / 2 - opt._low / 2
+        if (small := (half > 0) & (half < opt.sigma0 / 2)).any():
+            told = f"sigma0={opt.sigma0} is above the width of bounds at index {np.argmax(small)}"
+            checks.warn(f"{told}: most points are drawn at their ends", OptimizeWarning)
     return opt, auto and not stored
 
 

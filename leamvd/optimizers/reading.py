@@ -110,9 +110,9 @@ class Reading:
     descent: Literal["orthogonal", "free", "off"] = _item("orthogonal", "C11", "C_ani next to P")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "population_size", checks.integer("population_size", self.population_size, at_least=2))
+        object.__setattr__(self, "population_size", checks.count("population_size", self.population_size, at_least=2))
         if self.n_gen is not None:
-            object.__setattr__(self, "n_gen", checks.integer("n_gen", self.n_gen, at_least=1))
+            object.__setattr__(self, "n_gen", checks.count("n_gen", self.n_gen, at_least=1))
         object.__setattr__(self, "exponent", checks.real("exponent", self.exponent, at_least=0))
         if self.reset not in ("initial", "off"):
             object.__setattr__(self, "reset", checks.real("reset, if not 'initial' or 'off',", self.reset, above=0))
