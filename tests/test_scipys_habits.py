@@ -170,6 +170,7 @@ def test_a_first_step_above_the_width_of_bounds_is_warned_of(method: str) -> Non
     if method == "lea-mvd":
         run(x0=np.zeros(6), bounds=(-0.01, 0.01), limits="first", n_gen=2)
         run(x0=np.zeros(6), bounds=(-1e308, 1e308), n_gen=2)
+    run(x0=np.full(6, 0.499), bounds=(0.48, 0.52), sigma0="auto", method=method)  # which chooses a smaller one
 
 
 # ---- what fun returns

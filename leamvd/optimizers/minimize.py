@@ -296,7 +296,7 @@ def _begun(
     """Return the optimizer that a search is to run, and whether its sigma0 is still to be measured."""
     name = checks.choice("method", method.lower() if isinstance(method, str) else method, METHODS)
     known = arguments(name)
-    if unknown := [*(options.keys() - known)]:
+    if unknown := sorted(options.keys() - known):
         close = checks.did_you_mean(unknown[0], known | {*inspect.signature(minimize).parameters, *_SCIPYS})
         raise TypeError(f"minimize has no argument {unknown[0]!r}{close}")
     given = options.get("reading")
@@ -318,7 +318,7 @@ def _begun(
             raise ValueError(f"x0 must be given for sigma0={AUTO!r}, got None")
         options["sigma0"] = stored.get("sigma0", _USUAL)
     opt = optimizer(name, x0, **options)
-    if x0 is not None and bounds is not None and limits != "first":
+    if x0 is not None and bounds is not None and limits != "first" and not auto:
         half = opt._high / 2 - opt._low / 2
         if (small := (half > 0) & (half < opt.sigma0 / 2)).any():
             told = f"sigma0={opt.sigma0} is above the width of bounds at index {np.argmax(small)}"
