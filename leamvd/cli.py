@@ -58,16 +58,12 @@ def list_(names: tuple[str, ...]) -> None:
             click.echo(f"  {'':39} {'quick':18} {'paper':18}")
             for name, one in section.parameters.items():
                 usual = (known.get(p, {}).get(name) if one.default is None else one.default for p in ("quick", "paper"))
-                quick, paper = ("quick", "paper") if name == "profile" else map(_cut, map(written, usual))
+                quick, paper = ("quick", "paper") if name == "profile" else (checks.cut(written(v), 18) for v in usual)
                 click.echo(f"  {name:17} {one.type:21} {quick:18} {paper:18} {one.description}")
             for name, hours in _hours(section):
                 click.echo(f"  what is recorded as {name} took {hours:.2g} processor hours")
     if not names:
         click.echo("`leamvd list SECTION` shows the parameters of a section.")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 18 else f"{text[:17]}…"
 
 
 def _hours(section: Section) -> Iterator[tuple[str, float]]:

@@ -16,11 +16,15 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 _PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
+def cut(text: str, length: int) -> str:
+    """Return a text, the end of one that is longer left out."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
 def shown(value: object) -> str:
     """Return a value's representation on one line, for a message; what is long is shortened."""
     with np.printoptions(threshold=6, edgeitems=2):
-        text = " ".join(repr(value).split())
-    return text if len(text) <= 100 else f"{text[:99]}…"
+        return cut(" ".join(repr(value).split()), 100)
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
@@ -159,10 +163,7 @@ def detached(value: Any) -> Any:
 
 
 def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
-    """Return `count` values, shape (count,) or (count, 1), as a float64 array, shape (count,).
-
-    Masks are refused, as by `numbers`, and -inf, below which nothing can rank, is a ValueError.
-    """
+    """Return `count` values, one in each row, as float64, shape (count,); -inf, below which nothing ranks, is refused."""
     value = [detached(one) for one in value] if isinstance(value, list) else detached(value)
     _check_unmasked(name, value)
     given = np.asanyarray(value)

@@ -3,6 +3,7 @@
 import glob
 import gzip
 import hashlib
+import io
 import math
 import sys
 import zlib
@@ -248,29 +249,31 @@ def _read_images(folder: Path) -> _Source:
             raise DataError(f"{part / min(unknown)} is of a class that {folder / 'train'} does not have")
         rows = []
         for path in (part / path for path in images):
-            rows.append(_read_gray(path, side))
-            side = math.isqrt(rows[0].size)
-            digests[path.relative_to(folder).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+            pixels, digests[path.relative_to(folder).as_posix()] = _read_gray(path, side)
+            rows.append(pixels)
+            side = math.isqrt(pixels.size)
         parts.append((np.array(rows), np.searchsorted(classes, names)))
     return _Source(folder.name, parts, 255, _checksum(digests), tuple(classes))
 
 
-def _read_gray(path: Path, side: int) -> NDArray[np.uint8]:
+def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
+    """Return an image's gray levels, shape (side * side,), and the SHA-256 of its file; a side of 0 is any."""
     from PIL import Image
 
-    with _reading(path), Image.open(path) as image:
+    with _reading(path), Image.open(io.BytesIO(content := path.read_bytes())) as image:
         if image.size != (side or image.width,) * 2:
             size = f"{side} x {side}" if side else "square"
             raise ValueError(f"images must all be {size}, got {image.width} x {image.height} pixels")
         if image.mode[0] in "IF":  # clipped otherwise
             raise ValueError(f"pixels must have 8 bits a color, got mode {image.mode}")
         white = Image.new("RGBA", image.size, "white")
-        return np.asarray(Image.alpha_composite(white, image.convert("RGBA")).convert("L")).ravel()
+        gray = np.asarray(Image.alpha_composite(white, image.convert("RGBA")).convert("L"))
+    return gray.ravel(), hashlib.sha256(content).hexdigest()
 
 
 def _read_npz(path: Path) -> _Source:
     side, types, parts = None, ["uint8", "float16", "float32", "float64"], []  # one type, that of training images
-    with _reading(path), path.open("rb") as raw, np.lib.npyio.NpzFile(raw, allow_pickle=False) as file:
+    with _reading(path), np.lib.npyio.NpzFile(io.BytesIO(content := path.read_bytes()), allow_pickle=False) as file:
         if missing := [name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file]:
             raise ValueError(f"it has no {' and no '.join(missing)}")
         for part in ("train", "test"):
@@ -286,7 +289,7 @@ def _read_npz(path: Path) -> _Source:
                 have = f"{labels.size}: {checks.shown(labels)}"
                 raise ValueError(f"y_{part} must be {len(images)} whole numbers >= 0, got {have}")
             parts.append((images.reshape(len(images), -1), labels.ravel()))
-    checksum = _checksum({path.name: hashlib.sha256(path.read_bytes()).hexdigest()})
+    checksum = _checksum({path.name: hashlib.sha256(content).hexdigest()})
     return _Source(path.name, parts, 255 if types == ["uint8"] else 1, checksum)
 
 

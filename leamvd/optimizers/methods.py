@@ -52,11 +52,12 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     reading = dataclasses.replace(reading, **fields)
     if method == "lea-mvd":
         return create(x0, **options, reading=reading)
-    if options.get("bounds") is not None and reading.limits in ("first", "reflect"):
+    bounded = options.get("bounds") is not None
+    if bounded and reading.limits in ("first", "reflect"):
         raise ValueError(f"limits must be 'clip' or None for {method!r}, which keeps bounds, got {reading.limits!r}")
     options |= {name: getattr(reading, name) for name in _SHARED if options.get(name) is None}
     others = {*fields} | {name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)}
     others |= arguments("lea-mvd") & options.keys() - _TAKEN[method]
-    if unused := sorted(others - {*_SHARED, "limits" if options.get("bounds") is not None else ""}):
+    if unused := sorted(others - {*_SHARED} - ({"limits"} if bounded else set())):
         checks.warn(f"{method} has no use for {', '.join(unused)}", OptimizeWarning)
     return create(x0, **{name: value for name, value in options.items() if name not in unused})

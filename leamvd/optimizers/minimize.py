@@ -30,8 +30,7 @@ UNLIMITED = sys.maxsize  # `n_gen` where another budget ends the search
 # With `AUTO`, the pairs that are evaluated, the size of their steps, and sigma0 where nothing curves upward there.
 _PAIRS, _STEP, _USUAL = 30, 0.01, 0.1
 _MEASURED = 1 + 2 * _PAIRS  # evaluations
-# What SciPy calls some arguments.
-_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "maxfun": "max_nfev", "rng": "seed"}
+_SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "maxfun": "max_nfev", "rng": "seed"}  # SciPy's names, and ours
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

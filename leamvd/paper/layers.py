@@ -117,7 +117,7 @@ class Study:
     def on_disk(self) -> Self:
         """Return the same, where this machine has the images and what computes the error that optimizers see."""
         known = self.known()
-        self.images.load(self.training.dtype)
+        known.images.load(self.training.dtype)  # as its calls do, which find them in the cache
         if self.training.backend == "torch":
             import_torch()
         return known
