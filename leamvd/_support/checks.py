@@ -163,7 +163,7 @@ def detached(value: Any) -> Any:
 
 
 def objective_values(name: str, value: Any, count: int) -> NDArray[Any]:
-    """Return `count` values, one in each row, as float64, shape (count,); -inf, below which nothing ranks, is refused."""
+    """Return `count` values, one in each row, as float64, shape (count,); -inf, which would rank first, is an error."""
     value = [detached(one) for one in value] if isinstance(value, list) else detached(value)
     _check_unmasked(name, value)
     given = np.asanyarray(value)
