@@ -284,6 +284,7 @@ def test_a_generation_makes_nothing_of_the_length_of_a_vector(start: str) -> Non
     whole = len(pickle.dumps(opt))
     opt.tell(opt.ask(), np.arange(24.0))
     assert len(pickle.dumps(opt)) == pytest.approx(whole - (2 if start == "bounds" else 1) * 4 * n, abs=n), "x0, limits"
+    opt.tell(opt.ask(), np.arange(20.0))  # loads what is compiled
     tracemalloc.start()
     try:
         for _ in range(3):

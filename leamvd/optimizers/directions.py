@@ -9,7 +9,7 @@ both up to date, in the pass that writes the new individuals. A pass that is rep
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
@@ -99,19 +99,24 @@ def _project(x: Floats, y: Floats, best: Floats, basis: Floats, a: Array, b: Arr
             total[j] += sums[j]
 
 
-@kernel()
-def path_columns(best: Floats, previous: Floats, path: Floats, out: Floats) -> None:
-    """P = 0.1 (x_best - x_best of the generation before) + 0.9 P, for the columns of one tile.
+@kernel(inline=True)
+def path_entry(best: Any, previous: Any, path: Any) -> Any:
+    """P = 0.1 (x_best - x_best of the generation before) + 0.9 P, in one column.
 
     In single precision a number whose square would be subnormal becomes zero. Hundreds of generations
     without a better best bring P there, and processors take a hundred times as long for numbers below the normal ones.
     """
-    new, old = path.dtype.type(RATE), path.dtype.type(1 - RATE)
+    if isinstance(path, np.float32):  # decided when compiled
+        entry = np.float32(RATE) * (best - previous) + np.float32(1 - RATE) * path
+        return entry if abs(entry) >= _SMALLEST else np.float32(0)
+    return RATE * (best - previous) + (1 - RATE) * path
+
+
+@kernel()
+def path_columns(best: Floats, previous: Floats, path: Floats, out: Floats) -> None:
+    """Write P of the columns of one tile."""
     for i in range(path.size):
-        out[i] = new * (best[i] - previous[i]) + old * path[i]
-    if path.itemsize == 4:
-        for i in range(path.size):
-            out[i] = out[i] if abs(out[i]) >= _SMALLEST else path.dtype.type(0)
+        out[i] = path_entry(best[i], previous[i], path[i])
 
 
 @kernel()
@@ -183,37 +188,61 @@ def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vec
 
 
 @kernel()
-def _times(A: Array, x: Array) -> Array:
-    """Return A x: for matrices so small that a call of BLAS takes longer."""
-    y = np.zeros(A.shape[0])
+def _times(A: Array, x: Array, out: Array) -> None:
+    """Write A x to `out`: for matrices so small that a call of BLAS takes longer."""
     for i in range(A.shape[0]):
+        out[i] = 0.0
         for j in range(A.shape[1]):
-            y[i] += A[i, j] * x[j]
-    return y
+            out[i] += A[i, j] * x[j]
 
 
 @kernel()
-def power_method(gram: Array, start: Array) -> Array:
-    """Return the direction that repeated multiplication by a positive semidefinite matrix turns `start` to.
+def _sum_of_products(x: Array, y: Array) -> float:
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
 
-    The matrix (m, m) is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With
-    the inner products of vectors projected on the complement of P it is the paper's method, which removes the
-    projection on P at each iteration, in coordinates of the columns of U. The direction has unit length; it is that of
-    `start` (m,) where the matrix sends it to zero.
+
+@kernel()
+def _trace(A: Array) -> float:
+    total = 0.0
+    for i in range(A.shape[0]):
+        total += A[i, i]
+    return total
+
+
+@kernel()
+def power_method(matrix: Array, start: Array, squared: Array, out: Array) -> None:
+    """Write to `out` (m,) the direction that repeated multiplication by a semidefinite matrix turns `start` to.
+
+    The matrix (m, m) is squared, in its place, until it has rank 1 to rounding, at most 40 times: 2^40 steps of the
+    power method; `squared` (m, m) is scratch. With the inner products of vectors projected on the complement of P it is
+    the paper's method, which removes the projection on P at each iteration, in coordinates of the columns of U. The
+    direction has unit length; it is that of `start` (m,) where the matrix sends it to zero.
     """
-    matrix = gram / np.trace(gram)
-    squared = np.empty_like(matrix)
+    m, trace = start.size, _trace(matrix)
+    for i in range(m):
+        for j in range(m):
+            matrix[i, j] /= trace
     for _ in range(40):
-        for i in range(len(matrix)):
-            squared[i] = _times(matrix, matrix[i])  # of a symmetric matrix, rows are columns
-        matrix[:] = squared
-        trace = np.trace(matrix)  # the sum of squared eigenvalues, of eigenvalues that sum to 1
-        matrix /= trace
+        for i in range(m):
+            _times(matrix, matrix[i], squared[i])  # of a symmetric matrix, rows are columns
+        trace = _trace(squared)  # the sum of squared eigenvalues, of eigenvalues that sum to 1
+        for i in range(m):
+            for j in range(m):
+                matrix[i, j] = squared[i, j] / trace
         if trace > 1 - 1e-15:
             break
-    image = _times(matrix, start)
-    image = image if image.any() else start
-    return image / math.sqrt(np.sum(image * image))
+    _times(matrix, start, out)
+    lost = True
+    for i in range(m):
+        lost = lost and out[i] == 0
+    for i in range(m):
+        out[i] = start[i] if lost else out[i]
+    length = math.sqrt(_sum_of_products(out, out))
+    for i in range(m):
+        out[i] /= length
 
 
 def descent(
@@ -228,36 +257,57 @@ def descent(
     """
     if not orthogonal:
         products = products._replace(path_path=0.0)  # projecting out a zero vector does nothing (R8)
-    m, packed = len(ir), _combine(products, ir, start, oriented, fresh)
+    m = len(ir)
+    packed, scratch = np.empty(m + 3 + len(products.rows)), np.empty((3 * m + 3, m))
+    combine(products, ir, start, oriented, fresh, scratch, packed)
     p, square, mean, std = packed[m : m + 4].tolist()
     return Descent(packed[:m], p, fresh, square, packed[m + 4 :], mean, std)
 
 
 @kernel()
-def _combine(products: Products, ir: Integers, start: Array, oriented: bool, fresh: float) -> Array:
-    """Return the fields of `Descent`, `fresh` left out: row_weights, four numbers, projections.
+def combine(
+    products: Products, ir: Integers, start: Array, oriented: bool, fresh: float, scratch: Array, packed: Array
+) -> None:
+    """Write the fields of `Descent`, `fresh` left out, to `packed`: row_weights, four numbers, projections.
 
-    One array, for where Ctrl-C comes while numba makes a tuple for Python, SystemError is raised instead.
+    One array, for where Ctrl-C comes while numba makes a tuple for Python, SystemError is raised instead. Nothing is
+    allocated, so that a graphics card can do the same; `scratch` is (3 m + 3, m).
     """
     rows, path_path, m, old = products.rows, products.path_path, ir.size, 1 - RATE
-    chosen = rows[ir]
-    gram, path, before = chosen[:, :m], -chosen[:, m], -chosen[:, m + 1]  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
-    projected = gram - np.outer(path, path) / path_path if path_path > 0 else gram.copy()
-    a, p = np.zeros(m), 0.0
-    if np.trace(projected) > products.resolution * np.trace(gram):
-        a = power_method(projected, start)
-        image = _times(projected, a)
-        square = np.sum(a * image)
-        a /= math.sqrt(square) if square > 0 else np.inf
-        if oriented and np.sum(image) < 0:
-            a = -a
-        p = -np.sum(path * a) / path_path if path_path > 0 else 0.0
+    a, projections = packed[:m], packed[m + 4 :]
+    gram, projected, squared = scratch[:m], scratch[m : 2 * m], scratch[2 * m : 3 * m]
+    path, before, image = scratch[3 * m], scratch[3 * m + 1], scratch[3 * m + 2]
+    for i in range(m):  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
+        a[i], path[i], before[i] = 0.0, -rows[ir[i], m], -rows[ir[i], m + 1]
+        for j in range(m):
+            gram[i, j] = rows[ir[i], j]
+    for i in range(m):
+        for j in range(m):
+            projected[i, j] = gram[i, j] - path[i] * path[j] / path_path if path_path > 0 else gram[i, j]
+    p, directed = 0.0, False
+    if _trace(projected) > products.resolution * _trace(gram):
+        for i in range(m):
+            gram[i] = projected[i]
+        power_method(gram, start, squared, a)
+        _times(projected, a, image)
+        square, side = _sum_of_products(a, image), 0.0
+        for i in range(m):
+            side += image[i]
+        for i in range(m):
+            a[i] /= math.sqrt(square) if square > 0 else np.inf
+            a[i] = -a[i] if oriented and side < 0 else a[i]
+            directed = directed or a[i] != 0
+        p = -_sum_of_products(path, a) / path_path if path_path > 0 else 0.0
+    overlap = _sum_of_products(before, a) + p * products.path_descent  # <C_hat, C(t - 1)>
+    square = (fresh**2 if directed else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
     # <d_k, C_hat> = -sum_j a_j <d_k, d_j> + p <d_k, P>
-    new = rows[1:, m] * p - _times(rows[1:, :m], a)
-    overlap = np.sum(before * a) + p * products.path_descent  # <C_hat, C(t - 1)>
-    square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
-    projections = fresh * new + old * rows[1:, m + 1]
-    packed = np.empty(m + 4 + projections.size)
-    packed[:m], packed[m + 4 :] = a, projections
-    packed[m], packed[m + 1], packed[m + 2], packed[m + 3] = p, square, np.mean(projections), np.std(projections)
-    return packed
+    mean = variance = 0.0
+    for k in range(projections.size):
+        row = rows[k + 1]
+        projections[k] = fresh * (row[m] * p - _sum_of_products(row[:m], a)) + old * row[m + 1]
+        mean += projections[k]
+    mean /= projections.size
+    for k in range(projections.size):
+        variance += (projections[k] - mean) ** 2
+    packed[m], packed[m + 1], packed[m + 2] = p, square, mean
+    packed[m + 3] = (variance / projections.size) ** 0.5

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from leamvd._support import checks
-from leamvd._support.compile import Array, Floats
+from leamvd._support.compile import Array, Floats, kernel
 from leamvd.optimizers import directions, random_streams, sampling, selection
 from leamvd.optimizers.base import BoundsLike, Optimizer, read_only
 from leamvd.optimizers.directions import Vectors
@@ -20,6 +20,19 @@ from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
 
 STAGNATION = 10  # generations without a better best that end in a reset (line 9)
+
+
+@kernel()
+def adapt(steps: Array, success: bool, mirrored: bool) -> None:
+    """Update beta_1, beta_2 and the stagnation counter (lines 17-30); R12 decides at beta_1 = 1."""
+    beta1, beta2, stagnation = steps[0], steps[1], steps[2]
+    aside = beta1 == 1 and mirrored
+    if success:
+        steps[0] = min(3.0, 1.1 * beta1) if beta1 > 1 or aside else 1.4 * beta1
+        steps[1], steps[2] = min(1.0, 0.2 + beta2), 0
+    else:
+        steps[0] = 0.8 * beta1 if beta1 < 1 or aside else 0.5 * beta1
+        steps[1], steps[2] = max(0.0, beta2 - 0.1), stagnation + 1
 
 
 class LEAMVD(Optimizer):
@@ -198,7 +211,9 @@ class LEAMVD(Optimizer):
             if self.reading.limits == "first":
                 self._low = self._high = np.empty(0, self.dtype)
         else:
-            self._adapt(self.best_fun != previous)
+            steps = np.array([self._beta1, self._beta2, self._stagnation])
+            adapt(steps, self.best_fun != previous, self.reading.beta1_at_one == "mirrored")
+            self._beta1, self._beta2, self._stagnation = float(steps[0]), float(steps[1]), int(steps[2])
         if self.generation == 1 or self.reading.path == "off":
             self._vectors.previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t: P = 0
         self._estimate()
@@ -206,23 +221,12 @@ class LEAMVD(Optimizer):
             self._reset()
         self._widest = max(self._widest, self._std_norm)
 
-    def _adapt(self, success: bool) -> None:
-        """Update beta_1, beta_2 and the stagnation counter (lines 17-30); R12 decides at beta_1 = 1."""
-        mirrored = self._beta1 == 1 and self.reading.beta1_at_one == "mirrored"
-        if success:
-            self._stagnation = 0
-            self._beta2 = min(1.0, 0.2 + self._beta2)
-            self._beta1 = min(3.0, 1.1 * self._beta1) if self._beta1 > 1 or mirrored else 1.4 * self._beta1
-        else:
-            self._stagnation += 1
-            self._beta2 = max(0.0, self._beta2 - 0.1)
-            self._beta1 = 0.8 * self._beta1 if self._beta1 < 1 or mirrored else 0.5 * self._beta1
-
     def _estimate(self) -> None:
         """Estimate mu, Sigma, P and C_ani (lines 7 and 8)."""
         reading, m = self.reading, len(self._rows)
         t, size = self.generation, self.population_size
-        self._rows = random_streams.distinct(self._key, random_streams.DESCENT_ROWS, t, m, size)  # R7
+        pool, self._rows = np.empty(size - 1, np.int64), np.empty(m, np.int64)
+        random_streams.distinct(self._key, random_streams.DESCENT_ROWS, t, pool, self._rows)  # R7
         products = directions.scan(self._X, self._order, self._weights, self._rows, self._vectors)
         start = random_streams.row_normals(self._key, random_streams.DESCENT_START, t, m)
         fresh = 1.0 if t == 1 and reading.first_direction == "full" else directions.RATE

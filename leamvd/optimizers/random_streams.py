@@ -272,20 +272,27 @@ def row_normals(seed: np.uint64, purpose: int, generation: int, count: int) -> A
     """Draw one standard normal for each of the rows 0..count - 1: the double in their first column."""
     result = np.empty(count)
     for row in range(count):
-        w0, w1, w2, w3 = words(seed, purpose, generation, row, 0)
-        result[row] = double_pair((w0 << _SHIFT32) | w1, (w2 << _SHIFT32) | w3)[0]
+        result[row] = row_normal(seed, purpose, generation, row)
     return result
 
 
 @kernel()
-def distinct(seed: np.uint64, purpose: int, generation: int, count: int, stop: int) -> Integers:
-    """Draw `count` distinct integers out of 1..stop - 1, by the first steps of a shuffle."""
-    pool = np.arange(1, stop)
-    for i in range(count):
+def row_normal(seed: np.uint64, purpose: int, generation: int, row: int) -> np.floating:
+    """Draw the standard normal of one row."""
+    w0, w1, w2, w3 = words(seed, purpose, generation, row, 0)
+    return double_pair((w0 << _SHIFT32) | w1, (w2 << _SHIFT32) | w3)[0]
+
+
+@kernel()
+def distinct(seed: np.uint64, purpose: int, generation: int, pool: Integers, out: Integers) -> None:
+    """Fill `out` with distinct integers out of 1..pool.size, by the first steps of a shuffle, for which `pool` is."""
+    for i in range(pool.size):
+        pool[i] = i + 1
+    for i in range(out.size):
         word = np.int64(words(seed, purpose, generation, 0, i)[0])
         j = i + (word * (pool.size - i) >> 32)
         pool[i], pool[j] = pool[j], pool[i]
-    return pool[:count].copy()
+        out[i] = pool[i]
 
 
 @kernel()

@@ -1,7 +1,7 @@
 """Regenerating the population (Sec. 3.4), and the first one: one write of every new row, no temporary of their size."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
@@ -91,25 +91,38 @@ def perturb(x: Floats, place: Place, row: int, tile: int, p: Perturbation, step:
 
 
 @kernel()
+def limited(x: Any, low: Any, high: Any, limits: int) -> Any:
+    """Return x clipped to [low, high], or reflected at them until it lies inside."""
+    y = x
+    if limits == _REFLECT and not low <= x <= high:
+        width = high - low
+        if width == math.inf:  # an end is open
+            end = low if x < low else high
+            y = end + (end - x)
+        elif width > 0:
+            far = math.fabs(x - low) % (2 * width)
+            y = low + (2 * width - far if far > width else far)
+    return min(max(y, low), high)
+
+
+@kernel()
 def limit(x: Floats, low: Floats, high: Floats, limits: int) -> None:
-    """Clip x to [low, high], or reflect it at them until it lies inside; nothing where limits shape the start only."""
+    """Do the same with all of x; nothing where limits shape the start only."""
     if limits == _FIRST:
         return
     for i in range(x.size):
-        if limits == _REFLECT and not low[i] <= x[i] <= high[i]:
-            width = high[i] - low[i]
-            if width == math.inf:  # an end is open
-                end = low[i] if x[i] < low[i] else high[i]
-                x[i] = end + (end - x[i])
-            elif width > 0:
-                y = math.fabs(x[i] - low[i]) % (2 * width)
-                x[i] = low[i] + (2 * width - y if y > width else y)
-        x[i] = min(max(x[i], low[i]), high[i])
+        x[i] = limited(x[i], low[i], high[i], limits)
+
+
+@kernel(inline=True)
+def between(low: Any, high: Any, u: Any) -> Any:
+    """Return low + (high - low) u, which could overflow, in another way; whatever is rounded, in between them."""
+    return max(low, min(low * (1 - u) + high * u, high))
 
 
 @kernel(parallel=CHUNK)
 def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
-    """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1), whatever is rounded in between them."""
+    """Draw initialization (A): X_ri = low_i + (high_i - low_i) u, u ~ U(0, 1)."""
     n = X.shape[1]
     for c in prange((n + TILE - 1) // TILE):
         s, start, stop = random_streams.scratch(X), c * TILE, min(n, (c + 1) * TILE)
@@ -117,9 +130,7 @@ def uniform(X: Floats, low: Floats, high: Floats, place: Place) -> None:
             x = X[r, start:stop]
             random_streams.uniform_tile(place.seed, random_streams.UNIFORM, place.generation, r, c, s)
             for i in range(x.size):
-                u = s.numbers[i]
-                a, b = low[start + i], high[start + i]
-                x[i] = max(a, min(a * (1 - u) + b * u, b))  # not a + (b - a) u, which overflows
+                x[i] = between(low[start + i], high[start + i], s.numbers[i])
 
 
 @kernel(parallel=CHUNK)
