@@ -94,7 +94,7 @@ lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Without the extras `torch`, `browser`, `coco` and `lab`: what they need is large, or differs by machine and device.
+# Without the extras `torch`, `cuda`, `browser`, `coco` and `lab`: what they need is large, or differs by machine and device.
 lock: $(INSTALLED)  ## Renew requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header -o requirements.lock

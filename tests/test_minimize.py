@@ -17,8 +17,8 @@ from test_optimizers import assert_same
 
 from leamvd import LEAMVD, Reading, minimize
 from leamvd.optimizers import checkpoints
+from leamvd.optimizers.base import Generation
 from leamvd.optimizers.methods import METHODS, optimizer
-from leamvd.optimizers.minimize import Generation
 
 X0 = np.linspace(-1, 1, 6)
 

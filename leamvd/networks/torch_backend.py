@@ -130,18 +130,22 @@ class TorchErrors:
 
     def __call__(self, X: Array) -> NDArray[np.float64]:
         """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
+        result: NDArray[np.float64] = self.tensor(import_torch().tensor(X)).cpu().numpy()
+        return result
+
+    def tensor(self, X: Any) -> Any:
+        """Return the same as a tensor, of a tensor or of what lies on the device, which is not copied."""
         torch, (n_visible, n_hidden) = import_torch(), self._shape
-        total = torch.zeros(len(X), dtype=torch.float64, device=self._device)
         with torch.inference_mode():
-            population = torch.tensor(X, device=self._device)
+            population = torch.as_tensor(X, dtype=self._blocks[0].dtype, device=self._device)
+            total = torch.zeros(len(population), dtype=torch.float64, device=self._device)
             W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
             W = W.unflatten(1, self._shape).to(self._factor)
-            for part in torch.arange(len(X), device=self._device).split(self._at_once):
+            for part in torch.arange(len(population), device=self._device).split(self._at_once):
                 W_part, b_part, c_part = W[part], b[part, :, None], c[part, :, None]
                 for V in self._blocks:
                     H = (W_part.mT @ V.to(self._factor)).to(V.dtype).add_(c_part).sigmoid_()
                     V_hat = (W_part @ H.to(self._factor)).to(V.dtype).add_(b_part).sigmoid_()
                     # pairwise sums of a block lose nothing that matters
                     total[part] += V_hat.sub_(V).square_().sum(dim=(1, 2)).double()
-        result: NDArray[np.float64] = total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()
-        return result
+        return total.nan_to_num(nan=torch.inf, posinf=torch.inf)

@@ -4,7 +4,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -39,6 +39,18 @@ BoundsLike = Bounds | Sequence[Any] | Array | Iterator[Any]
 """Search limits: scipy's `Bounds`, a pair (low, high) of numbers or arrays, or a pair (low_i, high_i) a variable."""
 
 
+class Generation(NamedTuple):
+    """One row of the history; in `OptimizeResult.history` each field is an array with one value a generation."""
+
+    best: float  # best value so far; where elites are evaluated again (R14), of the population
+    mean: float  # of the generation's finite values
+    worst: float  # of the generation's values
+    std_norm: float  # norm of sigma (item R4); NaN where a method has none
+    beta1: float
+    beta2: float
+    nfev: int
+
+
 class Optimizer(ABC):
     """An optimizer that is asked for candidates and told their values; lower is better.
 
@@ -56,6 +68,8 @@ class Optimizer(ABC):
     best_fun : float
         The lowest value, +inf before the first; where elites are evaluated again (item R14), that of the population.
     """
+
+    device = "cpu"  # where candidates are
 
     def __init__(
         self,
@@ -126,12 +140,8 @@ class Optimizer(ABC):
         values = checks.objective_values("F", F, len(self._candidates)).copy()
         before = vars(self).copy()
         try:
-            nan = np.isnan(values)
-            self.n_nan += int(nan.sum())
-            self.n_inf += int(np.sum(values == np.inf))
-            if nan.all():
-                self.halt("nan", self.generation + 1)
-            values[nan] = np.inf
+            self._count(values, self.generation + 1)
+            values[np.isnan(values)] = np.inf
             if self.generation == 0 and self._x0 is not None and self._x0_in_population:
                 self._start_fun = float(values[0])
             self.generation += 1
@@ -142,6 +152,22 @@ class Optimizer(ABC):
         except BaseException:  # Ctrl-C, say: `tell` can be called again
             vars(self).update(before)
             raise
+
+    def told(self, F: Any) -> list[Generation]:
+        """Return the rows of the history that became known by `F`, the values told last; None: those that are left."""
+        return [] if F is None else [history_row(F, self.best_fun, self.step_sizes, self.nfev)]
+
+    def host_values(self, F: Any) -> Array:
+        """Return the values (n_candidates,) of a generation as an array on the host."""
+        return checks.objective_values("F", F, self.n_candidates)
+
+    def _count(self, values: Array, generation: int) -> None:
+        """Count the values of a generation that are not finite, and end the search where all are NaN."""
+        nan = np.isnan(values)
+        self.n_nan += int(nan.sum())
+        self.n_inf += int(np.sum(values == np.inf))
+        if nan.all():
+            self.halt("nan", generation)
 
     def halt(self, reason: str, value: Any = True) -> None:
         """Make `stop` return `reason`, one of `REASONS`, with what it is about."""
@@ -227,6 +253,14 @@ class Optimizer(ABC):
     def step_sizes(self) -> tuple[float, float, float]:
         """Norm of sigma (Euclidean unless item R4 says otherwise), beta_1, beta_2; nan where there is none."""
         return math.nan, math.nan, math.nan
+
+
+def history_row(F: Array, best: float, step_sizes: tuple[float, float, float], nfev: int) -> Generation:
+    """Return the history's row of a generation with the values `F`."""
+    finite = F[np.isfinite(F)]
+    mean = float(finite.mean()) if finite.size else np.inf
+    worst = float(np.max(F)) if finite.size == F.size else np.inf
+    return Generation(best, mean, worst, *step_sizes, nfev)
 
 
 def read_only(rows: Floats) -> Floats:

@@ -109,12 +109,13 @@ def _text(value: Any) -> str:
 def checksum(X: Floats) -> int:
     """Return a checksum of at most 4,096 columns of a generation: of 10^6 it would take a quarter of LEA-MVD's time."""
     # another constant moves nearly all entries; so does another rounding, by the sums that make the next generation
-    return zlib.crc32(X[:, :: -(-X.shape[1] // 4096)].tobytes())
+    return zlib.crc32(np.asarray(X)[:, :: -(-X.shape[1] // 4096)].tobytes())
 
 
 def _made_by(opt: Optimizer) -> dict[str, str]:
     """Return the versions, the code and the processor that draw an optimizer's candidates."""
     packages = ["leamvd", "numpy", "scipy", "numba"] + ["cma"] * isinstance(opt, CMAES)
+    packages += ["numba_cuda"] * (opt.device == "cuda")
     versions = {name: import_module(name).__version__ for name in packages}
     return versions | {"code": _code(), "processor": get_host_cpu_name()}
 

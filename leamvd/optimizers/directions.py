@@ -287,7 +287,8 @@ def combine(
     p, directed = 0.0, False
     if _trace(projected) > products.resolution * _trace(gram):
         for i in range(m):
-            gram[i] = projected[i]
+            for j in range(m):
+                gram[i, j] = projected[i, j]
         power_method(gram, start, squared, a)
         _times(projected, a, image)
         square, side = _sum_of_products(a, image), 0.0

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -25,9 +25,15 @@ class Evaluation:
             given = checks.integer("workers, if not a callable as map,", workers, at_least=-1)
             self._n_parts = self._n_parts if given == -1 else checks.integer("workers", given, at_least=1)
             self._map = _in_turn if self._n_parts == 1 else functools.partial(_in_processes, self._n_parts)
+        self.whole = vectorized and self._map is _in_turn  # whether one call takes a generation
 
-    def __call__(self, X: Floats) -> Array:
-        """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views."""
+    def __call__(self, X: Any) -> Array:
+        """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views.
+
+        Where candidates are on a graphics card, values are what the function returns.
+        """
+        if not isinstance(X, np.ndarray):
+            return cast(Array, self._call(X))
         if not self._vectorized:
             values = [_number(value) for value in self._map(self._call, [x.copy() for x in X])]
             return checks.objective_values(NAME, values, len(X))

@@ -5,7 +5,8 @@ Neural Networks". Symbols of the paper stand in the comments; R1-R19 are the row
 """
 
 import math
-from typing import Any
+from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -65,11 +66,15 @@ class LEAMVD(Optimizer):
         How the ambiguous lines of the paper are read. By the default every search depends on where the origin is, since
         the factors of R17 act in proportion to the distance from it: take `Reading.recommended`, or
         ``perturbation="added"``, or shift the variables so that zero is a good guess.
+    device : {"cpu", "cuda"}
+        What draws and learns: this processor, or an NVIDIA graphics card (``pip install leamvd[cuda]``), for at most 32
+        individuals and 8 elites. Then `ask` returns `leamvd.optimizers.cuda.Candidates`, which stay on the card, and
+        `tell` takes values there or here; what it says of them comes one generation late where values are on the card.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of range, or two of them clash.
+        If an argument is out of range, or two of them clash; or there is no card.
 
     Examples
     --------
@@ -96,7 +101,13 @@ class LEAMVD(Optimizer):
         seed: SeedLike = None,
         dtype: DTypeLike = "float64",
         reading: Reading | None = None,
+        device: Literal["cpu", "cuda"] = "cpu",
     ) -> None:
+        self.device = checks.choice("device", device, ("cpu", "cuda"))
+        if device == "cuda":
+            if type(self) is not LEAMVD:
+                raise TypeError(f"device='cuda' is for LEAMVD itself, got {type(self).__name__}")
+            self.__class__ = import_module("leamvd.optimizers.cuda").LEAMVDOnCard
         reading = Reading() if reading is None else reading
         if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
@@ -120,23 +131,28 @@ class LEAMVD(Optimizer):
             checks.real("reading.reset", self.reading.reset, above=0, dtype=self.dtype)
         if self.reading.limits != "first" and bounds is None:
             raise ValueError(f"reading.limits={self.reading.limits!r} needs bounds, got None")
-        n, size, self._key = self.n_var, self.population_size, np.uint64(self.seed)
-        self._weights = selection.fractional_tournament(size, self.reading.exponent).astype(self.dtype)  # G
-        # Rows of X lie in any order: `_order` names them best first. `_drawn` is the generation whose rows X holds.
-        self._X = np.empty((size, n), self.dtype)
-        self._order, self._drawn = np.arange(size), np.zeros(1, np.int64)
-        self._F = np.full(size, np.inf)  # best first
-        self._vectors = Vectors(*(np.zeros(n, self.dtype) for _ in range(5)))
+        self._key = np.uint64(self.seed)
+        weights = selection.fractional_tournament(self.population_size, self.reading.exponent)
+        self._weights = weights.astype(self.dtype)  # G
+        self._drawn = np.zeros(1, np.int64)  # the generation whose rows X holds
         self._std_norm = math.inf
         self._widest = 0.0  # the largest norm so far
+        self._descent_mean = self._descent_std = self._descent_norm = 0.0
+        self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
+        self._overflown = False
+        self._allocate()
+
+    def _allocate(self) -> None:
+        n, size = self.n_var, self.population_size
+        self._X = np.empty((size, n), self.dtype)
+        self._order = np.arange(size)  # rows of X lie in any order: it names them best first
+        self._F = np.full(size, np.inf)  # best first
+        self._vectors = Vectors(*(np.zeros(n, self.dtype) for _ in range(5)))
         self._initial_std: Floats | None = None
         self._added: Floats = np.empty(0, self.dtype)  # unit of what is added (R17), known after generation 1
         self._rows = np.zeros(self.reading.n_descent_rows, np.int64)  # ir
         # P and C_ani in `_vectors` are the last generation's until the next ask adds what this one makes of them.
         self._pending: directions.Descent
-        self._overflown: bool
-        self._descent_mean = self._descent_std = self._descent_norm = 0.0
-        self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
 
     # ---- ask: line 2, or line 12 of the generation before
 
@@ -159,10 +175,7 @@ class LEAMVD(Optimizer):
 
     def _regenerate(self, place: sampling.Place) -> None:
         if self._overflown:
-            raise OverflowError(
-                f"points reach {np.abs(self._X).max():.1e}, too far for {self.dtype}, which cannot hold the squares of "
-                "their differences: scale the variables"
-            )
+            raise self._too_far(self._X)
         n_new = self.population_size - self.n_elite
         toward_best = self.reading.shift == "toward_best"  # R5
         step: Array | float = abs(self._descent_mean) if toward_best else self._descent_mean
@@ -180,6 +193,12 @@ class LEAMVD(Optimizer):
         limits = self._low, self._high
         sampling.regenerate(
             self._X, self._order, self._vectors, self._combination(), shift, *limits, self._added, place, self._drawn
+        )
+
+    def _too_far(self, X: Floats) -> OverflowError:
+        return OverflowError(
+            f"points reach {np.abs(X).max():.1e}, too far for {self.dtype}, which cannot hold the squares of their "
+            "differences: scale the variables"
         )
 
     def _combination(self) -> sampling.Combination:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from leamvd._support import checks
 from leamvd._support.compile import Array
-from leamvd.optimizers.base import BoundsLike, Optimizer
+from leamvd.optimizers.base import BoundsLike, Generation, Optimizer
 from leamvd.optimizers.checkpoints import Checkpoint, checksum
 from leamvd.optimizers.evaluation import Evaluation
 from leamvd.optimizers.local_model import measure
@@ -34,18 +34,6 @@ _SCIPYS = {"maxiter": "n_gen", "maxfev": "max_nfev", "maxfun": "max_nfev", "rng"
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-class Generation(NamedTuple):
-    """One row of the history; in `OptimizeResult.history` each field is an array with one value a generation."""
-
-    best: float  # best value so far; where elites are evaluated again (R14), of the population
-    mean: float  # of the generation's finite values
-    worst: float  # of the generation's values
-    std_norm: float  # norm of sigma (item R4); NaN where a method has none
-    beta1: float
-    beta2: float
-    nfev: int
 
 
 def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -220,6 +208,8 @@ def minimize(
         opt, auto = method, False
     else:
         opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
+    if opt.device == "cuda" and (auto or not evaluation.whole):
+        raise ValueError("device='cuda' needs vectorized=True, workers=1 and a sigma0: fun takes what is on the card")
     least = opt.n_candidates + (_MEASURED if auto else 0)
     if max_nfev is not None and checks.count("max_nfev", max_nfev) < least and opt.generation == 0:
         raise ValueError(f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many evaluations")
@@ -227,22 +217,23 @@ def minimize(
     k = None if max_stagnation is None else checks.count("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
 
-    def tell(F: Array) -> None:
+    def tell(F: Any) -> None:
         opt.tell(opt.ask(), F)
-        finite = F[np.isfinite(F)]
-        mean = float(finite.mean()) if finite.size else np.inf
-        worst = float(np.max(F)) if finite.size == F.size else np.inf
-        history.append(Generation(opt.best_fun, mean, worst, *opt.step_sizes, opt.nfev))
+        history.extend(opt.told(F))
 
-    def review() -> None:
-        """Halt the search where, after the history's last generation, a limit or the callback ends it."""
+    def limit() -> None:
+        """Halt the search where, after the history's last generation, a limit ends it."""
         if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
             opt.halt("max_nfev", opt.nfev)
-        if opt.best_fun <= goal:
-            opt.halt("target", opt.best_fun)
+        if (best := history[-1].best if history else opt.best_fun) <= goal:
+            opt.halt("target", best)
         if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
             opt.halt("max_stagnation", k)
-        if history and call is not None:
+
+    def review() -> None:
+        """Halt the search where a limit or the callback ends it."""
+        limit()
+        if opt.generation and call is not None:
             try:
                 call(opt.result)
             except StopIteration:
@@ -261,10 +252,11 @@ def minimize(
             while not opt.stop():
                 F = evaluation(opt.ask())
                 if saved is not None:
+                    F = opt.host_values(F)
                     saved.told.append((checksum(opt.ask()), F))
                 tell(F)
                 bar.update()
-                bar.set_postfix_str(f"best {opt.best_fun:.6g}", refresh=False)
+                bar.set_postfix_str(f"best {history[-1].best:.6g}" if history else "", refresh=False)
                 review()
                 if time.monotonic() - began >= seconds:
                     opt.halt("max_seconds", seconds)
@@ -278,6 +270,9 @@ def minimize(
             if opt.generation:
                 error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
         raise
+    if rows := opt.told(None):
+        history.extend(rows)
+        limit()
     result = _result(opt, history)
     if disp:
         print(f"{result.message}\nbest value: {result.fun:.6g}\ngenerations: {result.nit}\nevaluations: {result.nfev}")

@@ -135,10 +135,21 @@ def words(seed: int | np.uint64, purpose: int, generation: int, row: int, block:
     return philox(at & _LOW, at >> _SHIFT32, place, when, s & _LOW, s >> _SHIFT32)
 
 
+@kernel(inline=True)
+def _joined(high: np.uint64, low: np.uint64) -> np.uint64:
+    return (np.uint64(high) << _SHIFT32) | np.uint64(low)
+
+
 @kernel()
 def uniform64(high: np.uint64, low: np.uint64) -> np.float64:
     """Return a double in [0, 1) from two 32-bit words: 53 random bits."""
-    return np.float64(np.int64(((high << _SHIFT32) | low) >> np.uint64(11))) * 2.0**-53
+    return np.float64(np.int64(_joined(high, low) >> np.uint64(11))) * 2.0**-53
+
+
+@kernel(inline=True)
+def uniform24(word: np.uint64) -> float:
+    """Return a number in [0, 1) that single precision holds from a 32-bit word: 24 random bits."""
+    return np.int64(np.uint64(word) >> np.uint64(8)) * 2.0**-24
 
 
 @kernel()
@@ -220,6 +231,12 @@ def double_pair(radius: np.uint64, angle: np.uint64) -> tuple[np.floating, np.fl
     return _polar(u, x, odd, flip, _DOUBLE)
 
 
+@kernel(inline=True)
+def normal_pair(w0: np.uint64, w1: np.uint64, w2: np.uint64, w3: np.uint64) -> tuple[np.floating, np.floating]:
+    """Return the two normals of double precision from the words of a block."""
+    return double_pair(_joined(w0, w1), _joined(w2, w3))
+
+
 class Scratch(NamedTuple):
     """Working memory for one tile of numbers; each thread makes its own with `scratch`."""
 
@@ -262,9 +279,7 @@ def _double_normals(w: Words, z: Floats) -> None:
     blocks, (w0, w1, w2, w3) = w.shape[1], (w[0], w[1], w[2], w[3])
     first, second = z[:blocks], z[blocks:]
     for i in range(blocks):
-        radius = (np.uint64(w0[i]) << _SHIFT32) | np.uint64(w1[i])
-        angle = (np.uint64(w2[i]) << _SHIFT32) | np.uint64(w3[i])
-        first[i], second[i] = double_pair(radius, angle)
+        first[i], second[i] = normal_pair(w0[i], w1[i], w2[i], w3[i])
 
 
 @kernel()
@@ -280,7 +295,7 @@ def row_normals(seed: np.uint64, purpose: int, generation: int, count: int) -> A
 def row_normal(seed: np.uint64, purpose: int, generation: int, row: int) -> np.floating:
     """Draw the standard normal of one row."""
     w0, w1, w2, w3 = words(seed, purpose, generation, row, 0)
-    return double_pair((w0 << _SHIFT32) | w1, (w2 << _SHIFT32) | w3)[0]
+    return normal_pair(w0, w1, w2, w3)[0]
 
 
 @kernel()
@@ -303,7 +318,7 @@ def uniform_tile(seed: np.uint64, purpose: int, generation: int, row: int, tile:
     if blocks * 4 == TILE:
         for word in range(4):
             for i in range(blocks):
-                s.numbers[word * blocks + i] = np.int64(s.lanes[word, i] >> np.uint64(8)) * 2.0**-24
+                s.numbers[word * blocks + i] = uniform24(s.lanes[word, i])
     else:
         for i in range(blocks):
             s.numbers[i] = uniform64(s.lanes[0, i], s.lanes[1, i])

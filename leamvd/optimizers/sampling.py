@@ -16,7 +16,7 @@ LIMITS = ("first", "clip", "reflect")  # what search limits do to a new individu
 PERTURBATIONS = ("entry", "column", "off", "added")  # what the 2 % perturbation is (item R17)
 _FIRST, _REFLECT = LIMITS.index("first"), LIMITS.index("reflect")
 _COLUMN, _OFF, _ADDED = (PERTURBATIONS.index(name) for name in PERTURBATIONS[1:])
-_LOG_UNPERTURBED = math.log1p(-PERTURBED)
+LOG_UNPERTURBED = math.log1p(-PERTURBED)
 _RUN = 16  # counter blocks drawn at a time for the perturbation: two hits each, some 20 are needed for a tile
 
 
@@ -66,7 +66,7 @@ def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> Non
     for half in range(2):
         word, factor, gap, u = p.words[2 * half], p.words[2 * half + 1], p.gaps[half], p.factors[half]
         for i in range(word.size):
-            gap[i] = np.int64(random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
+            gap[i] = np.int64(random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / LOG_UNPERTURBED)
             u[i] = np.float64(factor[i]) * 2.0**-32 + 0.5
 
 
