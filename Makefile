@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LIVE := esd directions mnist-7x7 mnist-28x28
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab test accept test-torch test-browser test-newest lint lock clean
+.PHONY: help book lab test accept test-torch test-cuda test-browser test-newest lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ accept: $(INSTALLED)  ## Take the figures of all notebooks as they are drawn now
 test-torch: $(INSTALLED)  ## Install PyTorch too, and run the tests of the backend that uses it
 	$(BIN)/python -m pip install -e ".[torch]"
 	$(BIN)/python -m pytest tests/test_torch_backend.py
+
+test-cuda: $(INSTALLED)  ## Install numba-cuda too, compile the kernels of a graphics card, and run them if there is one
+	$(BIN)/python -m pip install -e ".[cuda]"
+	$(BIN)/python -m pytest tests/test_cuda.py
 
 test-browser: $(INSTALLED)  ## Install a driver too, and walk the book in Chromium
 	$(BIN)/python -m pip install -e ".[browser]"

@@ -115,7 +115,6 @@ def checksum(X: Floats) -> int:
 def _made_by(opt: Optimizer) -> dict[str, str]:
     """Return the versions, the code and the processor that draw an optimizer's candidates."""
     packages = ["leamvd", "numpy", "scipy", "numba"] + ["cma"] * isinstance(opt, CMAES)
-    packages += ["numba_cuda"] * (opt.device == "cuda")
     versions = {name: import_module(name).__version__ for name in packages}
     return versions | {"code": _code(), "processor": get_host_cpu_name()}
 

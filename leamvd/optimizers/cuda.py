@@ -101,10 +101,12 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
     has_path, moves, orthogonal = reading.path == "on", reading.descent != "off", reading.descent != "free"  # C11
 
     @cuda.jit(device=True)
-    def draw(seed, generation, row, tile, t, z):
-        """Draw the numbers of the columns t, t + threads, ... of a tile."""
+    def draw(seed, generation, row, tile, t, width, z):
+        """Draw the numbers of the columns t, t + threads, ... below `width` of a tile."""
         first = uniform and generation == 1
         for i in range(each):
+            if i * threads + t >= width:
+                return
             block = tile * blocks + i * threads + t
             w0, w1, w2, w3 = random_streams.words(seed, UNIFORM if first else NORMAL, generation, row, block)
             if first and single:
@@ -149,7 +151,7 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
         tile, t = cuda.blockIdx.x, cuda.threadIdx.x
         z = cuda.local.array(columns, dtype)
         for r in range(size):
-            draw(seed, 1, r, tile, t, z)
+            draw(seed, 1, r, tile, t, n - tile * TILE, z)
             for j in range(columns):
                 c = tile * TILE + t + j * threads
                 if c < n:
@@ -200,7 +202,7 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
         for first in range(n_elite, size, warps):
             rows = min(warps, size - first)
             for r in range(first, first + rows):
-                draw(seed, generation, r, tile, t, z)
+                draw(seed, generation, r, tile, t, width, z)
                 at = np.uint64(r) * wide + np.uint64(start)
                 for j in range(columns):
                     i = t + j * threads

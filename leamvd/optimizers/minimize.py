@@ -209,13 +209,15 @@ def minimize(
     else:
         opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
     if opt.device == "cuda" and (auto or not evaluation.whole):
-        raise ValueError("device='cuda' needs vectorized=True, workers=1 and a sigma0: fun takes what is on the card")
+        what = "vectorized=True, workers=1 and a number for sigma0"
+        raise ValueError(f"device='cuda' needs {what}: fun takes whole generations, on the card")
     least = opt.n_candidates + (_MEASURED if auto else 0)
     if max_nfev is not None and checks.count("max_nfev", max_nfev) < least and opt.generation == 0:
         raise ValueError(f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many evaluations")
     goal = -np.inf if target is None else checks.real("target", target)
     k = None if max_stagnation is None else checks.count("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
+    begun_at = opt.best_fun
 
     def tell(F: Any) -> None:
         opt.tell(opt.ask(), F)
@@ -225,7 +227,7 @@ def minimize(
         """Halt the search where, after the history's last generation, a limit ends it."""
         if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
             opt.halt("max_nfev", opt.nfev)
-        if (best := history[-1].best if history else opt.best_fun) <= goal:
+        if (best := history[-1].best if history else begun_at) <= goal:
             opt.halt("target", best)
         if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
             opt.halt("max_stagnation", k)

@@ -1,0 +1,337 @@
+"""LEA-MVD on a graphics card: in Numba's simulator, and by `pytest tests/test_cuda.py` on a card where there is one.
+
+The simulator runs a thread of a card as one of Python's, so blocks have 32 of them here, and populations are small.
+"""
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import problems
+import pytest
+from numba import float32, float64, int64, uint64
+from numpy.typing import NDArray
+
+import leamvd
+from leamvd import LEAMVD, Reading
+from leamvd.optimizers import directions, random_streams
+
+Array = NDArray[Any]
+SIMULATED = bool(numba.config.ENABLE_CUDASIM)
+HAS_EXTRA = find_spec("numba_cuda") is not None
+
+
+def has_card() -> bool:
+    if HAS_EXTRA and not SIMULATED:
+        from numba import cuda
+
+        return bool(cuda.is_available())
+    return False
+
+
+on_card = pytest.mark.skipif(not SIMULATED and not has_card(), reason="runs in the simulator, or on a card")
+
+if SIMULATED or HAS_EXTRA:
+    from leamvd.optimizers import cuda as card
+
+if SIMULATED:
+    card.LEAMVDOnCard.threads, card.LEAMVDOnCard.summers = 32, 2
+
+
+@pytest.mark.skipif(SIMULATED or has_card(), reason="is what the simulator runs, or a card")
+def test_in_numbas_simulator() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(
+        arguments,
+        env=environment | {"NUMBA_ENABLE_CUDASIM": "1"},
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+    )
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0
+    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 20
+
+
+def put(array: Any, values: Array) -> None:
+    array.copy_to_device(np.ascontiguousarray(values.astype(array.dtype)))
+
+
+def handed(opt: LEAMVD, **arguments: Any) -> Any:
+    """Return a search on the card that is where one on the processor is: after `tell`, before `ask`."""
+    other: Any = LEAMVD(**arguments, device="cuda")
+    a, size, m, combination = other._card, opt.population_size, len(opt._rows), opt._combination()
+    put(a.X, opt._X.reshape(-1))
+    put(a.vectors, np.array(opt._vectors))
+    if other._by_first:
+        put(a.unit, opt._added if opt._initial_std is None else opt._initial_std)
+    ranks, told, numbers = (np.zeros(array.shape, array.dtype) for array in (a.ranks, a.told, a.numbers))
+    ranks[:size], ranks[card.COUNT] = opt._order, opt.generation
+    ranks[card.ROWS : card.ROWS + m], ranks[card.RANKS : card.RANKS + m] = opt._order[opt._rows], opt._rows
+    told[:3], told[card.FITNESS : card.FITNESS + size] = (opt._beta1, opt._beta2, opt._stagnation), opt._F
+    told[card.BEST], told[card.NORM], told[card.WIDEST] = opt.best_fun, opt._std_norm, opt._widest
+    if opt._initial_std is not None:
+        told[card.FIRST_NORM] = np.linalg.norm(opt._initial_std)
+    numbers[: card.RESET] = scalars(opt)
+    numbers[card.ROW_WEIGHTS : card.ROW_WEIGHTS + m] = combination.row_weights
+    for array, values in ((a.ranks, ranks), (a.told, told), (a.numbers, numbers)):
+        put(array, values)
+    other.generation = other._known = opt.generation
+    other.nfev, other._x0 = opt.nfev, None
+    return other
+
+
+def scalars(opt: LEAMVD) -> tuple[float, float, float, float]:
+    """Return the weight of P, the fresh part of C_ani, and both shifts of the next generation, before rounding."""
+    pending, reading, scale = opt._pending, opt.reading, 1.0
+    if reading.descent_scale == "normalized" and opt._descent_norm > 0:
+        scale = opt._descent_norm
+    step = abs(opt._descent_mean) if reading.shift == "toward_best" else opt._descent_mean
+    step = 0.0 if reading.descent == "off" else opt._beta1 * (1 - opt._beta2) * (step / scale)
+    return pending.path_weight, pending.fresh, opt._beta1 * opt._beta2, step
+
+
+# Each field of a reading has each of its options in one of these.
+READINGS = {
+    "default": {},
+    "printed": vars(Reading.printed()) | {"population_size": 24, "limits": None},
+    "recommended": {"reset": "off", "perturbation": "added"},
+    "others": {
+        "convergence": "unscaled", "orientation": "free", "n_descent_rows": 3, "first_direction": "full",
+        "descent_scale": "normalized", "beta1_at_one": "mirrored", "ties": "newest", "exponent": 0.5, "descent": "free",
+    },
+    "parts": {"path": "off", "descent": "off", "perturbation": "off", "reset": "initial"},
+}  # fmt: skip
+CASES = [*product(["float64", "float32"], ["x0", "bounds"], ["first", "clip", "reflect"])]
+NAMES = [*READINGS]
+
+
+@on_card
+@pytest.mark.parametrize(("case", "name"), [*enumerate(NAMES[::-1] + NAMES + NAMES[:2])])
+def test_kernels_have_the_processors_bits(case: int, name: str) -> None:
+    dtype, start, limits = CASES[case]
+    n = 1030 if case == 11 else 37  # two tiles, or one that is not full
+    reading = Reading(**READINGS[name] | {"limits": limits})  # type: ignore[arg-type]
+    given: dict[str, Any] = {"seed": 5, "dtype": dtype, "population_size": 5, "n_elite": 2, "reading": reading}
+    given |= {"bounds": (-0.6, 0.7), "sigma0": 0.6}
+    given |= {"x0": np.linspace(-0.5, 0.5, n)} if start == "x0" else {"n_var": n}
+    opt = LEAMVD(**given)
+    np.testing.assert_array_equal(LEAMVD(**given, device="cuda").ask(), opt.ask())  # type: ignore[arg-type]
+    for _ in range(3):
+        opt.tell(opt.ask(), problems.sphere(opt.ask()))
+    other = handed(opt, **given)
+    np.testing.assert_array_equal(other.ask(), opt.ask())
+    for of_card, of_processor in zip(other._card.vectors.copy_to_host(), opt._vectors, strict=True):
+        np.testing.assert_array_equal(of_card, of_processor)
+
+    values = problems.sphere(opt.ask())
+    values[:3] = opt.best_fun, np.nan, opt.best_fun  # ties, with an elite too
+    opt.tell(opt.ask(), values)
+    other.tell(other.ask(), values)
+    a, m, size = other._card, len(opt._rows), opt.population_size
+    ranks, told = a.ranks.copy_to_host(), a.told.copy_to_host()
+    np.testing.assert_array_equal(ranks[:size], opt._order)
+    np.testing.assert_array_equal(ranks[card.RANKS : card.RANKS + m], opt._rows)
+    np.testing.assert_array_equal(told[card.FITNESS : card.FITNESS + size], opt._F)
+    np.testing.assert_array_equal(told[:3], [opt._beta1, opt._beta2, opt._stagnation])
+    normals = random_streams.row_normals(opt._key, random_streams.DESCENT_START, opt.generation, m)
+    np.testing.assert_array_equal(told[card.START : card.START + m], normals)
+
+    products = directions.scan(opt._X, opt._order, opt._weights, opt._rows, opt._vectors)  # once more, to the same bits
+    summed = np.zeros((size + 1, 6))
+    summed[:size, : m + 2], summed[size, :4] = products.rows, products[1:5]
+    tolerance = (1e-14 if dtype == "float64" else 1e-6) * np.abs(summed).max(axis=0)
+    assert np.all(np.abs(a.total.copy_to_host() - summed) <= tolerance)
+    put(a.total, summed)
+    other._kernels.combine[1, 32](a.total, n, a.ranks, a.numbers, a.told)
+    numbers = a.numbers.copy_to_host()
+    np.testing.assert_array_equal(numbers[card.ROW_WEIGHTS : card.ROW_WEIGHTS + m], opt._combination().row_weights)
+    exact = name != "printed"  # whose mean of projections NumPy sums in another order
+    np.testing.assert_allclose(numbers[: card.RESET], np.array(scalars(opt), dtype), rtol=0 if exact else 1e-6)
+
+
+@on_card
+@pytest.mark.parametrize("reset", [1.0, "initial", "off"])
+def test_ten_generations_without_a_better_best(reset: Any) -> None:
+    given: dict[str, Any] = {"x0": np.zeros(20), "seed": 2, "population_size": 6, "reading": Reading(reset=reset)}
+    opt = LEAMVD(**given)
+    for _ in range(10):
+        opt.tell(opt.ask(), np.ones(opt.n_candidates))
+    other = handed(opt, **given)
+    for search in (opt, other):
+        search.tell(search.ask(), np.ones(opt.n_candidates))
+    assert opt._stagnation == (10 if reset == "off" else 0)
+    np.testing.assert_allclose(other.step_sizes, opt.step_sizes, rtol=1e-12)
+    np.testing.assert_allclose(other.state.std, opt.state.std, rtol=1e-12)
+    np.testing.assert_allclose(other.ask(), opt.ask(), rtol=0, atol=1e-12)
+
+
+def searched(device: str, generations: int, fun: Any = problems.sphere, n: int = 70, **options: Any) -> Any:
+    given: dict[str, Any] = {"seed": 3, "population_size": 6, "n_gen": generations, "vectorized": True}
+    return leamvd.minimize(fun, np.linspace(-1, 1, n), device=device, **given | options)
+
+
+def on_host(X: Any) -> Array:
+    return problems.sphere(np.asarray(X, np.float64))
+
+
+def stays_on_card(X: Any) -> Any:
+    from numba import cuda
+
+    return cuda.to_device(on_host(X))
+
+
+@on_card
+@pytest.mark.parametrize(("dtype", "preset"), [("float64", "default"), ("float32", "recommended")])
+def test_a_search_ends_as_on_the_processor(dtype: str, preset: str) -> None:
+    """The same to rounding; and with values on the card to the bit what it is with values on the host."""
+    generations, n = (3, 70) if SIMULATED else (30, 100_003)
+    options: dict[str, Any] = {"n": n, "dtype": dtype, "reading": Reading.named(preset)}
+    expected, found = (searched(device, generations, on_host, **options) for device in ("cpu", "cuda"))
+    again = searched("cuda", generations, stays_on_card, **options)
+    for name in ("nit", "nfev", "success", "status", "reason", "message", "n_nan", "n_inf", "seed"):
+        assert found[name] == expected[name] == again[name], name
+    np.testing.assert_allclose(found.x, expected.x, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(np.array(found.history), np.array(expected.history), rtol=1e-6)
+    np.testing.assert_array_equal(found.x, again.x)
+    np.testing.assert_array_equal(np.array(found.history), np.array(again.history))
+
+
+@on_card
+def test_values_on_the_card_end_a_search_one_generation_late() -> None:
+    seen: list[float] = []
+    best = searched("cpu", 30).history.best
+    first = int(np.argmax(best < best[0]))  # that is better than the start
+    options: dict[str, Any] = {"target": best[first] + 1e-9}
+    options["callback"] = lambda intermediate_result: seen.append(intermediate_result.fun)
+    at_once, late = (searched("cuda", 30, fun, **options) for fun in (on_host, stays_on_card))
+    assert (at_once.nit, late.nit) == (first + 1, first + 2)
+    assert at_once.reason == late.reason == "target"
+    assert seen == [*at_once.history.best, *late.history.best]
+
+
+@on_card
+@pytest.mark.filterwarnings("ignore:.*overflow encountered|.*invalid value:RuntimeWarning")  # by the simulator
+def test_values_that_are_no_numbers() -> None:
+    opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
+    F = np.array([3, np.nan, 2, np.inf, 1, np.nan])
+    opt.tell(opt.ask(), F)
+    assert (opt.result.fun, opt.n_nan, opt.n_inf) == (1, 2, 1)
+    np.testing.assert_array_equal(opt.result.x, opt.state.population[0])
+    opt.tell(opt.ask(), np.full((2, 1), np.nan))
+    assert opt.stop() == {"nan": 2}
+    opt.tell(opt.ask(), stays_on_card(np.asarray(opt.ask())))
+    with pytest.raises(ValueError, match=r"F must be larger than -inf, got -inf at index 1"):
+        opt.tell(opt.ask(), [0, -np.inf])
+    opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda", sigma0=1e300)
+    opt.tell(opt.ask(), np.arange(6.0))
+    with pytest.raises(OverflowError, match="too far for float64"):
+        opt.best_fun, opt.ask()
+
+
+@on_card
+def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
+    opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
+    X = np.asarray(opt.ask()) + 1
+    opt.tell(X, on_host(X))
+    np.testing.assert_array_equal(np.sort(opt.state.population, axis=0), np.sort(X, axis=0))
+    with pytest.raises(RuntimeError, match="call ask"):
+        opt.tell(X, on_host(X))
+    X = opt.ask()
+    other = pickle.loads(pickle.dumps(opt))
+    for search in (opt, other):
+        np.testing.assert_array_equal(search.ask(), X)
+        search.tell(search.ask(), on_host(X))
+    np.testing.assert_array_equal(other.ask(), opt.ask())
+    assert other.result.fun == opt.result.fun
+
+
+@on_card
+def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
+    file, whole = tmp_path / "search.npz", searched("cuda", 2, stays_on_card, checkpoint=tmp_path / "whole.npz")
+    searched("cuda", 1, stays_on_card, checkpoint=file)
+    again = searched("cuda", 2, stays_on_card, checkpoint=file)
+    np.testing.assert_array_equal(again.x, whole.x)
+    with pytest.raises(ValueError, match=r"is of a search with .*device=cuda, got cpu"):
+        searched("cpu", 3, on_host, checkpoint=file)
+
+
+@on_card
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"population_size": 33}, "population_size > 32"),
+        ({"n_elite": 9}, "n_elite > 8"),
+        ({"reading": Reading(step="sampled", sigma_norm="spectral")}, "step='sampled', sigma_norm='spectral'"),
+    ],
+)
+def test_what_a_card_does_not_do_is_named(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"device='cuda' cannot do {told}")):
+        LEAMVD(np.zeros(3), device="cuda", **options)
+
+
+@on_card
+def test_what_clashes_with_a_card_is_named() -> None:
+    for options in ({"vectorized": False}, {"workers": 2}, {"sigma0": "auto"}):
+        with pytest.raises(ValueError, match="device='cuda' needs vectorized=True, workers=1 and a number for sigma0"):
+            searched("cuda", 3, on_host, **options)
+    opt = LEAMVD(np.zeros(3), device="cuda")
+    with pytest.raises(ValueError, match=r"F on the card must be float32 or float64 and of shape \(24,\), got int64"):
+        opt.tell(opt.ask(), numba.cuda.to_device(np.arange(24)))
+    with pytest.raises(TypeError, match="device='cuda' is for LEAMVD itself, got Mine"):
+        type("Mine", (LEAMVD,), {})(np.zeros(3), device="cuda")
+    with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda', got 'gpu'"):
+        LEAMVD(np.zeros(3), device="gpu")  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(SIMULATED or not HAS_EXTRA or has_card(), reason="is for where there is leamvd[cuda] and no card")
+def test_without_a_card_one_sentence_says_so() -> None:
+    with pytest.raises(ValueError, match="device='cuda' needs an NVIDIA graphics card and its driver"):
+        LEAMVD(np.zeros(3), device="cuda")
+
+
+@pytest.mark.skipif(SIMULATED or not HAS_EXTRA, reason="needs leamvd[cuda]")
+@pytest.mark.parametrize(("name", "dtype"), [("default", "float32"), ("printed", "float64"), ("others", "float64")])
+def test_kernels_compile_for_a_card_without_contracted_arithmetic(
+    dtype: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the compiler of the extra, which needs no card: what PTX rounds once is what `scan` asks for."""
+    from types import SimpleNamespace
+
+    from numba.cuda import codegen, dispatcher
+
+    device = SimpleNamespace(compute_capability=(9, 0))
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
+    monkeypatch.setattr(codegen, "devices", SimpleNamespace(get_context=lambda: SimpleNamespace(device=device)))
+    real = float32 if dtype == "float32" else float64
+    x, words, f8 = real[::1], uint64[::1], float64[::1]
+    of = {
+        "initialize": (x, int64, x, real, x, x, uint64),
+        "regenerate": (x, int64, real[:, ::1], x, x, x, real, words, x, uint64),
+        "scan": (x, int64, words, x, real[:, ::1], float64[:, :, ::1]),
+        "add_up": (float64[:, :, ::1], float64[:, ::1]),
+        "select": (real[::1], words, f8, uint64),
+        "combine": (float64[:, ::1], int64, words, x, f8),
+    }
+    reading = Reading(**READINGS[name] | {"limits": "reflect"}).complete()  # type: ignore[arg-type]
+    with card.uncontracted():
+        kernels = card.kernels(dtype, reading, 24, 4, name == "others", 256, 128)
+        for kernel, types in of.items():
+            compiled = getattr(kernels, kernel)
+            code = dispatcher._Kernel(compiled.py_func, types, **compiled.targetoptions)._codelibrary.get_asm_str(
+                (9, 0)
+            )
+            assert not re.findall(r"\b(?:add|sub|mul)\.f(?:32|64)", code), (
+                f"{kernel}: may be contracted when it is linked"
+            )
+            if kernel not in ("scan", "combine"):  # divisions and roots of `combine` are made of such instructions
+                assert "fma." not in code, kernel
