@@ -68,8 +68,9 @@ class LEAMVD(Optimizer):
         ``perturbation="added"``, or shift the variables so that zero is a good guess.
     device : {"cpu", "cuda"}
         What draws and learns: this processor, or an NVIDIA graphics card (``pip install leamvd[cuda]``), for at most 32
-        individuals and 8 elites. There candidates are ``leamvd.optimizers.cuda.Candidates``, which PyTorch and CuPy take
-        without a copy, and `tell` takes values there or here. `stop` goes by the generation before where they are there.
+        individuals and 8 elites. There candidates are ``leamvd.optimizers.cuda.Candidates``, which PyTorch and CuPy
+        take without a copy, and `tell` takes values that are there or here. Where they are there, `stop` goes by the
+        generation before.
 
     Raises
     ------
