@@ -29,7 +29,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 ON_DEMAND = {"cma", "sklearn", "torch"}
 OPTIONAL = [
     "IPython", "click", "cma", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill", "pooch",
-    "requests", "sklearn", "sphinx", "torch", "PIL",
+    "numba_cuda", "requests", "sklearn", "sphinx", "torch", "PIL",
 ]  # fmt: skip
 WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"  # None: what an import of a missing package finds
 
@@ -129,6 +129,7 @@ for method in ("cd", "lea-mvd"):
     ("statement", "needed", "extra"),
     [
         ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "the package cma", "cma"),
+        ("leamvd.LEAMVD([0.0], device='cuda')", "the package numba_cuda", "cuda"),
         ("from leamvd.networks import DBN", "the package sklearn", "paper"),
         ("from leamvd.networks import dbn; dbn.Training(backend='torch')", "the package torch", "torch"),
     ],
