@@ -246,7 +246,10 @@ def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
     np.testing.assert_array_equal(np.sort(opt.state.population, axis=0), np.sort(X, axis=0))
     with pytest.raises(RuntimeError, match="call ask"):
         opt.tell(X, on_host(X))
+    best = opt.result.x
+    assert opt._card.ranks.copy_to_host()[0] > 0  # the next candidates lie where it was
     X = opt.ask()
+    np.testing.assert_array_equal(opt.result.x, best)
     other = pickle.loads(pickle.dumps(opt))
     for search in (opt, other):
         np.testing.assert_array_equal(search.ask(), X)

@@ -659,7 +659,8 @@ class LEAMVDOnCard(LEAMVD):
     def _best(self) -> Floats | None:
         if self.generation == 0:
             return None
-        row = int(self._card.ranks.copy_to_host()[0])
+        drawn = self._drawn[0] > self.generation  # then the elites lie in the first rows, best first
+        row = 0 if drawn else int(self._card.ranks.copy_to_host()[0])
         best: Floats = self._card.X[row * self.n_var : (row + 1) * self.n_var].copy_to_host()
         return best
 
