@@ -469,9 +469,9 @@ class Candidates:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, int(cuda.get_current_device().id)  # 2: CUDA
 
-    def __dlpack__(self, **options: Any) -> Any:
-        views = import_module("cuda.core.utils").StridedMemoryView
-        return views.from_cuda_array_interface(self.rows, stream_ptr=-1).__dlpack__(**options)
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        views = import_module("cuda.core.utils").StridedMemoryView  # whose own method makes no stream wait
+        return views.from_cuda_array_interface(self, stream_ptr=stream or 1).__dlpack__(**options)
 
 
 def _on_card(given: Any) -> Any:
