@@ -288,8 +288,10 @@ def test_what_clashes_with_a_card_is_named() -> None:
         with pytest.raises(ValueError, match="device='cuda' needs vectorized=True, workers=1 and a number for sigma0"):
             searched("cuda", 3, on_host, **options)
     opt = LEAMVD(np.zeros(3), device="cuda")
-    with pytest.raises(ValueError, match=r"F on the card must be float32 or float64 and of shape \(24,\), got int64"):
-        opt.tell(opt.ask(), numba.cuda.to_device(np.arange(24)))
+    wrong = {"int64 of shape": np.arange(48), "float64 of shape .* with gaps": np.ones(48)}
+    for told, values in wrong.items():
+        with pytest.raises(ValueError, match=rf"F on the card .*, without gaps, of shape \(24,\), got {told}"):
+            opt.tell(opt.ask(), numba.cuda.to_device(values)[::2])
     with pytest.raises(TypeError, match="device='cuda' is for LEAMVD itself, got Mine"):
         type("Mine", (LEAMVD,), {})(np.zeros(3), device="cuda")
     with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda', got 'gpu'"):

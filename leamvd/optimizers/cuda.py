@@ -568,7 +568,8 @@ class LEAMVDOnCard(LEAMVD):
     def tell(self, X: Any, F: Any) -> None:
         """As `Optimizer.tell`; values are on the card, in float32 or float64, or on the host.
 
-        The host waits for the generation before at most. Candidates that are on the card are not checked.
+        The host waits for the generation before at most, and for what it gives itself to be copied. Candidates that are
+        on the card are not checked.
         """
         if self._candidates is None:
             raise RuntimeError("tell needs candidates to be asked for first: call ask()")
@@ -578,15 +579,16 @@ class LEAMVDOnCard(LEAMVD):
         self._lag = int(values is not None)
         if values is None:
             values = checks.objective_values("F", F, count)
-        if values.dtype not in self._told_as or math.prod(values.shape) != count:
-            told = f"got {values.dtype} of shape {tuple(values.shape)}"
-            raise ValueError(f"F on the card must be float32 or float64 and of shape ({count},), {told}")
+        gaps = self._lag and not values.is_c_contiguous()
+        if values.dtype not in self._told_as or math.prod(values.shape) != count or gaps:
+            told = f"got {values.dtype} of shape {tuple(values.shape)}{' with gaps' if gaps else ''}"
+            raise ValueError(f"F on the card must be float32 or float64, without gaps, of shape ({count},), {told}")
         buffer, learn = self._told_as[values.dtype]
         with uninterrupted():
             self._read(self.generation - 1)  # whose place in the host's memory is taken
             if X is not self._candidates:
-                asked.copy_to_device(points, self._stream)
-            buffer[:count].copy_to_device(values.reshape(count), self._stream)
+                asked.copy_to_device(points)
+            buffer[:count].copy_to_device(values.reshape(count))
             learn.run(self._stream)
             if self.generation == 0 and self._by_first:
                 self._card.unit.copy_to_device(self._card.vectors[1], self._stream)
