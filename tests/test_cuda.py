@@ -8,6 +8,8 @@ import pickle
 import re
 import subprocess
 import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -152,7 +154,8 @@ def test_kernels_have_the_processors_bits(case: int, name: str) -> None:
     tolerance = (1e-14 if dtype == "float64" else 1e-6) * np.abs(summed).max(axis=0)
     assert np.all(np.abs(a.total.copy_to_host() - summed) <= tolerance)
     put(a.total, summed)
-    other._kernels.combine[1, 32](a.total, n, a.ranks, a.numbers, a.told)
+    with card.uncontracted():
+        other._kernels.combine[1, 32](a.total, n, a.ranks, a.numbers, a.told)
     numbers = a.numbers.copy_to_host()
     np.testing.assert_array_equal(numbers[card.ROW_WEIGHTS : card.ROW_WEIGHTS + m], opt._combination().row_weights)
     exact = name != "printed"  # whose mean of projections NumPy sums in another order
@@ -256,6 +259,19 @@ def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
         search.tell(search.ask(), on_host(X))
     np.testing.assert_array_equal(other.ask(), opt.ask())
     assert other.result.fun == opt.result.fun
+
+
+@on_card
+def test_any_thread_may_go_on_and_nothing_holds_a_search() -> None:
+    opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
+    for _ in range(3):
+        opt.tell(opt.ask(), stays_on_card(np.asarray(opt.ask())))
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(getattr, opt, "best_fun").result() == opt.result.fun
+            other.submit(opt.ask).result()
+    gone = weakref.ref(opt)
+    del opt
+    assert gone() is None
 
 
 @on_card
