@@ -8,6 +8,8 @@ import pickle
 import re
 import subprocess
 import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -152,7 +154,8 @@ def test_kernels_have_the_processors_bits(case: int, name: str) -> None:
     tolerance = (1e-14 if dtype == "float64" else 1e-6) * np.abs(summed).max(axis=0)
     assert np.all(np.abs(a.total.copy_to_host() - summed) <= tolerance)
     put(a.total, summed)
-    other._kernels.combine[1, 32](a.total, n, a.ranks, a.numbers, a.told)
+    with card.uncontracted():
+        other._kernels.combine[1, 32](a.total, n, a.ranks, a.numbers, a.told)
     numbers = a.numbers.copy_to_host()
     np.testing.assert_array_equal(numbers[card.ROW_WEIGHTS : card.ROW_WEIGHTS + m], opt._combination().row_weights)
     exact = name != "printed"  # whose mean of projections NumPy sums in another order
@@ -246,13 +249,29 @@ def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
     np.testing.assert_array_equal(np.sort(opt.state.population, axis=0), np.sort(X, axis=0))
     with pytest.raises(RuntimeError, match="call ask"):
         opt.tell(X, on_host(X))
+    best = opt.result.x
+    assert opt._card.ranks.copy_to_host()[0] > 0  # the next candidates lie where it was
     X = opt.ask()
+    np.testing.assert_array_equal(opt.result.x, best)
     other = pickle.loads(pickle.dumps(opt))
     for search in (opt, other):
         np.testing.assert_array_equal(search.ask(), X)
         search.tell(search.ask(), on_host(X))
     np.testing.assert_array_equal(other.ask(), opt.ask())
     assert other.result.fun == opt.result.fun
+
+
+@on_card
+def test_any_thread_may_go_on_and_nothing_holds_a_search() -> None:
+    opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
+    for _ in range(3):
+        opt.tell(opt.ask(), stays_on_card(np.asarray(opt.ask())))
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(getattr, opt, "best_fun").result() == opt.result.fun
+            other.submit(opt.ask).result()
+    gone = weakref.ref(opt)
+    del opt
+    assert gone() is None
 
 
 @on_card
@@ -285,8 +304,10 @@ def test_what_clashes_with_a_card_is_named() -> None:
         with pytest.raises(ValueError, match="device='cuda' needs vectorized=True, workers=1 and a number for sigma0"):
             searched("cuda", 3, on_host, **options)
     opt = LEAMVD(np.zeros(3), device="cuda")
-    with pytest.raises(ValueError, match=r"F on the card must be float32 or float64 and of shape \(24,\), got int64"):
-        opt.tell(opt.ask(), numba.cuda.to_device(np.arange(24)))
+    wrong = {"int64 of shape": np.arange(48), "float64 of shape .* with gaps": np.ones(48)}
+    for told, values in wrong.items():
+        with pytest.raises(ValueError, match=rf"F on the card .*, without gaps, of shape \(24,\), got {told}"):
+            opt.tell(opt.ask(), numba.cuda.to_device(values)[::2])
     with pytest.raises(TypeError, match="device='cuda' is for LEAMVD itself, got Mine"):
         type("Mine", (LEAMVD,), {})(np.zeros(3), device="cuda")
     with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda', got 'gpu'"):

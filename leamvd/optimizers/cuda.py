@@ -413,24 +413,25 @@ def refused(reading: Reading, population_size: int, n_elite: int) -> str:
 
 
 class Replayed:
-    """Launches of kernels."""
+    """Launches of kernels, with the same arguments each time."""
 
-    def __init__(self, launch: Callable[[Any], None]) -> None:
+    def __init__(self, launch: Callable[..., None]) -> None:
         self._launch = launch
         self._graph: Any = None
 
-    def run(self, stream: Any) -> None:
+    def run(self, stream: Any, *given: Any) -> None:
         """Launch them on a stream: one by one at first, which compiles them, and then as one graph."""
         if self._graph is not None:
+            cuda.current_context()  # which a thread that has done nothing on the card does not have
             _done(driver.cuGraphLaunch(self._graph, driver.CUstream(int(stream))))
             return
         with uncontracted():
-            self._launch(stream)
+            self._launch(stream, *given)
             if SIMULATED:
                 return
             own = _done(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
             _done(driver.cuStreamBeginCapture(own, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
-            self._launch(cuda.external_stream(int(own)))
+            self._launch(cuda.external_stream(int(own)), *given)
             captured = _done(driver.cuStreamEndCapture(own))
         self._graph = _done(driver.cuGraphInstantiate(captured, 0))
         weakref.finalize(self, driver.cuGraphExecDestroy, self._graph).atexit = False
@@ -469,9 +470,9 @@ class Candidates:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, int(cuda.get_current_device().id)  # 2: CUDA
 
-    def __dlpack__(self, **options: Any) -> Any:
-        views = import_module("cuda.core.utils").StridedMemoryView
-        return views.from_cuda_array_interface(self.rows, stream_ptr=-1).__dlpack__(**options)
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        views = import_module("cuda.core.utils").StridedMemoryView  # whose own method makes no stream wait
+        return views.from_cuda_array_interface(self, stream_ptr=stream or 1).__dlpack__(**options)
 
 
 def _on_card(given: Any) -> Any:
@@ -518,22 +519,24 @@ class LEAMVDOnCard(LEAMVD):
     def _connect(self) -> None:
         """Make what belongs to this process: kernels, graphs, and the host's memory for `told`."""
         a, n, size, key = self._card, self.n_var, self.population_size, self._key
-        shape = self.n_elite, self._uniform, self.threads, self.summers
+        threads, summers = self.threads, self.summers
         with uncontracted():
-            self._kernels = k = kernels(self.dtype.name, self.reading, size, *shape)
+            shape = size, self.n_elite, self._uniform, threads, summers
+            self._kernels = k = kernels(self.dtype.name, self.reading, *shape)
 
-        def draw(stream: Any) -> None:
-            regenerate, sigma0 = k.regenerate[-(-n // TILE), self.threads, stream], self.dtype.type(self.sigma0)
+        # neither holds this object: a search that nothing refers to gives the card's memory back at once
+        def draw(stream: Any, sigma0: Any) -> None:
+            regenerate = k.regenerate[-(-n // TILE), threads, stream]
             regenerate(a.X, n, a.vectors, a.low, a.high, a.unit, sigma0, a.ranks, a.numbers, key)
 
-        def learn(values: Any, stream: Any) -> None:
+        def learn(stream: Any, values: Any) -> None:
             k.select[1, WARP, stream](values, a.ranks, a.told, key)
-            k.scan[len(a.sums), self.threads, stream](a.X, n, a.ranks, a.G, a.vectors, a.sums)
-            k.add_up[size + 1, 6 * self.summers, stream](a.sums, a.total)
+            k.scan[len(a.sums), threads, stream](a.X, n, a.ranks, a.G, a.vectors, a.sums)
+            k.add_up[size + 1, 6 * summers, stream](a.sums, a.total)
             k.combine[1, WARP, stream](a.total, n, a.ranks, a.numbers, a.told)
 
         self._draw = Replayed(draw)
-        self._told_as = {v.dtype: (v, Replayed(functools.partial(learn, v))) for v in (a.single, a.double)}
+        self._told_as = {v.dtype: (v, Replayed(learn)) for v in (a.single, a.double)}
         self._stream = 0 if SIMULATED else cuda.legacy_default_stream()
         self._host, self._events = cuda.pinned_array((2, len(a.told)), np.float64), (cuda.event(), cuda.event())
 
@@ -546,7 +549,7 @@ class LEAMVDOnCard(LEAMVD):
                 raise self._too_far(self._card.X.copy_to_host())
             with uninterrupted():
                 if self.generation:
-                    self._draw.run(self._stream)
+                    self._draw.run(self._stream, self.dtype.type(self.sigma0))
                 else:
                     self._begin()
                 self._drawn[0] = self.generation + 1
@@ -568,7 +571,8 @@ class LEAMVDOnCard(LEAMVD):
     def tell(self, X: Any, F: Any) -> None:
         """As `Optimizer.tell`; values are on the card, in float32 or float64, or on the host.
 
-        The host waits for the generation before at most. Candidates that are on the card are not checked.
+        The host waits for the generation before at most, and for what it gives itself to be copied. Candidates that are
+        on the card are not checked.
         """
         if self._candidates is None:
             raise RuntimeError("tell needs candidates to be asked for first: call ask()")
@@ -578,16 +582,17 @@ class LEAMVDOnCard(LEAMVD):
         self._lag = int(values is not None)
         if values is None:
             values = checks.objective_values("F", F, count)
-        if values.dtype not in self._told_as or math.prod(values.shape) != count:
-            told = f"got {values.dtype} of shape {tuple(values.shape)}"
-            raise ValueError(f"F on the card must be float32 or float64 and of shape ({count},), {told}")
+        gaps = self._lag and not values.is_c_contiguous()
+        if values.dtype not in self._told_as or math.prod(values.shape) != count or gaps:
+            told = f"got {values.dtype} of shape {tuple(values.shape)}{' with gaps' if gaps else ''}"
+            raise ValueError(f"F on the card must be float32 or float64, without gaps, of shape ({count},), {told}")
         buffer, learn = self._told_as[values.dtype]
         with uninterrupted():
             self._read(self.generation - 1)  # whose place in the host's memory is taken
             if X is not self._candidates:
-                asked.copy_to_device(points, self._stream)
-            buffer[:count].copy_to_device(values.reshape(count), self._stream)
-            learn.run(self._stream)
+                asked.copy_to_device(points)
+            buffer[:count].copy_to_device(values.reshape(count))
+            learn.run(self._stream, buffer)
             if self.generation == 0 and self._by_first:
                 self._card.unit.copy_to_device(self._card.vectors[1], self._stream)
             self._card.told.copy_to_host(self._host[self.generation % 2], self._stream)
@@ -600,6 +605,7 @@ class LEAMVDOnCard(LEAMVD):
     def _read(self, generation: int) -> None:
         """Take over what the card has told up to a generation, for which the host waits."""
         while self._known < generation:
+            cuda.current_context()  # as in `Replayed.run`
             self._events[self._known % 2].synchronize()
             told = self._host[self._known % 2].copy()
             self._known += 1
@@ -659,7 +665,8 @@ class LEAMVDOnCard(LEAMVD):
     def _best(self) -> Floats | None:
         if self.generation == 0:
             return None
-        row = int(self._card.ranks.copy_to_host()[0])
+        drawn = self._drawn[0] > self.generation  # then the elites lie in the first rows, best first
+        row = 0 if drawn else int(self._card.ranks.copy_to_host()[0])
         best: Floats = self._card.X[row * self.n_var : (row + 1) * self.n_var].copy_to_host()
         return best
 
