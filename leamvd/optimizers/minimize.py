@@ -217,7 +217,8 @@ def minimize(
     goal = -np.inf if target is None else checks.real("target", target)
     k = None if max_stagnation is None else checks.count("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
-    begun_at = opt.best_fun
+    began_at = opt.best_fun
+    opt.told(None)  # of generations before this call
 
     def tell(F: Any) -> None:
         opt.tell(opt.ask(), F)
@@ -227,15 +228,17 @@ def minimize(
         """Halt the search where, after the history's last generation, a limit ends it."""
         if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
             opt.halt("max_nfev", opt.nfev)
-        if (best := history[-1].best if history else begun_at) <= goal:
+        if (best := history[-1].best if history else began_at) <= goal:
             opt.halt("target", best)
         if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
             opt.halt("max_stagnation", k)
 
     def review() -> None:
         """Halt the search where a limit or the callback ends it."""
+        if call is not None:
+            history.extend(opt.told(None))  # a callback sees every generation
         limit()
-        if opt.generation and call is not None:
+        if history and call is not None:
             try:
                 call(opt.result)
             except StopIteration:
@@ -268,6 +271,7 @@ def minimize(
         opt.halt("interrupted")
     except Exception as error:
         with suppress(Exception):  # some exceptions take no attributes
+            history.extend(opt.told(None))
             error.result = _result(opt, history)  # type: ignore[attr-defined]
             if opt.generation:
                 error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
