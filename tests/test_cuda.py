@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+import weakref
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -177,11 +178,11 @@ def test_ten_generations_without_a_better_best(reset: Any) -> None:
 
 def searched(device: str, generations: int, fun: Any = problems.sphere, n: int = 70, **options: Any) -> Any:
     given: dict[str, Any] = {"seed": 3, "population_size": 6, "n_gen": generations, "vectorized": True}
-    return leamvd.minimize(fun, np.linspace(-1, 1, n), device=device, **given | options)
+    return leamvd.minimize(fun, **{"x0": np.linspace(-1, 1, n)} | given | options, device=device)
 
 
 def on_host(X: Any) -> Array:
-    return problems.sphere(np.asarray(X, np.float64))
+    return problems.sphere(np.asarray(X, np.float64)).astype(X.dtype)
 
 
 def stays_on_card(X: Any) -> Any:
@@ -191,11 +192,17 @@ def stays_on_card(X: Any) -> Any:
 
 
 @on_card
-@pytest.mark.parametrize(("dtype", "preset"), [("float64", "default"), ("float32", "recommended")])
-def test_a_search_ends_as_on_the_processor(dtype: str, preset: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "name", "warps"), [("float64", "default", 1), ("float32", "recommended", 1), ("float64", "others", 2)]
+)
+def test_a_search_ends_as_on_the_processor(dtype: str, name: str, warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same to rounding; and with values on the card to the bit what it is with values on the host."""
-    generations, n = (3, 70) if SIMULATED else (30, 100_003)
-    options: dict[str, Any] = {"n": n, "dtype": dtype, "reading": Reading.named(preset)}
+    if SIMULATED:
+        monkeypatch.setattr(card.LEAMVDOnCard, "threads", 32 * warps)
+    generations, n = (3, 70 if warps == 1 else 20) if SIMULATED else (30, 100_003)
+    options: dict[str, Any] = {"n": n, "dtype": dtype, "reading": Reading(**READINGS[name])}  # type: ignore[arg-type]
+    if name == "recommended":
+        options |= {"x0": None, "n_var": n, "bounds": (-1, 1)}
     expected, found = (searched(device, generations, on_host, **options) for device in ("cpu", "cuda"))
     again = searched("cuda", generations, stays_on_card, **options)
     for name in ("nit", "nfev", "success", "status", "reason", "message", "n_nan", "n_inf", "seed"):
@@ -208,15 +215,34 @@ def test_a_search_ends_as_on_the_processor(dtype: str, preset: str) -> None:
 
 @on_card
 def test_values_on_the_card_end_a_search_one_generation_late() -> None:
+    """Unless a callback sees each of them."""
     seen: list[float] = []
-    best = searched("cpu", 30).history.best
-    first = int(np.argmax(best < best[0]))  # that is better than the start
-    options: dict[str, Any] = {"target": best[first] + 1e-9}
-    options["callback"] = lambda intermediate_result: seen.append(intermediate_result.fun)
-    at_once, late = (searched("cuda", 30, fun, **options) for fun in (on_host, stays_on_card))
-    assert (at_once.nit, late.nit) == (first + 1, first + 2)
-    assert at_once.reason == late.reason == "target"
-    assert seen == [*at_once.history.best, *late.history.best]
+    given: dict[str, Any] = {"n": 4, "target": searched("cpu", 2, n=4).fun + 1e-9}
+    called = given | {"callback": lambda intermediate_result: seen.append(intermediate_result.fun)}
+    at_once, late = (searched("cuda", 30, fun, **given) for fun in (on_host, stays_on_card))
+    seeing = searched("cuda", 30, stays_on_card, **called)
+    in_time = searched("cuda", at_once.nit, stays_on_card, **given)
+    assert (at_once.nit, late.nit, seeing.nit) == (2, 3, 2)
+    assert {found.reason for found in (at_once, late, seeing, in_time)} == {"target"}
+    assert seen == [*seeing.history.best]
+
+
+@on_card
+def test_an_error_or_another_search_finds_the_history_of_its_own() -> None:
+    for n_elite, device in product((1, 4), ("cpu", "cuda")):
+        opt = LEAMVD(np.linspace(-1, 1, 4), seed=1, population_size=6, n_elite=n_elite, device=device)  # type: ignore[arg-type]
+        fun = on_host if device == "cpu" else stays_on_card
+        opt.tell(opt.ask(), fun(opt.ask()))
+        opt.tell(opt.ask(), fun(opt.ask()))
+
+        def fails(X: Any, fun: Any = fun, opt: LEAMVD = opt) -> Any:
+            return fun(X) if opt.generation < 4 else 1 / 0
+
+        with pytest.raises(ZeroDivisionError) as caught:
+            leamvd.minimize(fails, method=opt, vectorized=True)
+        found = caught.value.result  # type: ignore[attr-defined]
+        assert found.history.nfev.tolist() == [opt.nfev - opt.n_candidates, opt.nfev]
+        assert problems.sphere(found.x[None])[0] == found.fun, "between ask and tell"
 
 
 @on_card
@@ -240,7 +266,7 @@ def test_values_that_are_no_numbers() -> None:
 
 @on_card
 def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
-    opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
+    opt: Any = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
     X = np.asarray(opt.ask()) + 1
     opt.tell(X, on_host(X))
     np.testing.assert_array_equal(np.sort(opt.state.population, axis=0), np.sort(X, axis=0))
@@ -253,6 +279,8 @@ def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
         search.tell(search.ask(), on_host(X))
     np.testing.assert_array_equal(other.ask(), opt.ask())
     assert other.result.fun == opt.result.fun
+    left, search, opt = weakref.ref(opt), None, None
+    assert left() is None, "its memory on the card waits for nobody"
 
 
 @on_card

@@ -519,17 +519,18 @@ class LEAMVDOnCard(LEAMVD):
         """Make what belongs to this process: kernels, graphs, and the host's memory for `told`."""
         a, n, size, key = self._card, self.n_var, self.population_size, self._key
         shape = self.n_elite, self._uniform, self.threads, self.summers
+        opt = weakref.proxy(self)  # no cycle, which would keep the card's memory until it is found
         with uncontracted():
             self._kernels = k = kernels(self.dtype.name, self.reading, size, *shape)
 
         def draw(stream: Any) -> None:
-            regenerate, sigma0 = k.regenerate[-(-n // TILE), self.threads, stream], self.dtype.type(self.sigma0)
+            regenerate, sigma0 = k.regenerate[-(-n // TILE), opt.threads, stream], opt.dtype.type(opt.sigma0)
             regenerate(a.X, n, a.vectors, a.low, a.high, a.unit, sigma0, a.ranks, a.numbers, key)
 
         def learn(values: Any, stream: Any) -> None:
             k.select[1, WARP, stream](values, a.ranks, a.told, key)
-            k.scan[len(a.sums), self.threads, stream](a.X, n, a.ranks, a.G, a.vectors, a.sums)
-            k.add_up[size + 1, 6 * self.summers, stream](a.sums, a.total)
+            k.scan[len(a.sums), opt.threads, stream](a.X, n, a.ranks, a.G, a.vectors, a.sums)
+            k.add_up[size + 1, 6 * opt.summers, stream](a.sums, a.total)
             k.combine[1, WARP, stream](a.total, n, a.ranks, a.numbers, a.told)
 
         self._draw = Replayed(draw)
@@ -659,7 +660,8 @@ class LEAMVDOnCard(LEAMVD):
     def _best(self) -> Floats | None:
         if self.generation == 0:
             return None
-        row = int(self._card.ranks.copy_to_host()[0])
+        # the next generation's `ask` has moved it to the front
+        row = 0 if self._drawn[0] > self.generation else int(self._card.ranks.copy_to_host()[0])
         best: Floats = self._card.X[row * self.n_var : (row + 1) * self.n_var].copy_to_host()
         return best
 
