@@ -21,7 +21,6 @@ from typing import Any
 import numba
 import numpy as np
 from numba import float64, int32, int64, uint64
-from scipy.optimize import OptimizeResult
 
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
@@ -175,11 +174,8 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
         C = cuda.local.array(columns, dtype)
         elite = cuda.local.array(n_elite, dtype)
         fresh, path_weight, shift_path = numbers[FRESH], numbers[PATH_WEIGHT], numbers[SHIFT_PATH]
-        step, reset, path = (
-            numbers[STEP],
-            numbers[RESET] != 0,
-            has_path and generation > 2,
-        )  # line 5: P is zero at first
+        step, reset = numbers[STEP], numbers[RESET] != 0
+        path = has_path and generation > 2  # line 5: P is zero at first
         for j in range(columns):
             i = t + j * threads
             if i < width:
@@ -644,12 +640,6 @@ class LEAMVDOnCard(LEAMVD):
     @best_fun.setter
     def best_fun(self, value: float) -> None:
         self._lowest = value
-
-    @property
-    def result(self) -> OptimizeResult:
-        """As `Optimizer.result`, with its point on the host, which waits for it."""
-        self._read(self.generation)
-        return super().result
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:
