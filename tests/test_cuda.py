@@ -3,6 +3,7 @@
 The simulator runs a thread of a card as one of Python's, so blocks have 32 of them here, and populations are small.
 """
 
+import math
 import os
 import pickle
 import re
@@ -12,6 +13,7 @@ import weakref
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -49,17 +51,14 @@ if SIMULATED:
 
 @pytest.mark.skipif(SIMULATED or has_card(), reason="is what the simulator runs, or a card")
 def test_in_numbas_simulator() -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
-    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        arguments,
-        env=environment | {"NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent,
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    env["NUMBA_ENABLE_CUDASIM"] = "1"
+    arguments, folder = (
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        Path(__file__).parent,
     )
-    print(done.stdout, done.stderr)
-    assert done.returncode == 0
+    done = subprocess.run(arguments, env=env, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 20
 
 
@@ -225,17 +224,23 @@ def test_values_on_the_card_end_a_search_one_generation_late() -> None:
     assert (at_once.nit, late.nit, seeing.nit) == (2, 3, 2)
     assert {found.reason for found in (at_once, late, seeing, in_time)} == {"target"}
     assert seen == [*seeing.history.best]
+    for device in ("cpu", "cuda"):
+        message = searched(device, 1, lambda X: np.arange(len(X)), n=4).message
+        assert message.endswith("No better point than the start was found.")
+    given["sigma_min"] = late.history.std_norm[:2].mean() / math.sqrt(4)
+    for fun, nit in ((on_host, 2), (stays_on_card, 3)):
+        found = searched("cuda", 30, fun, **given | {"target": None})
+        assert (found.reason, found.nit) == ("sigma_min", nit)
 
 
 @on_card
 def test_an_error_or_another_search_finds_the_history_of_its_own() -> None:
-    for n_elite, device in product((1, 4), ("cpu", "cuda")):
-        opt = LEAMVD(np.linspace(-1, 1, 4), seed=1, population_size=6, n_elite=n_elite, device=device)  # type: ignore[arg-type]
-        fun = on_host if device == "cpu" else stays_on_card
+    for device, fun in (("cpu", on_host), ("cuda", stays_on_card)):
+        opt: Any = LEAMVD(np.linspace(-1, 1, 4), seed=1, population_size=6, n_elite=1, device=device)  # type: ignore[arg-type]
         opt.tell(opt.ask(), fun(opt.ask()))
         opt.tell(opt.ask(), fun(opt.ask()))
 
-        def fails(X: Any, fun: Any = fun, opt: LEAMVD = opt) -> Any:
+        def fails(X: Any, fun: Any = fun, opt: Any = opt) -> Any:
             return fun(X) if opt.generation < 4 else 1 / 0
 
         with pytest.raises(ZeroDivisionError) as caught:
@@ -270,8 +275,12 @@ def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
     X = np.asarray(opt.ask()) + 1
     opt.tell(X, on_host(X))
     np.testing.assert_array_equal(np.sort(opt.state.population, axis=0), np.sort(X, axis=0))
+    assert not opt.state.path.any()
     with pytest.raises(RuntimeError, match="call ask"):
         opt.tell(X, on_host(X))
+    for F in ([np.nan, 1], [0, 1], [0, 1]):
+        opt.tell(opt.ask(), F)
+    assert opt.result.n_nan == 1
     X = opt.ask()
     other = pickle.loads(pickle.dumps(opt))
     for search in (opt, other):
@@ -294,17 +303,11 @@ def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
 
 
 @on_card
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"population_size": 33}, "population_size > 32"),
-        ({"n_elite": 9}, "n_elite > 8"),
-        ({"reading": Reading(step="sampled", sigma_norm="spectral")}, "step='sampled', sigma_norm='spectral'"),
-    ],
-)
-def test_what_a_card_does_not_do_is_named(options: dict[str, Any], told: str) -> None:
+def test_what_a_card_does_not_do_is_named() -> None:
+    reading = Reading(step="sampled", sigma_norm="spectral")
+    told = "population_size > 32, n_elite > 8, step='sampled', sigma_norm='spectral'"
     with pytest.raises(ValueError, match=re.escape(f"device='cuda' cannot do {told}")):
-        LEAMVD(np.zeros(3), device="cuda", **options)
+        LEAMVD(np.zeros(3), device="cuda", population_size=33, n_elite=9, reading=reading)
 
 
 @on_card
@@ -333,8 +336,6 @@ def test_kernels_compile_for_a_card_without_contracted_arithmetic(
     dtype: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the compiler of the extra, which needs no card: what PTX rounds once is what `scan` asks for."""
-    from types import SimpleNamespace
-
     from numba.cuda import codegen, dispatcher
 
     device = SimpleNamespace(compute_capability=(9, 0))
@@ -355,11 +356,8 @@ def test_kernels_compile_for_a_card_without_contracted_arithmetic(
         kernels = card.kernels(dtype, reading, 24, 4, name == "others", 256, 128)
         for kernel, types in of.items():
             compiled = getattr(kernels, kernel)
-            code = dispatcher._Kernel(compiled.py_func, types, **compiled.targetoptions)._codelibrary.get_asm_str(
-                (9, 0)
-            )
-            assert not re.findall(r"\b(?:add|sub|mul)\.f(?:32|64)", code), (
-                f"{kernel}: may be contracted when it is linked"
-            )
+            made = dispatcher._Kernel(compiled.py_func, types, **compiled.targetoptions)
+            code = made._codelibrary.get_asm_str((9, 0))
+            assert not re.findall(r"\b(?:add|sub|mul)\.f(?:32|64)", code), kernel  # which linking may contract
             if kernel not in ("scan", "combine"):  # divisions and roots of `combine` are made of such instructions
                 assert "fma." not in code, kernel
