@@ -69,7 +69,7 @@ class LEAMVD(Optimizer):
     device : {"cpu", "cuda"}
         What draws and learns: this processor, or an NVIDIA graphics card (``pip install leamvd[cuda]``), for at most 32
         individuals and 8 elites. Then `ask` returns `leamvd.optimizers.cuda.Candidates`, which stay on the card, and
-        `tell` takes values there or here; what it says of them comes one generation late where values are on the card.
+        `tell` takes values there or here; of values that are there `stop` knows one generation later.
 
     Raises
     ------

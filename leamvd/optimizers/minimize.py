@@ -153,15 +153,16 @@ def minimize(
     disp : bool
         Print a summary at the end.
     **options
-        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD the fields of
-        `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may also come in
-        a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds` is
-        given. By default, as in the paper, LEA-MVD's search depends on where the origin of the coordinates is: with
-        ``reading=leamvd.Reading.recommended()`` it does not (item R17). The other methods take `population_size`,
-        `n_gen` and `x0_in_population` from a reading; a warning names what they have no use for. Here `sigma0` may be
-        "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and curvature, and half of the
-        step size is taken at which half of all generations gain (`leamvd.optimizers.local_model`). They count as
-        evaluations. Without a slope or upward curvature, it is 0.1, with a warning.
+        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD `device` and the
+        fields of `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may
+        also come in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or
+        `max_seconds` is given. By default, as in the paper, LEA-MVD's search depends on where the origin of the
+        coordinates is: with ``reading=leamvd.Reading.recommended()`` it does not (item R17). The other methods take
+        `population_size`, `n_gen` and `x0_in_population` from a reading; a warning names what they have no use for.
+        Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and
+        curvature, and half of the step size is taken at which half of all generations gain
+        (`leamvd.optimizers.local_model`). They count as evaluations. Without a slope or upward curvature, it is 0.1,
+        with a warning.
 
     Returns
     -------
