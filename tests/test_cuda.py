@@ -32,32 +32,23 @@ SIMULATED = bool(numba.config.ENABLE_CUDASIM)
 HAS_EXTRA = find_spec("numba_cuda") is not None
 
 
-def has_card() -> bool:
-    if HAS_EXTRA and not SIMULATED:
-        from numba import cuda
-
-        return bool(cuda.is_available())
-    return False
-
-
-on_card = pytest.mark.skipif(not SIMULATED and not has_card(), reason="runs in the simulator, or on a card")
-
 if SIMULATED or HAS_EXTRA:
+    from numba import cuda
+
     from leamvd.optimizers import cuda as card
 
+HAS_CARD = HAS_EXTRA and not SIMULATED and cuda.is_available()
+on_card = pytest.mark.skipif(not SIMULATED and not HAS_CARD, reason="runs in the simulator, or on a card")
 if SIMULATED:
     card.LEAMVDOnCard.threads, card.LEAMVDOnCard.summers = 32, 2
 
 
-@pytest.mark.skipif(SIMULATED or has_card(), reason="is what the simulator runs, or a card")
+@pytest.mark.skipif(SIMULATED or HAS_CARD, reason="is what the simulator runs, or a card")
 def test_in_numbas_simulator() -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
     env["NUMBA_ENABLE_CUDASIM"] = "1"
-    arguments, folder = (
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
-        Path(__file__).parent,
-    )
-    done = subprocess.run(arguments, env=env, capture_output=True, text=True, cwd=folder)
+    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(arguments, env=env, capture_output=True, text=True, cwd=Path(__file__).parent)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 20
 
@@ -185,8 +176,6 @@ def on_host(X: Any) -> Array:
 
 
 def stays_on_card(X: Any) -> Any:
-    from numba import cuda
-
     return cuda.to_device(on_host(X))
 
 
@@ -317,14 +306,14 @@ def test_what_clashes_with_a_card_is_named() -> None:
             searched("cuda", 3, on_host, **options)
     opt = LEAMVD(np.zeros(3), device="cuda")
     with pytest.raises(ValueError, match=r"F on the card must be float32 or float64 and of shape \(24,\), got int64"):
-        opt.tell(opt.ask(), numba.cuda.to_device(np.arange(24)))
+        opt.tell(opt.ask(), cuda.to_device(np.arange(24)))
     with pytest.raises(TypeError, match="device='cuda' is for LEAMVD itself, got Mine"):
         type("Mine", (LEAMVD,), {})(np.zeros(3), device="cuda")
     with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda', got 'gpu'"):
         LEAMVD(np.zeros(3), device="gpu")  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(SIMULATED or not HAS_EXTRA or has_card(), reason="is for where there is leamvd[cuda] and no card")
+@pytest.mark.skipif(SIMULATED or not HAS_EXTRA or HAS_CARD, reason="is for where there is leamvd[cuda] and no card")
 def test_without_a_card_one_sentence_says_so() -> None:
     with pytest.raises(ValueError, match="device='cuda' needs an NVIDIA graphics card and its driver"):
         LEAMVD(np.zeros(3), device="cuda")
