@@ -202,8 +202,7 @@ def test_a_search_ends_as_on_the_processor(dtype: str, name: str, warps: int, mo
 
 
 @on_card
-def test_values_on_the_card_end_a_search_one_generation_late() -> None:
-    """Unless a callback sees each of them."""
+def test_values_on_the_card_end_a_search_one_generation_late_unless_a_callback_sees_each() -> None:
     seen: list[float] = []
     given: dict[str, Any] = {"n": 4, "target": searched("cpu", 2, n=4).fun + 1e-9}
     called = given | {"callback": lambda intermediate_result: seen.append(intermediate_result.fun)}
@@ -223,20 +222,17 @@ def test_values_on_the_card_end_a_search_one_generation_late() -> None:
 
 
 @on_card
-def test_an_error_or_another_search_finds_the_history_of_its_own() -> None:
-    for device, fun in (("cpu", on_host), ("cuda", stays_on_card)):
-        opt: Any = LEAMVD(np.linspace(-1, 1, 4), seed=1, population_size=6, n_elite=1, device=device)  # type: ignore[arg-type]
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_an_error_or_another_search_finds_the_history_of_its_own(device: Any) -> None:
+    fun = on_host if device == "cpu" else stays_on_card
+    opt = LEAMVD(np.linspace(-1, 1, 4), seed=1, population_size=6, n_elite=1, device=device)
+    for _ in range(2):
         opt.tell(opt.ask(), fun(opt.ask()))
-        opt.tell(opt.ask(), fun(opt.ask()))
-
-        def fails(X: Any, fun: Any = fun, opt: Any = opt) -> Any:
-            return fun(X) if opt.generation < 4 else 1 / 0
-
-        with pytest.raises(ZeroDivisionError) as caught:
-            leamvd.minimize(fails, method=opt, vectorized=True)
-        found = caught.value.result  # type: ignore[attr-defined]
-        assert found.history.nfev.tolist() == [opt.nfev - opt.n_candidates, opt.nfev]
-        assert problems.sphere(found.x[None])[0] == found.fun, "between ask and tell"
+    with pytest.raises(ZeroDivisionError) as caught:
+        leamvd.minimize(lambda X: fun(X) if opt.generation < 4 else 1 / 0, method=opt, vectorized=True)
+    found = caught.value.result  # type: ignore[attr-defined]
+    assert found.history.nfev.tolist() == [opt.nfev - opt.n_candidates, opt.nfev]
+    assert problems.sphere(found.x[None])[0] == found.fun, "between ask and tell"
 
 
 @on_card
@@ -252,6 +248,9 @@ def test_values_that_are_no_numbers() -> None:
     opt.tell(opt.ask(), stays_on_card(np.asarray(opt.ask())))
     with pytest.raises(ValueError, match=r"F must be larger than -inf, got -inf at index 1"):
         opt.tell(opt.ask(), [0, -np.inf])
+    with pytest.raises(ValueError, match=r"F must be larger than -inf, got -inf at index 0") as caught:
+        searched("cuda", 9, lambda X: cuda.to_device(np.array([-np.inf, 2, 3, 4, 5, 6][: len(X)])), n=4)
+    assert caught.value.result.fun == 2  # type: ignore[attr-defined]
     opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda", sigma0=1e300)
     opt.tell(opt.ask(), np.arange(6.0))
     with pytest.raises(OverflowError, match="too far for float64"):

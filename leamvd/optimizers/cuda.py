@@ -321,7 +321,7 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
         f[t] = math.inf
         if t < size:
             value = told[FITNESS + t] if t < kept else np.float64(values[t - kept])
-            f[t] = math.inf if math.isnan(value) else value
+            f[t] = value if value > -math.inf else math.inf  # NaN, and what the host refuses
             if t >= kept:
                 told[VALUES + t - kept] = value
         cuda.syncthreads()
@@ -602,7 +602,7 @@ class LEAMVDOnCard(LEAMVD):
             self._known += 1
             later = (self.generation - self._known) * self.n_candidates
             count = self.n_candidates if self._known > 1 else self.population_size
-            F = checks.objective_values("F", told[VALUES : VALUES + count], count)
+            F = told[VALUES : VALUES + count]
             if self._known == 1 and self._x0_in_population and not self._uniform:
                 self._start_fun = float(F[0])
             self._lowest, self._std_norm, self._widest = told[[BEST, NORM, WIDEST]].tolist()
@@ -612,6 +612,7 @@ class LEAMVDOnCard(LEAMVD):
             steps = self._std_norm, self._beta1, self._beta2
             self._unseen.append(history_row(F, self._lowest, steps, self.nfev - later))
             self._count(F, self._known)
+            checks.objective_values("F", F, count)  # refuses -inf
 
     def told(self, F: Any) -> list[Generation]:
         """As `Optimizer.told`: where values are on the card, without the row of the last generation."""

@@ -271,8 +271,9 @@ def minimize(
     except KeyboardInterrupt:
         opt.halt("interrupted")
     except Exception as error:
-        with suppress(Exception):  # some exceptions take no attributes
+        with suppress(ValueError):  # -inf, of a card
             history.extend(opt.told(None))
+        with suppress(Exception):  # some exceptions take no attributes
             error.result = _result(opt, history)  # type: ignore[attr-defined]
             if opt.generation:
                 error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
