@@ -112,7 +112,8 @@ def test_kernels_have_the_processors_bits(case: int, name: str) -> None:
     dtype, start, limits = CASES[case]
     n = 1030 if case == 11 else 37  # two tiles, or one that is not full
     reading = Reading(**READINGS[name] | {"limits": limits})  # type: ignore[arg-type]
-    given: dict[str, Any] = {"seed": 5, "dtype": dtype, "population_size": 5, "n_elite": 2, "reading": reading}
+    # of the seeds the first whose generation 4 has a column factor for more than 32 columns of a tile
+    given: dict[str, Any] = {"seed": 160, "dtype": dtype, "population_size": 5, "n_elite": 2, "reading": reading}
     given |= {"bounds": (-0.6, 0.7), "sigma0": 0.6}
     given |= {"x0": np.linspace(-0.5, 0.5, n)} if start == "x0" else {"n_var": n}
     opt = LEAMVD(**given)
