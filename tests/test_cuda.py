@@ -3,6 +3,7 @@
 The simulator runs a thread of a card as one of Python's, so blocks have 32 of them here, and populations are small.
 """
 
+import math
 import os
 import pickle
 import re
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numba
@@ -31,36 +33,24 @@ SIMULATED = bool(numba.config.ENABLE_CUDASIM)
 HAS_EXTRA = find_spec("numba_cuda") is not None
 
 
-def has_card() -> bool:
-    if HAS_EXTRA and not SIMULATED:
-        from numba import cuda
-
-        return bool(cuda.is_available())
-    return False
-
-
-on_card = pytest.mark.skipif(not SIMULATED and not has_card(), reason="runs in the simulator, or on a card")
-
 if SIMULATED or HAS_EXTRA:
+    from numba import cuda
+
     from leamvd.optimizers import cuda as card
 
+HAS_CARD = HAS_EXTRA and not SIMULATED and cuda.is_available()
+on_card = pytest.mark.skipif(not SIMULATED and not HAS_CARD, reason="runs in the simulator, or on a card")
 if SIMULATED:
     card.LEAMVDOnCard.threads, card.LEAMVDOnCard.summers = 32, 2
 
 
-@pytest.mark.skipif(SIMULATED or has_card(), reason="is what the simulator runs, or a card")
+@pytest.mark.skipif(SIMULATED or HAS_CARD, reason="is what the simulator runs, or a card")
 def test_in_numbas_simulator() -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    env["NUMBA_ENABLE_CUDASIM"] = "1"
     arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
-    done = subprocess.run(
-        arguments,
-        env=environment | {"NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent,
-    )
-    print(done.stdout, done.stderr)
-    assert done.returncode == 0
+    done = subprocess.run(arguments, env=env, capture_output=True, text=True, cwd=Path(__file__).parent)
+    assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 20
 
 
@@ -123,7 +113,8 @@ def test_kernels_have_the_processors_bits(case: int, name: str) -> None:
     dtype, start, limits = CASES[case]
     n = 1030 if case == 11 else 37  # two tiles, or one that is not full
     reading = Reading(**READINGS[name] | {"limits": limits})  # type: ignore[arg-type]
-    given: dict[str, Any] = {"seed": 5, "dtype": dtype, "population_size": 5, "n_elite": 2, "reading": reading}
+    # of the seeds the first whose generation 4 has a column factor for more than 32 columns of a tile
+    given: dict[str, Any] = {"seed": 160, "dtype": dtype, "population_size": 5, "n_elite": 2, "reading": reading}
     given |= {"bounds": (-0.6, 0.7), "sigma0": 0.6}
     given |= {"x0": np.linspace(-0.5, 0.5, n)} if start == "x0" else {"n_var": n}
     opt = LEAMVD(**given)
@@ -180,25 +171,29 @@ def test_ten_generations_without_a_better_best(reset: Any) -> None:
 
 def searched(device: str, generations: int, fun: Any = problems.sphere, n: int = 70, **options: Any) -> Any:
     given: dict[str, Any] = {"seed": 3, "population_size": 6, "n_gen": generations, "vectorized": True}
-    return leamvd.minimize(fun, np.linspace(-1, 1, n), device=device, **given | options)
+    return leamvd.minimize(fun, **{"x0": np.linspace(-1, 1, n)} | given | options, device=device)
 
 
 def on_host(X: Any) -> Array:
-    return problems.sphere(np.asarray(X, np.float64))
+    return problems.sphere(np.asarray(X, np.float64)).astype(X.dtype)
 
 
 def stays_on_card(X: Any) -> Any:
-    from numba import cuda
-
     return cuda.to_device(on_host(X))
 
 
 @on_card
-@pytest.mark.parametrize(("dtype", "preset"), [("float64", "default"), ("float32", "recommended")])
-def test_a_search_ends_as_on_the_processor(dtype: str, preset: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "name", "warps"), [("float64", "default", 1), ("float32", "recommended", 1), ("float64", "others", 2)]
+)
+def test_a_search_ends_as_on_the_processor(dtype: str, name: str, warps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same to rounding; and with values on the card to the bit what it is with values on the host."""
-    generations, n = (3, 70) if SIMULATED else (30, 100_003)
-    options: dict[str, Any] = {"n": n, "dtype": dtype, "reading": Reading.named(preset)}
+    if SIMULATED:
+        monkeypatch.setattr(card.LEAMVDOnCard, "threads", 32 * warps)
+    generations, n = (3, 70 if warps == 1 else 20) if SIMULATED else (30, 100_003)
+    options: dict[str, Any] = {"n": n, "dtype": dtype, "reading": Reading(**READINGS[name])}  # type: ignore[arg-type]
+    if name == "recommended":
+        options |= {"x0": None, "n_var": n, "bounds": (-1, 1)}
     expected, found = (searched(device, generations, on_host, **options) for device in ("cpu", "cuda"))
     again = searched("cuda", generations, stays_on_card, **options)
     for name in ("nit", "nfev", "success", "status", "reason", "message", "n_nan", "n_inf", "seed"):
@@ -210,16 +205,37 @@ def test_a_search_ends_as_on_the_processor(dtype: str, preset: str) -> None:
 
 
 @on_card
-def test_values_on_the_card_end_a_search_one_generation_late() -> None:
+def test_values_on_the_card_end_a_search_one_generation_late_unless_a_callback_sees_each() -> None:
     seen: list[float] = []
-    best = searched("cpu", 30).history.best
-    first = int(np.argmax(best < best[0]))  # that is better than the start
-    options: dict[str, Any] = {"target": best[first] + 1e-9}
-    options["callback"] = lambda intermediate_result: seen.append(intermediate_result.fun)
-    at_once, late = (searched("cuda", 30, fun, **options) for fun in (on_host, stays_on_card))
-    assert (at_once.nit, late.nit) == (first + 1, first + 2)
-    assert at_once.reason == late.reason == "target"
-    assert seen == [*at_once.history.best, *late.history.best]
+    given: dict[str, Any] = {"n": 4, "target": searched("cpu", 2, n=4).fun + 1e-9}
+    called = given | {"callback": lambda intermediate_result: seen.append(intermediate_result.fun)}
+    at_once, late = (searched("cuda", 30, fun, **given) for fun in (on_host, stays_on_card))
+    seeing = searched("cuda", 30, stays_on_card, **called)
+    in_time = searched("cuda", at_once.nit, stays_on_card, **given)
+    assert (at_once.nit, late.nit, seeing.nit) == (2, 3, 2)
+    assert {found.reason for found in (at_once, late, seeing, in_time)} == {"target"}
+    assert seen == [*seeing.history.best]
+    for device in ("cpu", "cuda"):
+        message = searched(device, 1, lambda X: np.arange(len(X)), n=4).message
+        assert message.endswith("No better point than the start was found.")
+    given["sigma_min"] = late.history.std_norm[:2].mean() / math.sqrt(4)
+    for fun, nit in ((on_host, 2), (stays_on_card, 3)):
+        found = searched("cuda", 30, fun, **given | {"target": None})
+        assert (found.reason, found.nit) == ("sigma_min", nit)
+
+
+@on_card
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_an_error_or_another_search_finds_the_history_of_its_own(device: Any) -> None:
+    fun = on_host if device == "cpu" else stays_on_card
+    opt = LEAMVD(np.linspace(-1, 1, 4), seed=1, population_size=6, n_elite=1, device=device)
+    for _ in range(2):
+        opt.tell(opt.ask(), fun(opt.ask()))
+    with pytest.raises(ZeroDivisionError) as caught:
+        leamvd.minimize(lambda X: fun(X) if opt.generation < 4 else 1 / 0, method=opt, vectorized=True)
+    found = caught.value.result  # type: ignore[attr-defined]
+    assert found.history.nfev.tolist() == [opt.nfev - opt.n_candidates, opt.nfev]
+    assert problems.sphere(found.x[None])[0] == found.fun, "between ask and tell"
 
 
 @on_card
@@ -235,6 +251,9 @@ def test_values_that_are_no_numbers() -> None:
     opt.tell(opt.ask(), stays_on_card(np.asarray(opt.ask())))
     with pytest.raises(ValueError, match=r"F must be larger than -inf, got -inf at index 1"):
         opt.tell(opt.ask(), [0, -np.inf])
+    with pytest.raises(ValueError, match=r"F must be larger than -inf, got -inf at index 0") as caught:
+        searched("cuda", 9, lambda X: cuda.to_device(np.array([-np.inf, 2, 3, 4, 5, 6][: len(X)])), n=4)
+    assert caught.value.result.fun == 2  # type: ignore[attr-defined]
     opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda", sigma0=1e300)
     opt.tell(opt.ask(), np.arange(6.0))
     with pytest.raises(OverflowError, match="too far for float64"):
@@ -243,12 +262,16 @@ def test_values_that_are_no_numbers() -> None:
 
 @on_card
 def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
-    opt = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
+    opt: Any = LEAMVD(np.zeros(3), population_size=6, seed=1, device="cuda")
     X = np.asarray(opt.ask()) + 1
     opt.tell(X, on_host(X))
     np.testing.assert_array_equal(np.sort(opt.state.population, axis=0), np.sort(X, axis=0))
+    assert not opt.state.path.any()
     with pytest.raises(RuntimeError, match="call ask"):
         opt.tell(X, on_host(X))
+    for F in ([np.nan, 1], [0, 1]):
+        opt.tell(opt.ask(), F)
+    assert opt.result.n_nan == 1
     best = opt.result.x
     assert opt._card.ranks.copy_to_host()[0] > 0  # the next candidates lie where it was
     X = opt.ask()
@@ -259,6 +282,8 @@ def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
         search.tell(search.ask(), on_host(X))
     np.testing.assert_array_equal(other.ask(), opt.ask())
     assert other.result.fun == opt.result.fun
+    left, search, opt = weakref.ref(opt), None, None
+    assert left() is None, "its memory on the card waits for nobody"
 
 
 @on_card
@@ -285,17 +310,11 @@ def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
 
 
 @on_card
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"population_size": 33}, "population_size > 32"),
-        ({"n_elite": 9}, "n_elite > 8"),
-        ({"reading": Reading(step="sampled", sigma_norm="spectral")}, "step='sampled', sigma_norm='spectral'"),
-    ],
-)
-def test_what_a_card_does_not_do_is_named(options: dict[str, Any], told: str) -> None:
+def test_what_a_card_does_not_do_is_named() -> None:
+    reading = Reading(step="sampled", sigma_norm="spectral")
+    told = "population_size > 32, n_elite > 8, step='sampled', sigma_norm='spectral'"
     with pytest.raises(ValueError, match=re.escape(f"device='cuda' cannot do {told}")):
-        LEAMVD(np.zeros(3), device="cuda", **options)
+        LEAMVD(np.zeros(3), device="cuda", population_size=33, n_elite=9, reading=reading)
 
 
 @on_card
@@ -307,14 +326,14 @@ def test_what_clashes_with_a_card_is_named() -> None:
     wrong = {"int64 of shape": np.arange(48), "float64 of shape .* with gaps": np.ones(48)}
     for told, values in wrong.items():
         with pytest.raises(ValueError, match=rf"F on the card .*, without gaps, of shape \(24,\), got {told}"):
-            opt.tell(opt.ask(), numba.cuda.to_device(values)[::2])
+            opt.tell(opt.ask(), cuda.to_device(values)[::2])
     with pytest.raises(TypeError, match="device='cuda' is for LEAMVD itself, got Mine"):
         type("Mine", (LEAMVD,), {})(np.zeros(3), device="cuda")
     with pytest.raises(ValueError, match="device must be one of 'cpu', 'cuda', got 'gpu'"):
         LEAMVD(np.zeros(3), device="gpu")  # type: ignore[arg-type]
 
 
-@pytest.mark.skipif(SIMULATED or not HAS_EXTRA or has_card(), reason="is for where there is leamvd[cuda] and no card")
+@pytest.mark.skipif(SIMULATED or not HAS_EXTRA or HAS_CARD, reason="is for where there is leamvd[cuda] and no card")
 def test_without_a_card_one_sentence_says_so() -> None:
     with pytest.raises(ValueError, match="device='cuda' needs an NVIDIA graphics card and its driver"):
         LEAMVD(np.zeros(3), device="cuda")
@@ -326,8 +345,6 @@ def test_kernels_compile_for_a_card_without_contracted_arithmetic(
     dtype: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the compiler of the extra, which needs no card: what PTX rounds once is what `scan` asks for."""
-    from types import SimpleNamespace
-
     from numba.cuda import codegen, dispatcher
 
     device = SimpleNamespace(compute_capability=(9, 0))
@@ -348,11 +365,8 @@ def test_kernels_compile_for_a_card_without_contracted_arithmetic(
         kernels = card.kernels(dtype, reading, 24, 4, name == "others", 256, 128)
         for kernel, types in of.items():
             compiled = getattr(kernels, kernel)
-            code = dispatcher._Kernel(compiled.py_func, types, **compiled.targetoptions)._codelibrary.get_asm_str(
-                (9, 0)
-            )
-            assert not re.findall(r"\b(?:add|sub|mul)\.f(?:32|64)", code), (
-                f"{kernel}: may be contracted when it is linked"
-            )
+            made = dispatcher._Kernel(compiled.py_func, types, **compiled.targetoptions)
+            code = made._codelibrary.get_asm_str((9, 0))
+            assert not re.findall(r"\b(?:add|sub|mul)\.f(?:32|64)", code), kernel  # which linking may contract
             if kernel not in ("scan", "combine"):  # divisions and roots of `combine` are made of such instructions
                 assert "fma." not in code, kernel

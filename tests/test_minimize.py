@@ -74,7 +74,7 @@ def test_an_optimizer_that_is_there_goes_on() -> None:
     np.testing.assert_array_equal(result.x, whole.x)
     np.testing.assert_array_equal(result.history.best, whole.history.best[3:])
     assert (result.reason, result.nit, result.nfev) == ("n_gen", 9, 184)
-    over: Any = minimize(never, method=copy.copy(opt))
+    over: Any = minimize(never, method=copy.copy(opt), callback=never)
     assert (over.reason, over.nit, len(over.history.best)) == ("n_gen", 9, 0)
     assert minimize(never, method=opt, target=result.fun)["reason"] == "target"
     for options in ({"x0": X0}, {"bounds": (-1, 1)}, {"seed": 0}, {"sigma0": "auto"}):

@@ -20,9 +20,8 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = CONFIG["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 EXTRAS = PROJECT["optional-dependencies"]
-LOCKED = [
-    group for name, group in EXTRAS.items() if name not in ("torch", "cuda", "coco", "browser", "lab")
-]  # not for CI
+NOT_FOR_CI = ("torch", "cuda", "coco", "browser", "lab")
+LOCKED = [group for name, group in EXTRAS.items() if name not in NOT_FOR_CI]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
 # What a module of the bare library imports only where it is asked for, after `checks.needs`.

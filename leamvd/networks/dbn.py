@@ -112,10 +112,9 @@ class Training(CDSettings):
         if method == "lea-mvd":
             options |= {"n_elite": self.n_elite, "reading": reading}
             if self.computation[:2] == ("torch", "cuda") and find_spec("numba_cuda") is not None:
-                refused = import_module("leamvd.optimizers.cuda").refused(
-                    reading, reading.population_size, self.n_elite
-                )
-                options |= {"device": "cpu" if refused else "cuda"}
+                card = import_module("leamvd.optimizers.cuda")
+                if not card.refused(reading, reading.population_size, self.n_elite):
+                    options |= {"device": "cuda"}
         else:
             options |= {"x0_in_population": reading.x0_in_population and self.x0 != "none"}
         if method in ("lea-mvd", "random"):  # pycma has double precision only

@@ -195,18 +195,18 @@ class Optimizer(ABC):
         has converged: not that there is no lower value. ``n_nan`` and ``n_inf`` count values that were not finite;
         ``x`` is None before the first generation; ``seed`` gives the same search again.
         """
-        stopped = self.stop()
+        best_fun, stopped = self.best_fun, self.stop()  # in this order: the first waits for a graphics card
         reason = min(reversed(stopped), key=lambda name: REASONS[name][0] != 0, default="running")
         status, message = REASONS[reason]
         if reason == "n_gen" and self.n_gen == DEFAULT_N_GEN and not self._n_gen_given:
             message = f"The default budget of {self.n_gen} generations is used up: set n_gen or max_nfev for more."
         if isinstance(criteria := stopped.get(reason), dict):
             message = f"{message.removesuffix('.')}: {', '.join(criteria)}."
-        if stopped and self._start_fun <= self.best_fun < math.inf:
+        if stopped and self._start_fun <= best_fun < math.inf:
             message += " No better point than the start was found."
         return OptimizeResult(  # type: ignore[call-arg]  # its stubs declare no constructor
             x=self._best(),
-            fun=self.best_fun,
+            fun=best_fun,
             nit=self.generation,
             nfev=self.nfev,
             success=status == 0,

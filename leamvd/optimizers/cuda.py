@@ -21,7 +21,6 @@ from typing import Any
 import numba
 import numpy as np
 from numba import float64, int32, int64, uint64
-from scipy.optimize import OptimizeResult
 
 from leamvd._support import checks
 from leamvd._support.compile import Array, Floats
@@ -175,11 +174,8 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
         C = cuda.local.array(columns, dtype)
         elite = cuda.local.array(n_elite, dtype)
         fresh, path_weight, shift_path = numbers[FRESH], numbers[PATH_WEIGHT], numbers[SHIFT_PATH]
-        step, reset, path = (
-            numbers[STEP],
-            numbers[RESET] != 0,
-            has_path and generation > 2,
-        )  # line 5: P is zero at first
+        step, reset = numbers[STEP], numbers[RESET] != 0
+        path = has_path and generation > 2  # line 5: P is zero at first
         for j in range(columns):
             i = t + j * threads
             if i < width:
@@ -325,7 +321,7 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
         f[t] = math.inf
         if t < size:
             value = told[FITNESS + t] if t < kept else np.float64(values[t - kept])
-            f[t] = math.inf if math.isnan(value) else value
+            f[t] = value if value > -math.inf else math.inf  # NaN, and what the host refuses
             if t >= kept:
                 told[VALUES + t - kept] = value
         cuda.syncthreads()
@@ -611,7 +607,7 @@ class LEAMVDOnCard(LEAMVD):
             self._known += 1
             later = (self.generation - self._known) * self.n_candidates
             count = self.n_candidates if self._known > 1 else self.population_size
-            F = checks.objective_values("F", told[VALUES : VALUES + count], count)
+            F = told[VALUES : VALUES + count]
             if self._known == 1 and self._x0_in_population and not self._uniform:
                 self._start_fun = float(F[0])
             self._lowest, self._std_norm, self._widest = told[[BEST, NORM, WIDEST]].tolist()
@@ -621,6 +617,7 @@ class LEAMVDOnCard(LEAMVD):
             steps = self._std_norm, self._beta1, self._beta2
             self._unseen.append(history_row(F, self._lowest, steps, self.nfev - later))
             self._count(F, self._known)
+            checks.objective_values("F", F, count)  # refuses -inf
 
     def told(self, F: Any) -> list[Generation]:
         """As `Optimizer.told`: where values are on the card, without the row of the last generation."""
@@ -649,12 +646,6 @@ class LEAMVDOnCard(LEAMVD):
     @best_fun.setter
     def best_fun(self, value: float) -> None:
         self._lowest = value
-
-    @property
-    def result(self) -> OptimizeResult:
-        """As `Optimizer.result`, with its point on the host, which waits for it."""
-        self._read(self.generation)
-        return super().result
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:

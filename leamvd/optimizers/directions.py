@@ -213,36 +213,27 @@ def _trace(A: Array) -> float:
 
 
 @kernel()
-def power_method(matrix: Array, start: Array, squared: Array, out: Array) -> None:
+def power_method(matrix: Array, start: Array, power: Array, squared: Array, out: Array) -> None:
     """Write to `out` (m,) the direction that repeated multiplication by a semidefinite matrix turns `start` to.
 
-    The matrix (m, m) is squared, in its place, until it has rank 1 to rounding, at most 40 times: 2^40 steps of the
-    power method; `squared` (m, m) is scratch. With the inner products of vectors projected on the complement of P it is
+    The matrix (m, m) is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method;
+    `power` and `squared` (m, m) are scratch. With the inner products of vectors projected on the complement of P it is
     the paper's method, which removes the projection on P at each iteration, in coordinates of the columns of U. The
     direction has unit length; it is that of `start` (m,) where the matrix sends it to zero.
     """
-    m, trace = start.size, _trace(matrix)
-    for i in range(m):
-        for j in range(m):
-            matrix[i, j] /= trace
+    np.divide(matrix, _trace(matrix), power)
     for _ in range(40):
-        for i in range(m):
-            _times(matrix, matrix[i], squared[i])  # of a symmetric matrix, rows are columns
+        for i in range(start.size):
+            _times(power, power[i], squared[i])  # of a symmetric matrix, rows are columns
         trace = _trace(squared)  # the sum of squared eigenvalues, of eigenvalues that sum to 1
-        for i in range(m):
-            for j in range(m):
-                matrix[i, j] = squared[i, j] / trace
+        np.divide(squared, trace, power)
         if trace > 1 - 1e-15:
             break
-    _times(matrix, start, out)
-    lost = True
-    for i in range(m):
-        lost = lost and out[i] == 0
-    for i in range(m):
-        out[i] = start[i] if lost else out[i]
-    length = math.sqrt(_sum_of_products(out, out))
-    for i in range(m):
-        out[i] /= length
+    _times(power, start, out)
+    if _sum_of_products(out, out) == 0:
+        for i in range(start.size):
+            out[i] = start[i]
+    out /= math.sqrt(_sum_of_products(out, out))
 
 
 def descent(
@@ -286,10 +277,7 @@ def combine(
             projected[i, j] = gram[i, j] - path[i] * path[j] / path_path if path_path > 0 else gram[i, j]
     p, directed = 0.0, False
     if _trace(projected) > products.resolution * _trace(gram):
-        for i in range(m):
-            for j in range(m):
-                gram[i, j] = projected[i, j]
-        power_method(gram, start, squared, a)
+        power_method(projected, start, gram, squared, a)
         _times(projected, a, image)
         square, side = _sum_of_products(a, image), 0.0
         for i in range(m):

@@ -153,15 +153,16 @@ def minimize(
     disp : bool
         Print a summary at the end.
     **options
-        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD the fields of
-        `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may also come in
-        a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or `max_seconds` is
-        given. By default, as in the paper, LEA-MVD's search depends on where the origin of the coordinates is: with
-        ``reading=leamvd.Reading.recommended()`` it does not (item R17). The other methods take `population_size`,
-        `n_gen` and `x0_in_population` from a reading; a warning names what they have no use for. Here `sigma0` may be
-        "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and curvature, and half of the
-        step size is taken at which half of all generations gain (`leamvd.optimizers.local_model`). They count as
-        evaluations. Without a slope or upward curvature, it is 0.1, with a warning.
+        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD `device` and the
+        fields of `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may
+        also come in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or
+        `max_seconds` is given. By default, as in the paper, LEA-MVD's search depends on where the origin of the
+        coordinates is: with ``reading=leamvd.Reading.recommended()`` it does not (item R17). The other methods take
+        `population_size`, `n_gen` and `x0_in_population` from a reading; a warning names what they have no use for.
+        Here `sigma0` may be "auto": first 61 points, `x0` and pairs around it at steps of 0.01, tell slope and
+        curvature, and half of the step size is taken at which half of all generations gain
+        (`leamvd.optimizers.local_model`). They count as evaluations. Without a slope or upward curvature, it is 0.1,
+        with a warning.
 
     Returns
     -------
@@ -217,7 +218,8 @@ def minimize(
     goal = -np.inf if target is None else checks.real("target", target)
     k = None if max_stagnation is None else checks.count("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
-    begun_at = opt.best_fun
+    began_at = opt.best_fun
+    opt.told(None)  # of generations before this call
 
     def tell(F: Any) -> None:
         opt.tell(opt.ask(), F)
@@ -227,15 +229,17 @@ def minimize(
         """Halt the search where, after the history's last generation, a limit ends it."""
         if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
             opt.halt("max_nfev", opt.nfev)
-        if (best := history[-1].best if history else begun_at) <= goal:
+        if (best := history[-1].best if history else began_at) <= goal:
             opt.halt("target", best)
         if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
             opt.halt("max_stagnation", k)
 
     def review() -> None:
         """Halt the search where a limit or the callback ends it."""
+        if call is not None:
+            history.extend(opt.told(None))  # a callback sees every generation
         limit()
-        if opt.generation and call is not None:
+        if history and call is not None:
             try:
                 call(opt.result)
             except StopIteration:
@@ -267,6 +271,8 @@ def minimize(
     except KeyboardInterrupt:
         opt.halt("interrupted")
     except Exception as error:
+        with suppress(ValueError):  # -inf, of a card
+            history.extend(opt.told(None))
         with suppress(Exception):  # some exceptions take no attributes
             error.result = _result(opt, history)  # type: ignore[attr-defined]
             if opt.generation:
