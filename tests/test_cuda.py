@@ -32,7 +32,6 @@ Array = NDArray[Any]
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)
 HAS_EXTRA = find_spec("numba_cuda") is not None
 
-
 if SIMULATED or HAS_EXTRA:
     from numba import cuda
 
@@ -282,8 +281,6 @@ def test_what_was_evaluated_may_be_told_and_a_search_can_be_kept() -> None:
         search.tell(search.ask(), on_host(X))
     np.testing.assert_array_equal(other.ask(), opt.ask())
     assert other.result.fun == opt.result.fun
-    left, search, opt = weakref.ref(opt), None, None
-    assert left() is None, "its memory on the card waits for nobody"
 
 
 @on_card
@@ -315,10 +312,6 @@ def test_what_a_card_does_not_do_is_named() -> None:
     told = "population_size > 32, n_elite > 8, step='sampled', sigma_norm='spectral'"
     with pytest.raises(ValueError, match=re.escape(f"device='cuda' cannot do {told}")):
         LEAMVD(np.zeros(3), device="cuda", population_size=33, n_elite=9, reading=reading)
-
-
-@on_card
-def test_what_clashes_with_a_card_is_named() -> None:
     for options in ({"vectorized": False}, {"workers": 2}, {"sigma0": "auto"}):
         with pytest.raises(ValueError, match="device='cuda' needs vectorized=True, workers=1 and a number for sigma0"):
             searched("cuda", 3, on_host, **options)
