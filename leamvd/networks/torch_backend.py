@@ -130,7 +130,7 @@ class TorchErrors:
 
     def __call__(self, X: Array) -> NDArray[np.float64]:
         """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
-        result: NDArray[np.float64] = self.tensor(import_torch().tensor(X)).cpu().numpy()
+        result: NDArray[np.float64] = self.tensor(import_torch().tensor(X, device=self._device)).cpu().numpy()
         return result
 
     def tensor(self, X: Any) -> Any:

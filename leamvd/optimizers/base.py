@@ -65,8 +65,6 @@ class Optimizer(ABC):
         Generations and values that were told.
     n_nan, n_inf : int
         Values among them that were NaN and +inf.
-    best_fun : float
-        The lowest value, +inf before the first; where elites are evaluated again (item R14), that of the population.
     """
 
     device = "cpu"  # where candidates are
@@ -94,7 +92,7 @@ class Optimizer(ABC):
         self._x0_in_population = checks.choice("x0_in_population", x0_in_population, (True, False))
         self._n_gen_given = n_gen is not None
         self.generation = self.nfev = self.n_nan = self.n_inf = 0
-        self.best_fun = self._start_fun = math.inf
+        self._lowest = self._start_fun = math.inf
         self._best_x: Floats | None = None
         self._candidates: Floats | None = None
         self._halted: dict[str, Any] = {}
@@ -115,6 +113,11 @@ class Optimizer(ABC):
     def n_candidates(self) -> int:
         """Number of candidates that the next `tell` takes."""
         return self.population_size
+
+    @property
+    def best_fun(self) -> float:
+        """The lowest value, +inf before the first; where elites are evaluated again (R14), that of the population."""
+        return self._lowest
 
     def tell(self, X: ArrayLike, F: ArrayLike) -> None:
         """Take the values `F` of the candidates `X`, and learn from them.
@@ -157,9 +160,9 @@ class Optimizer(ABC):
         """Return the rows of the history that became known by `F`, the values told last; None: those that are left."""
         return [] if F is None else [history_row(F, self.best_fun, self.step_sizes, self.nfev)]
 
-    def host_values(self, F: Any) -> Array:
-        """Return the values (n_candidates,) of a generation as an array on the host."""
-        return checks.objective_values("F", F, self.n_candidates)
+    def host_values(self, F: Any) -> Any:
+        """Return the values (n_candidates,) of a generation on the host, where they are but for a graphics card."""
+        return F
 
     def _count(self, values: Array, generation: int) -> None:
         """Count the values of a generation that are not finite, and end the search where all are NaN."""
@@ -183,7 +186,7 @@ class Optimizer(ABC):
         A search without a finite value has not converged.
         """
         limit = {"n_gen": self.generation} if self.generation >= self.n_gen else {}
-        return limit | (self._converged() if self.best_fun < math.inf else {}) | self._halted
+        return limit | (self._converged() if self._lowest < math.inf else {}) | self._halted
 
     @property
     def result(self) -> OptimizeResult:
@@ -240,8 +243,8 @@ class Optimizer(ABC):
     def _keep_best(self, X: Floats, F: Array) -> None:
         """Remember a copy of the best point ever told."""
         best = int(np.argmin(F))
-        if self._best_x is None or F[best] < self.best_fun:
-            self.best_fun, self._best_x = float(F[best]), X[best].copy()
+        if self._best_x is None or F[best] < self._lowest:
+            self._lowest, self._best_x = float(F[best]), X[best].copy()
 
     def _best(self) -> Floats | None:
         return None if self._best_x is None else self._best_x.copy()

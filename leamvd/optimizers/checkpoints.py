@@ -20,7 +20,7 @@ from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.reading import Reading
 
-_OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf", "best_fun")  # limits, and what follows from the values
+_OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf")  # limits, and what follows from the values
 
 
 class Checkpoint:

@@ -127,8 +127,7 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
         drawn = size if by_column else row
         while cuda.syncthreads_or(np.int32(busy)):
             w0, w1, w2, w3 = random_streams.words(seed, random_streams.PERTURBATION, generation, drawn, block)
-            word, factor = (w0, w1) if lane % 2 == 0 else (w2, w3)
-            gap = random_streams.log((np.float64(word) + 1.0) * 2.0**-32) / sampling.LOG_UNPERTURBED
+            gap, factor = sampling.gap_and_factor(w0, w1) if lane % 2 == 0 else sampling.gap_and_factor(w2, w3)
             gaps[warp, lane] = np.int32(1) + np.int32(gap)
             cuda.syncthreads()
             hit = column
@@ -136,7 +135,7 @@ def kernels(dtype: str, reading: Reading, size: int, n_elite: int, uniform: bool
                 column = np.int32(column + gaps[warp, i])
                 hit = column if i == lane else hit
             if busy and hit < width:
-                at, times = np.uint64(row) * wide + np.uint64(start + hit), np.float64(factor) * 2.0**-32 + 0.5
+                at, times = np.uint64(row) * wide + np.uint64(start + hit), np.float64(factor)
                 if adds:
                     X[at] += (unit[start + hit] if by_std else sigma0) * (times - 1)
                 else:
@@ -629,23 +628,18 @@ class LEAMVDOnCard(LEAMVD):
     def host_values(self, F: Any) -> Array:
         """As `Optimizer.host_values`, for which the host waits."""
         values = _on_card(F)
-        return super().host_values(F if values is None else values.copy_to_host())
+        return checks.objective_values("F", F if values is None else values.copy_to_host(), self.n_candidates)
 
     def stop(self) -> dict[str, Any]:
         """As `Optimizer.stop`; where values are on the card, without what follows from the last generation."""
         self._read(self.generation - self._lag)
-        limit = {"n_gen": self.generation} if self.generation >= self.n_gen else {}
-        return limit | (self._converged() if self._lowest < math.inf else {}) | self._halted
+        return super().stop()
 
     @property
     def best_fun(self) -> float:
         """As of every optimizer; the host waits for it."""
         self._read(self.generation)
-        return float(self._lowest)
-
-    @best_fun.setter
-    def best_fun(self, value: float) -> None:
-        self._lowest = value
+        return super().best_fun
 
     @property
     def step_sizes(self) -> tuple[float, float, float]:

@@ -3,12 +3,12 @@
 import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from leamvd._support import checks, children, threads
-from leamvd._support.compile import Array, Floats
+from leamvd._support.compile import Floats
 
 NAME = "fun's values"  # in messages
 
@@ -27,13 +27,13 @@ class Evaluation:
             self._map = _in_turn if self._n_parts == 1 else functools.partial(_in_processes, self._n_parts)
         self.whole = vectorized and self._map is _in_turn  # whether one call takes a generation
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: Any) -> Any:
         """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views.
 
         Where candidates are on a graphics card, values are what the function returns.
         """
         if not isinstance(X, np.ndarray):
-            return cast(Array, self._call(X))
+            return self._call(X)
         if not self._vectorized:
             values = [_number(value) for value in self._map(self._call, [x.copy() for x in X])]
             return checks.objective_values(NAME, values, len(X))

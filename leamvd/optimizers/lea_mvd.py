@@ -224,7 +224,7 @@ class LEAMVD(Optimizer):
             rows, values = np.roll(rows, -self.n_elite), np.roll(values, -self.n_elite)
         best_first = values.argsort(kind="stable")
         self._order, self._F = rows[best_first], values[best_first]  # ix
-        previous, self.best_fun = self.best_fun, float(self._F[0])
+        previous, self._lowest = self._lowest, float(self._F[0])
         if self.generation == 1:
             self._added = np.full(int(self._x0 is not None), self.sigma0, self.dtype)
             self._x0 = None  # gives back the memory of what only the first population needs
@@ -232,7 +232,7 @@ class LEAMVD(Optimizer):
                 self._low = self._high = np.empty(0, self.dtype)
         else:
             steps = np.array([self._beta1, self._beta2, self._stagnation])
-            adapt(steps, self.best_fun != previous, self.reading.beta1_at_one == "mirrored")
+            adapt(steps, self._lowest != previous, self.reading.beta1_at_one == "mirrored")
             self._beta1, self._beta2, self._stagnation = float(steps[0]), float(steps[1]), int(steps[2])
         if self.generation == 1 or self.reading.path == "off":
             self._vectors.previous[:] = self._X[self._order[0]]  # line 5: x_best of t - 1 is x_best of t: P = 0

@@ -349,7 +349,7 @@ def _half_of_sigma_star(opt: Optimizer, evaluation: Evaluation) -> float:
     room = np.minimum(x0 - opt._low, opt._high - x0) if opt._low.size else x0.dtype.type(np.inf)
 
     def values(X: Array) -> Array:
-        F = evaluation(x0 + np.clip(X - x0, -room, room))
+        F: Array = evaluation(x0 + np.clip(X - x0, -room, room))
         opt.nfev += len(F)
         return F
 
