@@ -6,7 +6,9 @@ Hinton (2002), "Training products of experts by minimizing contrastive divergenc
 Hinton and Salakhutdinov (2006), "Reducing the dimensionality of data with neural networks". Science 313, 504-507, and
 its published code: batches, learning rate, momentum, decay and which units are sampled.
 Tieleman (2008), "Training restricted Boltzmann machines using approximations to the likelihood gradient". ICML.
-Hinton (2012), "A practical guide to training restricted Boltzmann machines".
+Hinton (2012), "A practical guide to training restricted Boltzmann machines": small first weights and visible biases of
+the data.
+Glorot and Bengio (2010), "Understanding the difficulty of training deep feedforward neural networks". AISTATS.
 """
 
 import dataclasses
@@ -17,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+from scipy.special import logit
 from tqdm import tqdm
 
 from leamvd._support import checks
@@ -46,10 +49,15 @@ class CDSettings:
         See `ContrastiveDivergence`; `final_momentum` replaces `momentum` after `momentum_epochs` epochs.
     momentum_epochs : int
         Epochs with the first momentum.
-    initial_weights : {"normal", "uniform"}
-        The weights start as N(0, weight_scale) or U(-weight_scale, weight_scale), the biases at zero.
+    initial_weights : {"normal", "uniform", "glorot"}
+        The weights start as N(0, weight_scale) or U(-weight_scale, weight_scale), by "glorot" as
+        U(-limit, limit) with the limit weight_scale sqrt(6 / (n_visible + n_hidden)).
     weight_scale : float
-        Standard deviation of the first weights where they are normal, half their range where they are uniform.
+        Standard deviation of the first weights where they are normal, half their range where they are uniform; by
+        "glorot" that in units of sqrt(6 / (n_visible + n_hidden)).
+    visible_biases : {"zero", "data"}
+        The visible biases start at zero, or as log(p / (1 - p)), where p is the mean of the images, clipped to
+        [0.001, 0.999]. The hidden biases start at zero.
     """
 
     cd_steps: int = 1
@@ -60,15 +68,17 @@ class CDSettings:
     final_momentum: float = 0.9
     momentum_epochs: int = 5
     weight_decay: float = 2e-4
-    initial_weights: Literal["normal", "uniform"] = "normal"
+    initial_weights: Literal["normal", "uniform", "glorot"] = "normal"
     weight_scale: float = 0.1
+    visible_biases: Literal["zero", "data"] = "zero"
 
     def __post_init__(self) -> None:
         checks.integer("cd_steps", self.cd_steps, at_least=1)
         checks.choice("persistent", self.persistent, (True, False))
         checks.integer("batch_size", self.batch_size, at_least=1)
         checks.integer("momentum_epochs", self.momentum_epochs, at_least=0)
-        checks.choice("initial_weights", self.initial_weights, ("normal", "uniform"))
+        checks.choice("initial_weights", self.initial_weights, ("normal", "uniform", "glorot"))
+        checks.choice("visible_biases", self.visible_biases, ("zero", "data"))
         for name in ("learning_rate", "weight_decay", "weight_scale"):
             checks.real(name, getattr(self, name), at_least=0)
         for name in ("momentum", "final_momentum"):
@@ -139,9 +149,17 @@ class ContrastiveDivergence:
         seed = None if seed is None else checks.integer("seed", seed, at_least=0)
         self._rng = np.random.Generator(np.random.PCG64(seed))
         shape = n_visible, n_hidden
-        normal, scale = settings.initial_weights == "normal", settings.weight_scale
-        W = self._rng.normal(0, scale, shape) if normal else self._rng.uniform(-scale, scale, shape)
-        self._rbm = RBMParameters(W.astype(precision), np.zeros(n_visible, precision), np.zeros(n_hidden, precision))
+        scale = settings.weight_scale
+        if settings.initial_weights == "glorot":
+            scale *= np.sqrt(6 / (n_visible + n_hidden))
+        if settings.initial_weights == "normal":
+            W = self._rng.normal(0, scale, shape)
+        else:
+            W = self._rng.uniform(-scale, scale, shape)
+        b = np.zeros(n_visible)
+        if settings.visible_biases == "data":
+            b = logit(self._V.mean(axis=0, dtype=np.float64).clip(0.001, 0.999))
+        self._rbm = RBMParameters(W.astype(precision), b.astype(precision), np.zeros(n_hidden, precision))
         self._step = RBMParameters(*map(np.zeros_like, self._rbm))
         self._bits = np.zeros((self._batch_size, n_hidden), precision)
         self._left = np.empty(0, np.intp)  # images that this epoch has not visited yet, in its order

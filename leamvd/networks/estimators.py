@@ -113,7 +113,7 @@ class RBM(_Network):
     learning_rate, batch_size, cd_steps, persistent, momentum, final_momentum, momentum_epochs, weight_decay
         Of contrastive divergence, also where an optimizer goes on from it. These and all that are not described here
         are fields of `leamvd.networks.dbn.Training`.
-    initial_weights, weight_scale : {"normal", "uniform"}, float
+    initial_weights, weight_scale, visible_biases : {"normal", "uniform", "glorot"}, float, {"zero", "data"}
         Of contrastive divergence.
     reading : leamvd.Reading, optional
         Of LEA-MVD. The other optimizers take `population_size` and `x0_in_population` from it; its `n_gen` is not used.
@@ -165,10 +165,10 @@ class RBM(_Network):
         self, n_hidden: int = 256, *, method: str = "cd", n_iter: int = 50, learning_rate: float = 0.1,
         batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
         final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
-        initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
-        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_batches: int = 1, x0_limit: float = 0.1,
-        backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
-        random_state: SeedLike = None,
+        initial_weights: str = "normal", weight_scale: float = 0.1, visible_biases: str = "zero",
+        reading: Reading | None = None, n_elite: int = 4, sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1,
+        x0_batches: int = 1, x0_limit: float = 0.1, backend: str = "numpy", device: str | None = None,
+        precision: str | None = None, verbose: int = 0, random_state: SeedLike = None,
     ) -> None:  # fmt: skip
         _keep(**locals())
 
@@ -195,18 +195,19 @@ class RBM(_Network):
 
         It goes on where contrastive divergence in `fit` or the last call ended, with its momentum and random numbers,
         also after pickling, and begins anew after another method; as many calls as `n_iter` on the same images give
-        the bits of `fit`. What it began with, `n_hidden`, `initial_weights`, `weight_scale` and `random_state`, stays.
+        the bits of `fit`. What it began with stays: `n_hidden`, `initial_weights`, `weight_scale`, `visible_biases` and
+        `random_state`.
         A call that fails changes nothing. An AttributeError with other methods.
         """
         return self._epochs(self._images(X, reset=self._begun is None), 1)
 
     def _epochs(self, V: Array, n_epochs: int) -> Self:
         settings = self._settings(V, n_epochs)["training"]
-        start = self.n_hidden, self.initial_weights, self.weight_scale, self.random_state
+        start = self.n_hidden, self.initial_weights, self.weight_scale, self.visible_biases, self.random_state
         if self._begun is None:
             cd = ContrastiveDivergence(V, self.n_hidden, settings=settings, seed=_seed(self), unit_interval=False)
         elif start != self._begun[1]:
-            names = "n_hidden, initial_weights, weight_scale and random_state"
+            names = "n_hidden, initial_weights, weight_scale, visible_biases and random_state"
             raise ValueError(f"{names} must stay {self._begun[1]} until the next fit, got {start}")
         else:
             cd = copy.deepcopy(self._begun[0])  # a call that fails changes nothing
@@ -292,10 +293,10 @@ class DBN(_Network):
         method: str = "cd", n_iter: int = 50, learning_rate: float = 0.1,
         batch_size: int = 100, cd_steps: int = 1, persistent: bool = False, momentum: float = 0.5,
         final_momentum: float = 0.9, momentum_epochs: int = 5, weight_decay: float = 2e-4,
-        initial_weights: str = "normal", weight_scale: float = 0.1, reading: Reading | None = None, n_elite: int = 4,
-        sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1, x0_batches: int = 1, x0_limit: float = 0.1,
-        backend: str = "numpy", device: str | None = None, precision: str | None = None, verbose: int = 0,
-        random_state: SeedLike = None,
+        initial_weights: str = "normal", weight_scale: float = 0.1, visible_biases: str = "zero",
+        reading: Reading | None = None, n_elite: int = 4, sigma0: float = 0.1, x0: str = "epochs", x0_epochs: int = 1,
+        x0_batches: int = 1, x0_limit: float = 0.1, backend: str = "numpy", device: str | None = None,
+        precision: str | None = None, verbose: int = 0, random_state: SeedLike = None,
     ) -> None:  # fmt: skip
         _keep(**locals())
 

@@ -291,7 +291,8 @@ MEASURES = ("mean_field", "sampled")  # the errors of item E2
 
 GROUP = ["inputs", "layer", "method"]  # what tells one group of seeds from another
 OF_STUDIES = (  # and where a table has several studies
-    *("study", "section", "problem", "image_set", "search", "n_images", "features", "batches", "momentum_epochs"),
+    *("study", "section", "problem", "image_set", "search", "n_images", "features", "protocol", "batches"),
+    "momentum_epochs",
 )
 
 ONE_EPOCH = "cd:n_gen=1"  # the start solution of searches by itself
