@@ -192,7 +192,8 @@ def stays(study: Errors, layer: int, method: str, since: int, percent: float) ->
 
 def has_converged(study: Errors, layer: int, percent: float) -> Part:
     """Test whether CD's log error has stopped falling over the last epochs, by a line fitted to each run."""
-    logs = np.log(study.runs.loc[("own", layer, "cd"), "mean_field"].unstack("seed")).tail(EPOCHS)
+    logs = np.log(study.runs.loc[("own", layer, "cd"), "mean_field"].unstack("seed"))
+    logs = logs[logs.index > logs.index.max() - EPOCHS]
     fallen = logs.apply(lambda log: -100 * EPOCHS * np.polyfit(logs.index, log, 1)[0])
     effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
     says = f"the error of {NAMES['cd']} falls by {{}} % over the last {EPOCHS} epochs"
@@ -289,11 +290,11 @@ def evidence(measured: Tables, margins: Margins = Margins()) -> pd.DataFrame:
     `p` is corrected by Holm's method over the family of the claim's tests.
     """
     families = registered_claims(measured, margins), later_claims(measured)
-    rows = pd.concat([_judged([*parts], margins.level) for parts in families], ignore_index=True)
+    rows = pd.concat([judged([*parts], margins.level) for parts in families], ignore_index=True)
     return rows.sort_values("claim", key=lambda claims: claims.str[1:].astype(int), kind="stable", ignore_index=True)
 
 
-def _judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
+def judged(parts: list[tuple[str, str, Part]], level: float) -> pd.DataFrame:
     """Return a family of parts as rows. A search that stays at its start in all runs is a test, but it decides nothing.
 
     The effect of a rank test is the estimate of Hodges and Lehmann, with the interval that belongs to the test.
@@ -359,12 +360,13 @@ def answers(rows: pd.DataFrame) -> pd.DataFrame:
     table = {}
     for claim, words in CLAIMS.items():
         views = [rows[(rows["claim"] == claim) & rows["view"].isin([view, "both"])] for view in VIEWS]
-        table[claim] = [words, *(_answer(judged["met"]) for judged in views), _furthest(views[0])]
+        table[claim] = [words, *(answer(judged["met"]) for judged in views), _furthest(views[0])]
     columns = ["in the paper's words", *VIEWS, "furthest from the claim, as printed"]
     return pd.DataFrame.from_dict(table, orient="index", columns=columns).rename_axis("claim")
 
 
-def _answer(met: pd.Series) -> str:
+def answer(met: pd.Series) -> str:
+    """Return the answer to a claim whose parts are met: "yes", "no", "undecided" or "too few runs"."""
     if met.eq("too few runs").any():
         return "not testable"
     least, most = map(_counted, (met.eq("yes"), met.isin(["yes", "undecided"])))

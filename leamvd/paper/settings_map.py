@@ -6,39 +6,62 @@ networks are fine-tuned from what each method leaves, beside random weights.
 """
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
+from leamvd._support import checks
 from leamvd.networks.contrastive_divergence import CDSettings
 
+from . import results
+from .claims import EQUAL, Errors, Judged, Margins, answer, ends_lower, has_converged, judged, stays
 from .layers import LABELS, Images, Study, last, layer_call, searches, stack
-from .results import Call, Plan, Recorded
+from .plots import GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, method_look, panels, styled
+from .results import Call, Plan, Recorded, read_recorded
 from .study_methods import Method
+from .words import named
 
 # ---- settings
 
 SCALES = (0.1, 0.01)  # standard deviations of the first weights
 RATES = (0.1, 0.01, 0.003)
+NOBODYS = 0.003  # the rate that was found by a search for the paper's numbers
 CROSSED = {
-    f"N(0, {scale:g}), rate {rate:g}": CDSettings(weight_scale=scale, learning_rate=rate)
-    for scale, rate in product(SCALES, RATES)
+    f"{scale:g}/{rate:g}": CDSettings(weight_scale=scale, learning_rate=rate) for scale, rate in product(SCALES, RATES)
 }
 PLAIN = {"batch_size": 10, "momentum": 0.0, "final_momentum": 0.0, "weight_decay": 0.0}  # of scripts
 WHOLE = {  # settings that somebody else has, as they are
-    "Hinton's guide": CDSettings(weight_scale=0.01, visible_biases="data", weight_decay=1e-4),
+    "guide": CDSettings(weight_scale=0.01, visible_biases="data", weight_decay=1e-4),
     "scikit-learn": CDSettings(weight_scale=0.01, persistent=True, **PLAIN),
     "deeplearning.net": CDSettings(initial_weights="glorot", weight_scale=4.0, learning_rate=0.01, **PLAIN),
 }
 PROTOCOLS = CROSSED | WHOLE
-"""Settings of contrastive divergence by their names."""
+"""Settings of contrastive divergence by their names: the first weights' standard deviation and the rate, or whose."""
+
+SOURCES = {
+    "0.1/0.1": "the code of Hinton and Salakhutdinov, 2006; here Sections 3 and 4",
+    "0.1/0.01": "the rate of deeplearning.net",
+    "0.1/0.003": "nobody's rate",
+    "0.01/0.1": "first weights of Hinton's guide, 2010, and rate of scikit-learn",
+    "0.01/0.01": "first weights of the guide, rate of deeplearning.net",
+    "0.01/0.003": "first weights of the guide, nobody's rate",
+    "guide": "Hinton's guide, 2010: visible biases of the data",
+    "scikit-learn": "BernoulliRBM: mini-batches of 10, persistent chains",
+    "deeplearning.net": "its tutorial on deep belief networks: wide uniform first weights, mini-batches of 10",
+}
+"""Whose each protocol is."""
 
 BATCHES = (1, 5, 60, 600)  # mini-batches behind a start; 600 of 100 images are an epoch of 60,000
+NO_READING = 5  # of these: nothing that "the first iteration" can mean
 Cell = tuple[str, int]  # the name of a protocol, and mini-batches
 CELLS: tuple[Cell, ...] = (*product(CROSSED, BATCHES), *product(WHOLE, (BATCHES[0], BATCHES[-1])))
-BOOK: Cell = ("N(0, 0.1), rate 0.1", 600)  # the settings of Sections 3 and 4
+BOOK: Cell = ("0.1/0.1", 600)  # the settings of Sections 3 and 4
 
 START = "start"  # what the mini-batches leave, with no search
 METHODS = {
@@ -55,7 +78,7 @@ class Map:
 
     images: Images = dataclasses.field(default_factory=lambda: Images(dataset="mnist", n_images=10_000))
     layers: tuple[int, ...] = (30, 30, 120)
-    inputs: tuple[str, ...] = ("own", "shared")
+    inputs: tuple[str, ...] = ("own", "shared")  # of the searches; the start alone is there on both, with own ones
     seeds: tuple[int, ...] = tuple(range(10))
     methods: tuple[str, ...] = tuple(METHODS.values())
     protocols: dict[str, CDSettings] = dataclasses.field(default_factory=lambda: PROTOCOLS)
@@ -64,6 +87,26 @@ class Map:
     updates: int = 30_000  # of contrastive divergence: 50 epochs of 60,000 images in mini-batches of 100
     first_updates: int = 3_000  # with the first momentum: five of these epochs
     n_rows: int = 10  # of the last fifth of contrastive divergence, by which C10 is judged
+
+    def changed(
+        self, protocols: Sequence[str] | None = None, batches: Sequence[int] | None = None, **changes: Any
+    ) -> Self:
+        """Return the map with fields of it or its images changed, or with protocols and mini-batches crossed anew.
+
+        A change to None is none.
+        """
+        cells = dict.fromkeys(cell[0] for cell in self.cells), dict.fromkeys(cell[1] for cell in self.cells)
+        names = checks.several("protocols", protocols or tuple(cells[0]))
+        counts = checks.several("batches", batches or tuple(cells[1]))
+        for name in names:
+            checks.choice("protocols", name, tuple(self.protocols))
+        for count in counts:
+            checks.integer("batches", count, at_least=1)
+        given = {name: value for name, value in changes.items() if value is not None}
+        pixels = {name: given.pop(name) for name in vars(self.images) if name in given}
+        if protocols is not None or batches is not None:
+            given["cells"] = given["searched"] = tuple(product(names, counts))
+        return dataclasses.replace(self, images=dataclasses.replace(self.images, **pixels), **given)
 
     def study(self, protocol: str, batches: int) -> Study:
         """Return the study of a cell: contrastive divergence, and the searches from a start of so many mini-batches.
@@ -89,7 +132,37 @@ class Map:
         )
 
 
-SMALL = Map()
+SMALL = Map(inputs=("own",))
+SHARED = Map(inputs=("shared",))
+QUICK = Map(
+    images=Images(n_images=200),
+    layers=(10, 10, 20),
+    seeds=(0, 1),
+    cells=tuple(product(("0.1/0.1", "0.01/0.1", "0.01/0.003"), (5, 600))),
+    updates=600,
+    first_updates=60,
+)
+PROFILES = {"quick": QUICK, "paper": SMALL}
+
+
+class Tables(NamedTuple):
+    """What is measured."""
+
+    runs: pd.DataFrame  # errors of the layers of each cell
+
+
+def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
+    """Return the errors of all layers by cell: what is recorded, or what is computed here."""
+    if profile == "recorded":
+        results.refuse(changes)
+        return Tables(read_recorded("map_7x7"))
+    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="the map"))
+
+
+def planned(profile: str, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes."""
+    return plan(results.profile(profile, PROFILES).changed(**changes))
+
 
 # ---- what is computed
 
@@ -103,12 +176,15 @@ def plan(settings: Map) -> Plan:
     for protocol, batches in settings.cells:
         study = settings.study(protocol, batches)
         for (inputs, layer, text, seed), call in searches(study).items():
+            if layer == 1 and inputs == "shared":  # the same as on own inputs
+                continue
             if text == "cd":
                 calls[protocol, 0, inputs, layer, "cd", seed] = call
             elif (protocol, batches) in settings.searched:
                 calls[protocol, batches, inputs, layer, names[text], seed] = call
-        for (inputs, layer, seed), call in starts(study).items():
-            calls[protocol, batches, inputs, layer, START, seed] = call
+        if "own" in settings.inputs:
+            for (inputs, layer, seed), call in starts(study).items():
+                calls[protocol, batches, inputs, layer, START, seed] = call
     return {"runs": ([*CELL, *LABELS], calls)}
 
 
@@ -135,3 +211,215 @@ def kept(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 RECORDED = {"map_7x7": Recorded(SMALL, lambda: plan(SMALL), kept)}
+
+# ---- answers
+
+VIEWS = {  # whose parts count: those of a reading on own inputs, of CMA-ES there, and of all inputs
+    "printed": ("printed", "own", "both"),
+    "default": ("default", "own", "both"),
+    "conclusion": ("conclusion",),
+    "both": ("both",),
+}
+ANSWERED = (  # at 7x7 pixels
+    *product(["C3"], ["printed", "default"]),
+    *product(["C4", "C5"], ["printed", "default", "conclusion"]),
+    ("C10", "both"),
+)
+TOLD = 0.9  # of the constant image's error: above it contrastive divergence has told images apart by too little
+
+
+def cells(runs: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
+    """Yield each cell with the rows of its start, its searches, and the contrastive divergence of its protocol.
+
+    Iterations of contrastive divergence are fiftieths of its updates there: what the paper calls iterations.
+    """
+    for protocol, rows in runs.groupby("protocol", sort=False):
+        trained = rows[rows["method"] == "cd"]
+        trained = trained.assign(iteration=50 * trained["iteration"] / trained["iteration"].max())
+        for batches, searched in rows[rows["method"] != "cd"].groupby("batches", sort=False):
+            yield (str(protocol), int(str(batches))), pd.concat([trained, searched])
+
+
+def parts(study: Errors, margins: Margins) -> Judged:
+    """Yield the parts of the claims about RBMs of 7x7 pixels in a cell; all of its tests are a family."""
+    yield "C3", "both", stays(study, 1, EQUAL, 0, margins.unchanged)
+    for view, method in (("printed", "lea-mvd:printed"), ("default", "lea-mvd")):
+        yield "C3", view, stays(study, 1, method, 0, margins.unchanged)
+    sides = [("printed", "as printed", "lea-mvd:printed"), ("default", "as printed", "lea-mvd")]
+    if ("shared", 2, EQUAL) in study.runs.index:
+        sides.append(("conclusion", "conclusion", "lea-mvd"))
+    for layer, (view, kind, method) in product((2, 3), sides):
+        below_cd = ends_lower(study, kind, layer, method, "cd")
+        yield "C4", view, below_cd
+        if view != "default":  # what is on own inputs is the same for both readings
+            yield "C4", {"printed": "own"}.get(view, view), ends_lower(study, kind, layer, EQUAL, "cd")
+        yield "C5", view, below_cd
+        yield "C5", view, ends_lower(study, kind, layer, method, EQUAL)
+    for layer in (1, 2, 3):
+        yield "C10", "both", has_converged(study, layer, margins.unchanged)
+
+
+def evidence(runs: pd.DataFrame, margins: Margins) -> pd.DataFrame:
+    """Return every part of every claim in every cell, see `claims.evidence`."""
+    judged_cells = []
+    for (protocol, batches), rows in cells(runs.replace({"method": {"sep-cma-es": EQUAL}})):
+        judged_parts = judged([*parts(Errors.of("7×7 pixels", rows), margins)], margins.level)
+        judged_cells.append(judged_parts.assign(protocol=protocol, batches=batches))
+    return pd.concat(judged_cells, ignore_index=True)
+
+
+def answers(parts: pd.DataFrame) -> pd.DataFrame:
+    """Return the answer to each claim in each view by cell, from `evidence`: a row for each claim and view."""
+    table = {}
+    answered = [(claim, view) for claim, view in ANSWERED if view in {"both", *parts["view"]}]
+    for (protocol, batches), rows in parts.groupby(CELL, sort=False):
+        for claim, view in answered:
+            met = rows.loc[(rows["claim"] == claim) & rows["view"].isin(VIEWS[view]), "met"]
+            table[claim, view, protocol, batches] = answer(met) if len(met) else STILL
+    found = pd.Series(table).rename_axis(["claim", "view", *CELL])
+    return found.unstack(CELL, sort=False)
+
+
+def untold(runs: pd.DataFrame) -> dict[str, float]:
+    """Return the protocols by which contrastive divergence ends above `TOLD` of the constant image's error, with that.
+
+    It is the largest geometric mean over seeds among the layers: nothing is compared there.
+    """
+    ends = last(runs[(runs["method"] == "cd") & (runs["inputs"] == "own")])
+    logs = np.log(ends["mean_field_ratio"]).groupby([ends["protocol"], ends["layer"]], sort=False).mean()
+    worst = np.exp(logs).groupby(level="protocol", sort=False).max()
+    return {str(protocol): float(ratio) for protocol, ratio in worst.items() if ratio > TOLD}
+
+
+def turned(found: pd.DataFrame) -> pd.DataFrame:
+    """Return for each claim and view in how many cells it has which answer, and what turns that of the book's cell.
+
+    That is a change of one setting to which the answer is another: the smallest, as a factor; there may be none.
+    """
+    counts = found.apply(lambda row: row.value_counts(), axis=1).fillna(0).astype(int)
+    counts = counts.reindex(columns=ANSWERS, fill_value=0)
+    if BOOK not in found:
+        return counts
+    changes = sorted(neighbors(), key=lambda change: change[0])
+    turning = {}
+    for name, row in found.iterrows():
+        other = [words for _, words, cell in changes if cell in found and row[cell] != row[BOOK]]
+        turning[name] = other[0] if other else "none"
+    return counts.assign(**{"here": found[BOOK], "turned by": pd.Series(turning)})
+
+
+STILL = "no search moved"  # where a claim is that searches stay at their start, and all did: that decides nothing
+ANSWERS = ("reproduced", "partly", "undecided", "not reproduced", "not testable", STILL)
+
+
+def neighbors() -> Iterator[tuple[float, str, Cell]]:
+    """Yield the cells that differ from the book's in one setting: by which factor, how, and the cell."""
+    at = {(settings.weight_scale, settings.learning_rate): name for name, settings in CROSSED.items()}
+    protocol, usual = BOOK
+    scale, rate = CROSSED[protocol].weight_scale, CROSSED[protocol].learning_rate
+    for other in SCALES:
+        yield scale / other, f"first weights N(0, {other:g})", (at[other, rate], usual)
+    for other in RATES:
+        yield rate / other, f"rate {other:g}", (at[scale, other], usual)
+    for batches in BATCHES:
+        yield usual / batches, f"a start of {batches} mini-batches", (protocol, batches)
+
+
+# ---- errors by cell
+
+
+def over_cd(runs: pd.DataFrame, inputs: str = "own", measure: str = "mean_field") -> pd.DataFrame:
+    """Return last errors of RBM 2 and 3 over those of contrastive divergence of the same seed, a row for each run."""
+    ends = last(runs)
+    ends = ends[(ends["inputs"] == inputs) & (ends["layer"] > 1)]
+    alike = ["protocol", "layer", "seed"]
+    trained = ends[ends["method"] == "cd"].set_index(alike)[measure].rename("cd")
+    rows = ends[ends["method"] != "cd"].join(trained, on=alike)
+    return rows.assign(ratio=rows[measure] / rows["cd"])[[*CELL, "layer", "method", "seed", "ratio"]]
+
+
+# ---- figures
+
+LOOKS = {
+    "reproduced": (GREEN, "o"),
+    "partly": (PURPLE, "D"),
+    "undecided": (GRAY, "_"),
+    "not reproduced": (VERMILION, "x"),
+    "not testable": (GRAY, "."),
+    STILL: (GRAY, "s"),
+}
+
+
+@styled
+def plot_answers(found: pd.DataFrame, marked: Sequence[str]) -> Figure:
+    """Plot the answers, a row for each claim and view, a column for each cell.
+
+    Gray columns: contrastive divergence of these protocols, which are `marked`, has told images apart by too little.
+    """
+    figure, ((ax,),) = panels(1, 1, height=0.9 + 0.24 * len(found))
+    for y, (_, row) in enumerate(found.iterrows()):
+        for words, (color, marker) in LOOKS.items():
+            at = np.flatnonzero(row == words)
+            ax.plot(at, [y] * len(at), marker, color=color, markersize=5, linewidth=0, label=words)
+    for x, (protocol, _) in enumerate(found.columns):
+        if protocol in marked:
+            ax.axvspan(x - 0.5, x + 0.5, color="black", alpha=0.12, linewidth=0)
+    _name_cells(ax, list(found.columns))
+    ax.set_yticks(range(len(found)), [f"{claim}, {view}" for claim, view in found.index])
+    ax.set_ylim(len(found) - 0.5, -0.5)
+    ax.grid(visible=False)
+    legend(figure, ncols=4)
+    return figure
+
+
+@styled
+def plot_ends(ratios: pd.DataFrame) -> Figure:
+    """Plot `over_cd`, a panel for each layer and a column for each cell: geometric means over seeds, and seeds."""
+    layers = sorted(ratios["layer"].unique())
+    columns = list(dict.fromkeys(ratios[CELL].itertuples(index=False, name=None)))
+    figure, axes = panels(len(layers), 1, height=1.2 + 2.0 * len(layers), sharex=True)
+    for ax, layer in zip(axes[:, 0], layers, strict=True):
+        rows = ratios[ratios["layer"] == layer]
+        for shift, (method, ends) in enumerate(rows.groupby("method", sort=False)):
+            places = ends[CELL].apply(tuple, axis=1).map(columns.index) + 0.2 * shift - 0.3
+            look = method_look(str(method))
+            ax.plot(places, ends["ratio"], "_", color=look["color"], alpha=0.4, markersize=3)
+            means = np.exp(np.log(ends["ratio"]).groupby(places).mean())
+            face = "white" if ":" in str(method) else look["color"]
+            ax.plot(
+                means.index,
+                means,
+                "o",
+                color=look["color"],
+                markerfacecolor=face,
+                markersize=3,
+                label=named(str(method)),
+            )
+        ax.axhline(1, color="black", linewidth=0.8)
+        log_scale(ax, "y")
+        ax.set_title(f"RBM {layer}")
+    _name_cells(axes[-1, 0], columns)
+    figure.supylabel("error / CD's")
+    legend(figure, ncols=4)
+    return figure
+
+
+def _name_cells(ax: Axes, columns: Sequence[Cell]) -> None:
+    """Name cells by their mini-batches, and by their protocols between lines; a star marks what nobody has."""
+    counts = [f"{batches}*" if batches == NO_READING else str(batches) for _, batches in columns]
+    ax.set_xticks(range(len(columns)), counts, rotation=90, fontsize="small")
+    ax.set_xlim(-0.5, len(columns) - 0.5)
+    for protocol, at in pd.Series(range(len(columns))).groupby([name for name, _ in columns], sort=False):
+        ax.axvline(at.max() + 0.5, color="black", linewidth=0.4)
+        place = {"xy": (at.mean(), 0), "xycoords": ("data", "axes fraction"), "xytext": (0, -30)}
+        look = {"textcoords": "offset points", "ha": "center", "va": "top", "fontsize": "x-small"}
+        ax.annotate(protocol_words(str(protocol)), **place, **look, rotation=90 if protocol in WHOLE else 0)
+
+
+def protocol_words(protocol: str) -> str:
+    """Return a protocol in words, on two lines where two settings are all there is to it."""
+    if protocol in WHOLE:
+        return protocol
+    settings = CROSSED[protocol]
+    star = "*" if settings.learning_rate == NOBODYS else ""
+    return f"N(0, {settings.weight_scale:g})\nrate {settings.learning_rate:g}{star}"

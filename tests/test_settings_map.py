@@ -1,0 +1,167 @@
+"""Section 13: cells of settings, what is run in each, the answers there, and what turns them."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
+from leamvd.networks.dbn import layer_seed
+from leamvd.networks.objective import reconstruction_errors
+from leamvd.paper import results, settings_map
+from leamvd.paper.claims import Margins
+from leamvd.paper.layers import Images
+from leamvd.paper.settings_map import BOOK, CELLS, START, Map
+
+SETTINGS = {
+    "plain": CDSettings(batch_size=50, learning_rate=0.2),
+    "small": CDSettings(batch_size=20, weight_scale=0.01),
+}
+TINY = Map(
+    images=Images(n_images=200), layers=(6, 5, 4), seeds=(3,), protocols=SETTINGS, cells=(("plain", 4), ("small", 10)),
+    searched=(("plain", 4),), updates=40, first_updates=20,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    return results.tables(settings_map.plan(TINY), tmp_path_factory.mktemp("map"))["runs"]
+
+
+def ends(runs: pd.DataFrame, **labels: Any) -> pd.Series:
+    for name, value in labels.items():
+        runs = runs[runs[name] == value]
+    return runs.iloc[-1]
+
+
+def test_a_cell_has_as_many_updates_whatever_its_mini_batches(runs: pd.DataFrame) -> None:
+    for name, epochs, first in (("plain", 10, 5), ("small", 4, 2)):
+        study = TINY.study(name, 4)
+        assert study.reading.n_gen == epochs
+        assert study.training.momentum_epochs == first
+        V = TINY.images.load("float32").train
+        settings = SETTINGS[name]
+        cd = ContrastiveDivergence(V, 6, settings=settings, momentum_epochs=first, seed=layer_seed(3, 1))
+        for _ in range(epochs):
+            rbm = cd.epoch()
+        trained = ends(runs, protocol=name, method="cd", inputs="own", layer=1)
+        assert trained["iteration"] == epochs
+        assert trained["mean_field"] == reconstruction_errors(rbm, V, seed=layer_seed(3, 1)).mean_field
+
+
+def test_starts_are_where_searches_begin_and_on_shared_inputs_on_the_course_of_contrastive_divergence(
+    runs: pd.DataFrame,
+) -> None:
+    for inputs, layer in (("own", 1), ("own", 2), ("shared", 2), ("shared", 3)):
+        start = ends(runs, protocol="plain", method=START, inputs=inputs, layer=layer)
+        same = {"protocol": "plain", "inputs": inputs, "layer": layer}
+        first = ends(runs, **same, method="lea-mvd", iteration=0)
+        # above a layer that a search has changed, its stack and that of starts make other features
+        assert (start["mean_field"] == first["mean_field"]) == ((inputs, layer) != ("own", 2))
+        if inputs == "shared":  # four mini-batches of 50 are an epoch of 200 images
+            trained = ends(runs, **same, method="cd", iteration=1)
+            assert start["mean_field"] == trained["mean_field"]
+
+
+def test_cells_that_are_not_searched_have_contrastive_divergence_and_the_start_alone(runs: pd.DataFrame) -> None:
+    methods = runs.groupby(["protocol", "batches"])["method"].unique().map(set)
+    assert methods["plain", 4] == {START, *settings_map.METHODS}
+    assert methods["small", 10] == {START}
+    assert methods["plain", 0] == methods["small", 0] == {"cd"}
+    shipped = settings_map.kept(runs)
+    assert set(shipped.query("method == 'lea-mvd'")["iteration"]) == {0, 50}
+    assert shipped.query("method == 'cd'").equals(runs.query("method == 'cd'"))
+
+
+# ---- answers
+
+ENDS = {  # errors of RBM 1, 2 and 3, at the start and at the end; own and shared inputs have the same
+    "cd": [(900, 400), (800, 400), (700, 400)],
+    "lea-mvd": [(500, 500), (500, 200), (500, 200)],
+    "lea-mvd:printed": [(500, 450), (500, 300), (500, 600)],
+    "sep-cma-es": [(500, 500), (500, 350), (500, 350)],
+}
+
+
+def made(cells: dict[tuple[str, int], dict[str, Any]], ratio: float = 0.3) -> pd.DataFrame:
+    """Return a table as the map's of ten seeds, in which the cells have these ends, or those of `ENDS`."""
+    rows = []
+    for (protocol, batches), changed in cells.items():
+        for method, layers in {**ENDS, **changed}.items():
+            own = 0 if method == "cd" else batches
+            iterations = [0, 1, *range(246, 301, 6)] if method == "cd" else [0, 50]
+            for layer, (first, end) in enumerate(layers, start=1):
+                for seed in range(10):
+                    noise = np.random.default_rng([seed, layer, len(method)]).normal(1, 1e-4)
+                    path = np.full(len(iterations), end * noise)
+                    path[0] = first * noise
+                    for inputs in ("own", "shared"):
+                        label = (protocol, own, inputs, layer, method, seed)
+                        rows += [(*label, *row) for row in zip(iterations, path, strict=True)]
+    names = ["protocol", "batches", "inputs", "layer", "method", "seed", "iteration", "mean_field"]
+    table = pd.DataFrame(rows, columns=names).drop_duplicates(names[:-1])
+    return table.assign(n_images=10_000, mean_field_ratio=ratio * table["mean_field"] / 400)
+
+
+WON = {"lea-mvd:printed": [(500, 500), (500, 200), (500, 200)]}
+
+
+def test_answers_of_a_cell_are_those_of_its_own_runs() -> None:
+    other = ("0.1/0.01", 600)
+    found = settings_map.answers(settings_map.evidence(made({BOOK: {}, other: WON}), Margins()))
+    here = found[BOOK]
+    # as printed RBM 1 changes by 10 %, RBM 2 is below CD and CMA-ES, RBM 3 above both; CMA-ES is below CD in both
+    assert here["C3", "printed"] == "not reproduced"
+    assert here["C3", "default"] == settings_map.STILL
+    assert here["C4", "printed"] == here["C5", "printed"] == "partly"
+    assert here["C4", "default"] == here["C4", "conclusion"] == "reproduced"
+    assert here["C5", "default"] == here["C5", "conclusion"] == "reproduced"
+    assert here["C10", "both"] == "reproduced"
+    assert set(found[other]) == {"reproduced", settings_map.STILL}
+
+
+def test_without_shared_inputs_there_is_no_conclusion() -> None:
+    own = made({BOOK: {}}).query("inputs == 'own'")
+    found = settings_map.answers(settings_map.evidence(own, Margins()))
+    assert not [view for _, view in found.index if view == "conclusion"]
+    assert found[BOOK]["C5", "default"] == "reproduced"
+
+
+def test_contrastive_divergence_that_still_falls_in_its_last_fifth_has_not_converged() -> None:
+    table = made({BOOK: {}})
+    late = (table["method"] == "cd") & (table["layer"] == 2) & (table["iteration"] > 0)
+    table.loc[late, "mean_field"] *= np.exp(-0.04 * table.loc[late, "iteration"] / 60)  # 4 % in the last 60 epochs
+    rows = settings_map.evidence(table, Margins()).query("claim == 'C10'").set_index("where")
+    assert rows["met"].tolist() == ["yes", "no", "yes"]
+    assert rows.loc["7×7 pixels, RBM 2", "effect"] == pytest.approx(4, rel=1e-6)
+
+
+def test_the_smallest_change_of_one_setting_that_turns_an_answer_is_named() -> None:
+    rows = pd.MultiIndex.from_tuples([("C4", "printed"), ("C4", "default")], names=["claim", "view"])
+    found = pd.DataFrame("partly", rows, pd.MultiIndex.from_tuples(CELLS, names=settings_map.CELL))
+    tenfold, farther = ("0.1/0.01", 600), ("0.1/0.1", 5)
+    found.loc[("C4", "printed"), [tenfold, farther]] = "reproduced"
+    turned = settings_map.turned(found)
+    assert turned.loc[("C4", "printed"), "turned by"] == "rate 0.01"
+    assert turned.loc[("C4", "printed"), ["reproduced", "partly"]].tolist() == [2, 28]
+    assert turned.loc[("C4", "default"), "turned by"] == "none"
+    assert turned.loc[("C4", "default"), "partly"] == len(CELLS)
+    assert "here" not in settings_map.turned(found.drop(columns=[BOOK]))
+
+
+def test_a_protocol_that_ends_near_the_constant_image_is_marked() -> None:
+    told, near = made({BOOK: {}}), made({("0.1/0.003", 1): {}}, ratio=0.95)
+    marked = settings_map.untold(pd.concat([told, near]))
+    assert list(marked) == ["0.1/0.003"]
+    assert marked["0.1/0.003"] == pytest.approx(0.95, rel=1e-3)
+
+
+def test_errors_over_those_of_contrastive_divergence_are_paired_by_seed() -> None:
+    ratios = settings_map.over_cd(made({BOOK: {}}))
+    means = ratios.groupby(["layer", "method"])["ratio"].mean()
+    assert means[2, "lea-mvd"] == pytest.approx(0.5, rel=1e-3)
+    assert means[3, "lea-mvd:printed"] == pytest.approx(1.5, rel=1e-3)
+    assert len(ratios) == 2 * 3 * 10
+    seen = settings_map.over_cd(made({BOOK: {}}), measure="mean_field_ratio")
+    assert np.allclose(seen["ratio"], ratios["ratio"])
