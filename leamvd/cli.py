@@ -1,4 +1,4 @@
-"""The command line: ``leamvd list | reproduce | verify | record | data | book``."""
+"""The command line: ``leamvd list | reproduce | claim | verify | record | data | book``."""
 
 import contextlib
 import io
@@ -210,6 +210,55 @@ def _by_layer(summary: pd.DataFrame) -> pd.DataFrame:
 
 def _text(table: pd.DataFrame) -> str:
     return str(table.to_string(index=False, float_format="{:,.4g}".format, na_rep="–"))
+
+
+@main.command()
+@click.argument("name", metavar="CLAIM", type=click.Choice([f"C{number}" for number in range(3, 11)]))
+@click.option(
+    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    help="A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of the searches.",
+)  # fmt: skip
+@click.option("--dataset", metavar="digits|mnist|PATH", default="mnist", show_default=True, help="Images.")
+@click.option(
+    "--images", type=click.IntRange(min=1), help="Training images; default: 10000, or all if there are fewer."
+)
+@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each method.")
+@OUTPUT
+@JOBS
+@SCHEDULER
+def claim(
+    name: str,
+    settings: tuple[str, ...],
+    dataset: str,
+    images: int | None,
+    seeds: int,
+    output: Path,
+    jobs: int | None,
+    scheduler: str | None,
+) -> None:
+    """Answer a CLAIM of the paper, C3 to C10, at settings of your own, which the paper does not print.
+
+    Such as -p learning_rate=0.003 -p weight_scale=0.01 -p x0=batch -p x0_batches=5.
+    """
+    from leamvd.paper import settings_map
+
+    ((_, sets),) = sections.requested(sections.load(["mnist-7x7"]), settings)
+    if len(sets) > 1:
+        raise ValueError("a claim is answered at one setting at a time, got several values of one")
+    given = {setting: value for setting, value in sets[0].items() if setting != "profile"}
+    maps = settings_map.own_maps(name, given, dataset=dataset, n_images=images, n_seeds=seeds)
+    with _computing(jobs, scheduler) as n_jobs:
+        minutes = sum(map(settings_map.seconds, maps.values())) / 60
+        told = [f"{side}x{side} pixels, {one.images.known().n_images:,} images" for side, one in maps.items()]
+        click.echo(f"{name} at {' and '.join(told)}, {seeds} seeds: about {minutes:.1f} minutes on one processor")
+        parts, ratios = settings_map.own_answer(name, maps, output / "calls", n_jobs=n_jobs)
+    click.echo(_text(parts))
+    click.echo("\nthe error of contrastive divergence at its end, over that of a constant image")
+    click.echo(_text(ratios))
+    if dataset != "mnist":
+        click.echo("\nthese are not the paper's images: its numbers are no bounds here")
+    elif near := settings_map.nearest(name, given):
+        click.echo(f"\n{near}")
 
 
 @main.command()

@@ -1,16 +1,20 @@
 """Section 13: cells of settings, what is run in each, the answers there, and what turns them."""
 
+import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
+from leamvd.cli import main
 from leamvd.networks.contrastive_divergence import CDSettings, ContrastiveDivergence
 from leamvd.networks.dbn import layer_seed
 from leamvd.networks.objective import reconstruction_errors
 from leamvd.paper import results, settings_map
-from leamvd.paper.claims import Margins
+from leamvd.paper.claims import Errors, Margins
 from leamvd.paper.layers import Images
 from leamvd.paper.settings_map import BOOK, CELLS, START, Map
 
@@ -165,3 +169,79 @@ def test_errors_over_those_of_contrastive_divergence_are_paired_by_seed() -> Non
     assert len(ratios) == 2 * 3 * 10
     seen = settings_map.over_cd(made({BOOK: {}}), measure="mean_field_ratio")
     assert np.allclose(seen["ratio"], ratios["ratio"])
+
+
+# ---- a cell of one's own
+
+
+def test_a_part_is_met_where_it_is_in_all_seeds_and_mixed_where_in_some() -> None:
+    table = made({BOOK: {START: [(500, 500), (500, 500), (800, 800)]}})
+    table.loc[(table["method"] == "lea-mvd") & (table["layer"] == 2) & (table["seed"] == 1), "mean_field"] *= 10
+    ((_, rows),) = settings_map.cells(table)
+    found = {}
+    for seed in (0, 1):
+        large = Errors.of("28×28 pixels", rows[rows["seed"] == seed])
+        found[seed] = [*settings_map.parts_of_large(large, None, Margins())]
+    parts = settings_map.by_seed(found, "C7")
+    told = dict(zip(parts["view"] + ", " + parts["part"].str.split(": ").str[1], parts[""], strict=True))
+    assert told["default, LEA-MVD ends at ... times the error of CD"] == "mixed"
+    assert told["printed, LEA-MVD as printed ends at ... times the error of CD"] == "met"
+    assert told["both, CD ends at ... times the printed 50,000"] == "not met"
+    assert parts.loc[parts[""] == "mixed", "seed 1"].item() == pytest.approx(5, rel=1e-2)
+    assert "printed 50,000" not in " ".join(settings_map.by_seed(
+        {0: [*settings_map.parts_of_large(large, None, Margins(), printed=False)]}, "C7")["part"])  # fmt: skip
+    # contrastive divergence ends RBM 3 at 400, and the cell's start on its features is at 800
+    (changed,) = settings_map.by_seed(found, "C8").query("view == 'both'")["seed 0"]
+    assert changed == pytest.approx(50, rel=1e-3)
+
+
+def test_a_cell_of_ones_own_has_the_settings_and_the_start_that_are_given() -> None:
+    given = {"learning_rate": 0.003, "weight_scale": 0.01, "x0": "batch", "x0_batches": 5}
+    (own,) = settings_map.own_maps("C7", given, dataset="mnist", n_images=2_000, n_seeds=2).values()
+    study = own.study(*own.cells[0])
+    assert study.layers == (500, 500, 2000)
+    assert (study.training.learning_rate, study.training.weight_scale) == (0.003, 0.01)
+    assert (study.training.x0, study.training.x0_batches, study.seeds) == ("batch", 5, (0, 1))
+    assert study.reading.n_gen == 1_500, "30,000 updates of 100 of 2,000 images"
+    assert list(settings_map.own_maps("C9", {}, dataset="digits")) == [7, 28]
+    (epoch,) = settings_map.own_maps("C4", {"x0_epochs": 2, "batch_size": 10}, n_images=1_000).values()
+    assert epoch.cells == ((settings_map.OWN, 200),)
+    for wrong, words in (({"n_gen": 3}, "a setting of a claim"), ({"x0": "none"}, "x0 must be one of")):
+        with pytest.raises(ValueError, match=words):
+            settings_map.own_maps("C7", wrong)
+
+
+def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
+    given = {"learning_rate": 0.003, "weight_scale": 0.01, "x0": "batch", "x0_batches": 5}
+    (own,) = settings_map.own_maps("C4", given, n_seeds=10).values()
+    same = settings_map.plan(own)["runs"][1]
+    cells = (("0.01/0.003", 5),)
+    there = {}
+    for recorded in (settings_map.SMALL, settings_map.SHARED):
+        assert cells[0] in recorded.cells
+        there |= settings_map.plan(dataclasses.replace(recorded, cells=cells))["runs"][1]
+    for (_, batches, *label), call in same.items():
+        assert call.key == there["0.01/0.003", batches, *label].key
+
+
+def test_the_command_answers_a_claim_at_ones_own_settings(tmp_path: Path) -> None:
+    command = ["claim", "C4", "--dataset", "digits", "--images", "100", "--seeds", "1", "--jobs", "1"]
+    command += ["-p", "x0=batch", "-p", "x0_batches=5", "--output", str(tmp_path)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(settings_map.Map, "study", short(settings_map.Map.study))
+        run = CliRunner().invoke(main, command, catch_exceptions=False)
+    assert run.exit_code == 0
+    for words in ("LEA-MVD as printed ends at", "over that of a constant image", "not the paper's images", "seed 0"):
+        assert words in run.output
+    refused = CliRunner().invoke(main, ["claim", "C7", "-p", "learning_rate=-1"])
+    assert refused.exit_code == 1
+    assert "learning_rate must be a finite number >= 0" in refused.output
+
+
+def short(study: Any) -> Any:
+    """Return the studies of a map with fewer updates and small layers."""
+
+    def shortened(self: Map, *cell: Any) -> Any:
+        return study(dataclasses.replace(self, updates=20, first_updates=2, layers=(4, 3, 2)), *cell)
+
+    return shortened

@@ -6,8 +6,8 @@ networks are fine-tuned from what each method leaves, beside random weights.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -17,13 +17,29 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from leamvd._support import checks
+from leamvd.data import images as data_sets
 from leamvd.networks.contrastive_divergence import CDSettings
 
 from . import results
-from .claims import EQUAL, Errors, Judged, Margins, answer, ends_lower, has_converged, judged, stays
-from .layers import LABELS, Images, Study, last, layer_call, searches, stack
+from .claims import (
+    EQUAL,
+    NOTHING,
+    Errors,
+    Judged,
+    Margins,
+    Part,
+    answer,
+    compares_sizes,
+    ends_as_printed,
+    ends_lower,
+    has_converged,
+    judged,
+    stays,
+)
+from .layers import LABELS, Images, Study, last, layer_call, searches, stack, timed
 from .plots import GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, method_look, panels, styled
 from .results import Call, Plan, Recorded, read_recorded
+from .statistics import Effect, paired
 from .study_methods import Method
 from .words import named
 
@@ -240,10 +256,13 @@ def cells(runs: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
             yield (str(protocol), int(str(batches))), pd.concat([trained, searched])
 
 
+READINGS = {"printed": "lea-mvd:printed", "default": "lea-mvd"}
+
+
 def parts(study: Errors, margins: Margins) -> Judged:
     """Yield the parts of the claims about RBMs of 7x7 pixels in a cell; all of its tests are a family."""
     yield "C3", "both", stays(study, 1, EQUAL, 0, margins.unchanged)
-    for view, method in (("printed", "lea-mvd:printed"), ("default", "lea-mvd")):
+    for view, method in READINGS.items():
         yield "C3", view, stays(study, 1, method, 0, margins.unchanged)
     sides = [("printed", "as printed", "lea-mvd:printed"), ("default", "as printed", "lea-mvd")]
     if ("shared", 2, EQUAL) in study.runs.index:
@@ -257,6 +276,58 @@ def parts(study: Errors, margins: Margins) -> Judged:
         yield "C5", view, ends_lower(study, kind, layer, method, EQUAL)
     for layer in (1, 2, 3):
         yield "C10", "both", has_converged(study, layer, margins.unchanged)
+
+
+def parts_of_large(large: Errors, small: Errors | None, margins: Margins, *, printed: bool = True) -> Judged:
+    """Yield the parts of the claims about RBMs of 28x28 pixels in a cell, and of both sizes where there is a `small`.
+
+    Where images are others than those of MNIST the `printed` numbers are no bounds.
+    """
+    within = {"lower": 1 / margins.factor, "upper": margins.factor}
+    yield "C6", "both", changes(large, 1, margins.little)
+    yield "C8", "both", changes(large, 3, margins.little)
+    if printed:
+        yield "C7", "both", ends_as_printed(large, 2, "cd", **within)
+    for view, method in READINGS.items():
+        yield "C6", view, stays(large, 1, method, 0, margins.little)
+        for claim, layer in (("C7", 2), ("C8", 3)):
+            yield claim, view, ends_lower(large, "as printed", layer, method, "cd")
+            if printed:
+                yield claim, view, ends_as_printed(large, layer, method, **within)
+    if small is not None:
+        for layer, (view, method) in product((1, 2, 3), {"both": "cd", **READINGS}.items()):
+            yield "C9", view, compares_sizes(small, large, layer, method, "image", lower=1)
+
+
+def changes(study: Errors, layer: int, percent: float) -> Part:
+    """Test whether contrastive divergence ends where the cell's start was, on its course, within a margin."""
+    first = study.ends("own" if layer == 1 else "shared", layer, START)["mean_field"]
+    fallen = 100 * (1 - study.ends("own", layer, "cd")["mean_field"] / first)
+    effect = paired(fallen, 0.0, "%", lower=-percent, upper=percent)
+    return Part(
+        f"{study.pixels}, RBM {layer}", named("cd"), NOTHING, f"{named('cd')} lowers the error by {{}} %", effect
+    )
+
+
+def by_seed(judged_parts: Mapping[int, Iterable[tuple[str, str, Part]]], claim: str) -> pd.DataFrame:
+    """Return the parts of a claim, a column for each seed with its effect, and how many seeds meet them.
+
+    A part is met if it is in all seeds, not met if in none, else mixed.
+    """
+    effects: dict[tuple[str, str, str], dict[int, Effect]] = {}
+    for seed, found in judged_parts.items():
+        for about, view, part in found:
+            if about == claim:
+                effects.setdefault((view, part.where, part.says), {})[seed] = part.effect
+    rows = []
+    for (view, where, says), seeds in effects.items():
+        met = [effect.lower <= effect.effect <= effect.upper for effect in seeds.values()]
+        (bounds,) = {(effect.lower, effect.upper) for effect in seeds.values()}
+        told = "met" if all(met) else "mixed" if any(met) else "not met"
+        values = {f"seed {seed}": effect.effect for seed, effect in seeds.items()}
+        row = {"view": view, "part": f"{where}: {says.format('...')}", **values}
+        rows.append(row | {"above": bounds[0], "below": bounds[1], "": told})
+    return pd.DataFrame(rows)
 
 
 def evidence(runs: pd.DataFrame, margins: Margins) -> pd.DataFrame:
@@ -336,6 +407,124 @@ def over_cd(runs: pd.DataFrame, inputs: str = "own", measure: str = "mean_field"
     trained = ends[ends["method"] == "cd"].set_index(alike)[measure].rename("cd")
     rows = ends[ends["method"] != "cd"].join(trained, on=alike)
     return rows.assign(ratio=rows[measure] / rows["cd"])[[*CELL, "layer", "method", "seed", "ratio"]]
+
+
+# ---- a cell of one's own
+
+OF_SIZES = {  # pixels of a side that a claim is about
+    **dict.fromkeys(("C3", "C4", "C5", "C10"), (7,)),
+    **dict.fromkeys(("C6", "C7", "C8"), (28,)),
+    "C9": (7, 28),
+}
+OWN = "yours"
+
+
+def own_maps(
+    claim: str, given: Mapping[str, Any], *, dataset: str = "mnist", n_images: int | None = None, n_seeds: int = 3
+) -> dict[int, Map]:
+    """Return the maps of one cell that a claim is about, by the pixels of a side.
+
+    `given` are settings of contrastive divergence, and `x0`, `x0_epochs` and `x0_batches`, which make the start.
+    """
+    names = {field.name for field in dataclasses.fields(CDSettings)} - {"momentum_epochs"}
+    for name in given:
+        checks.choice("a setting of a claim", name, (*sorted(names), "x0", "x0_batches", "x0_epochs"))
+    settings = CDSettings(**{name: value for name, value in given.items() if name in names})
+    count = data_sets.known(dataset)[1]
+    images = checks.integer("images", n_images or min(10_000, count), at_least=1, at_most=count)
+    if checks.choice("x0", given.get("x0", "epochs"), ("epochs", "batch")) == "batch":
+        batches = given.get("x0_batches", 1)
+    else:
+        batches = given.get("x0_epochs", 1) * -(-images // settings.batch_size)
+    cells = ((OWN, checks.integer("x0_batches", batches, at_least=1)),)
+    seeds = tuple(range(n_seeds))
+    maps = {}
+    for side in OF_SIZES[checks.choice("claim", claim, tuple(OF_SIZES))]:
+        own = Map(
+            images=Images(dataset=dataset, side=side, n_images=images),
+            seeds=seeds,
+            protocols={OWN: settings},
+            cells=cells,
+            searched=cells,
+        )
+        if side == 28:
+            readings = tuple(METHODS[method] for method in READINGS.values())
+            own = dataclasses.replace(own, layers=(500, 500, 2000), inputs=("own",), methods=readings)
+        maps[side] = own
+    return maps
+
+
+def nearest(claim: str, given: Mapping[str, Any]) -> str:
+    """Return in a sentence the answer to a claim at the cell of the map that is nearest; "" where there is no map.
+
+    Near is by the logarithms of the first weights' scale, the rate and the mini-batches of the start.
+    """
+    if 7 not in OF_SIZES[claim] or claim == "C9":
+        return ""
+    usual = CDSettings()
+    scale = given.get("weight_scale", usual.weight_scale)
+    rate = given.get("learning_rate", usual.learning_rate)
+    batches = given.get("x0_batches", 1) if given.get("x0") == "batch" else 600 * given.get("x0_epochs", 1)
+    asked = np.log(np.maximum([scale, rate, batches], 1e-9))
+    distances = {
+        (name, count): np.abs(np.log([settings.weight_scale, settings.learning_rate, count]) - asked).sum()
+        for (name, settings), count in product(CROSSED.items(), BATCHES)
+    }
+    recorded = read_recorded("map_7x7")
+    there = {cell for cell, _ in cells(recorded)}
+    protocol, count = min(there & distances.keys(), key=lambda cell: distances[cell])
+    rows = recorded[(recorded["protocol"] == protocol) & recorded["batches"].isin([0, count])]
+    found = answers(evidence(rows, Margins()))[protocol, count][claim]
+    words = protocol_words(protocol).replace("\n", ", ").removesuffix("*")
+    told = "; ".join(f"{view}: {word}" for view, word in found.items())
+    return f"the nearest cell of the map, {words}, a start of {count} mini-batches (10,000 images, ten seeds): {told}"
+
+
+def seconds(settings: Map) -> float:
+    """Return about how many seconds a map of one cell takes on one thread, by what Section 5 has measured.
+
+    Counted are evaluations and epochs; what an optimizer needs for itself, and errors, are left out.
+    """
+    (cell,) = settings.cells
+    study = settings.study(*cell)
+    n_images = study.images.n_images or 0
+    sizes = [study.images.side**2, *study.layers]
+    rows = []
+    for n_visible, n_hidden in pairwise(sizes):
+        counts = [(0, 5 * (study.reading.n_gen or 0))]  # an epoch of CD-1 is five products
+        counts += [(1_200, 2 * 1_200)] * len(settings.methods) * len(settings.inputs)
+        rows += [(n_visible, n_hidden, n_images, *count) for count in counts]
+    table = pd.DataFrame(rows, columns=["n_visible", "n_hidden", "n_images", "evaluations", "products"])
+    measured = (read_recorded("linear_cost", name) for name in ("objectives", "training"))
+    return float(timed(table, *measured)["seconds"].sum()) * len(study.seeds)
+
+
+def own_answer(
+    claim: str, maps: Mapping[int, Map], folder: str | Path, *, n_jobs: int = 1
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the parts of a claim by seed in a cell of one's own, and what contrastive divergence ends at.
+
+    That is its error over the constant image's, by size and layer: geometric means over seeds.
+    """
+    studies: dict[int, pd.DataFrame] = {}
+    told: dict[str, pd.Series] = {}
+    for side, settings in maps.items():
+        label = f"{claim}, {side}x{side} pixels"
+        runs = results.tables(plan(settings), folder, n_jobs=n_jobs, label=label)["runs"]
+        ((_, rows),) = cells(runs.replace({"method": {"sep-cma-es": EQUAL}}))
+        studies[side] = rows
+        ends = last(rows[(rows["method"] == "cd") & (rows["inputs"] == "own")])
+        ratios = np.exp(np.log(ends["mean_field_ratio"]).groupby(ends["layer"]).mean())
+        told[f"{side}×{side} pixels"] = ratios.rename("RBM {}".format)
+    printed = all(settings.images.dataset == "mnist" for settings in maps.values())
+    found = {}
+    for seed in next(iter(maps.values())).seeds:
+        one = {side: Errors.of(f"{side}×{side} pixels", rows[rows["seed"] == seed]) for side, rows in studies.items()}
+        if 28 in one:
+            found[seed] = [*parts_of_large(one[28], one.get(7), Margins(), printed=printed)]
+        else:
+            found[seed] = [*parts(one[7], Margins())]
+    return by_seed(found, claim), pd.DataFrame(told).T.rename_axis("images").reset_index()
 
 
 # ---- figures
