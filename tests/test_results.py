@@ -2,6 +2,8 @@
 
 import dataclasses
 import hashlib
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 from leamvd._support.threads import thread_count
 from leamvd.paper import layers, readings, results
 from leamvd.paper.results import Call, Result, delayed, run_all
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,11 +202,21 @@ def test_what_is_recorded_is_read_as_it_was_written_or_not_at_all(
 
 NEVER_NULL = {"n_gen", "layers", "seeds", "n_images", "learning_rate", "methods"}
 
+FOLDERS = sorted(path.name for path in results.ARCHIVE.iterdir() if path.is_dir())
 
-@pytest.mark.parametrize("name", sorted(path.name for path in results.ARCHIVE.iterdir() if path.is_dir()))
+PREDICTIONS = {"predictions", "predictions_28x28", "scaling_predictions", "starts"}  # their dates are their worth
+
+
+@pytest.mark.parametrize("name", FOLDERS)
 def test_provenance_has_one_format_and_every_recorded_file_is_what_was_recorded(name: str) -> None:
     known, folder = results.provenance(name), results.ARCHIVE / name
-    assert {*known} - {"history"} == {"settings", "code", "commit", "versions", "processor", "sha256"}
+    assert {*known} - {"history", "note", "brought_by"} == {
+        "settings", "code", "commit", "versions", "processor", "sha256",
+    }  # fmt: skip
+    assert ("brought_by" in known) == (name in PREDICTIONS)
+    assert re.fullmatch("[0-9a-f]{12}", known["commit"]), "a commit, and a tree without changes"
+    assert known["processor"]
+    assert "unknown" not in known["processor"] or known["note"]
     assert {*known["sha256"]} == {path.name for path in folder.iterdir()} - {"provenance.json"}
     for file, digest in known["sha256"].items():
         assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == digest
@@ -210,3 +224,36 @@ def test_provenance_has_one_format_and_every_recorded_file_is_what_was_recorded(
     for part in parts:  # which grows
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else []
         assert not isinstance(part, dict) or not any(part[key] is None for key in NEVER_NULL & part.keys())
+
+
+@pytest.fixture(scope="module")
+def history() -> set[str]:
+    """Return the first twelve digits of all commits up to the one that is checked out."""
+    try:
+        asked = "--show-toplevel", "--is-shallow-repository"
+        top, shallow = git("rev-parse", *asked).decode().splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no git, or no clone")
+    if Path(top).resolve() != ROOT or shallow != "false":
+        pytest.skip("the history is not whole")
+    return {line[:12] for line in git("rev-list", "HEAD").decode().splitlines()}
+
+
+def git(*arguments: str) -> bytes:
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_what_is_recorded_names_a_commit_of_the_history(name: str, history: set[str]) -> None:
+    assert results.provenance(name)["commit"] in history
+
+
+@pytest.mark.parametrize("name", sorted(PREDICTIONS))
+def test_a_prediction_is_as_it_was_in_the_commit_that_brought_it(name: str, history: set[str]) -> None:
+    known = results.provenance(name)
+    brought = known["brought_by"]
+    assert brought in history
+    for file, digest in known["sha256"].items():
+        path = f"notebooks/recorded/{name}/{file}"
+        assert hashlib.sha256(git("show", f"{brought}:{path}")).hexdigest() == digest
+        assert brought == git("log", "--format=%H", "--diff-filter=AM", "--", path).decode().split()[0][:12]

@@ -246,7 +246,11 @@ def refuse(asked: Mapping[str, Any]) -> None:
 
 
 def provenance(name: str) -> dict[str, Any]:
-    """Return the settings, code, commit, versions and processor of what is recorded under a name, None if unknown."""
+    """Return the settings, code, commit, versions and processor of what is recorded under a name.
+
+    The commit is one of the history. Where it is not the one that computed, or where something is not known, a `note`
+    says so. Predictions, whose worth is their date, name the commit that they were `brought_by`.
+    """
     return json.loads((ARCHIVE / name / "provenance.json").read_text(encoding="utf-8"))
 
 
@@ -273,7 +277,7 @@ def committed() -> str:
     return str(run((*git, "rev-parse", "HEAD")).stdout[:12])
 
 
-def write_recorded(name: str, frames: Mapping[str, pd.DataFrame], settings: Any, commit: str | None) -> Path:
+def write_recorded(name: str, frames: Mapping[str, pd.DataFrame], settings: Any, commit: str) -> Path:
     """Write tables to ``recorded/NAME``, with the settings, code, versions and processor that they come from."""
     place = ARCHIVE / name
     place.mkdir(parents=True, exist_ok=True)

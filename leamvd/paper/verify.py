@@ -86,7 +86,7 @@ def _depth(call: Call) -> int:
 
 def differences(known: Mapping[str, Any]) -> list[str]:
     """Return what rounding depends on and is not as it was recorded: the processor and versions."""
-    then, old, here = known["processor"] or "unknown", known["versions"] or {}, get_host_cpu_name()
+    then, old, here = known["processor"], known["versions"] or {}, get_host_cpu_name()
     texts = [] if then == here else [f"the processor was {then} and is {here}"]
     return texts + [f"{n} was {old[n]} and is {now}" for n, now in results.versions().items() if old.get(n, now) != now]
 
