@@ -148,7 +148,8 @@ class Map:
         )
 
 
-SMALL = Map(inputs=("own",))
+RECORDED_CELLS = tuple(cell for cell in CELLS if cell[0] in ("0.1/0.1", "0.01/0.003"))  # so far
+SMALL = Map(inputs=("own",), cells=RECORDED_CELLS, searched=RECORDED_CELLS)
 SHARED = Map(inputs=("shared",))
 QUICK = Map(
     images=Images(n_images=200),
@@ -391,7 +392,7 @@ def neighbors() -> Iterator[tuple[float, str, Cell]]:
     for other in RATES:
         yield rate / other, f"rate {other:g}", (at[scale, other], usual)
     for batches in BATCHES:
-        yield usual / batches, f"a start of {batches} mini-batches", (protocol, batches)
+        yield usual / batches, f"a start of {batches} mini-batch{'es' * (batches > 1)}", (protocol, batches)
 
 
 # ---- errors by cell
@@ -409,7 +410,8 @@ def over_cd(runs: pd.DataFrame, inputs: str = "own", measure: str = "mean_field"
 
 def by_cell(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return geometric means of `over_cd` over seeds with 95 % intervals, a row for each cell, layer and method."""
-    means = summarize(ratios, "ratio", [*CELL, "layer", "method"], geometric=True)
+    ordered = ratios.sort_values("layer", kind="stable")
+    means = summarize(ordered, "ratio", [*CELL, "layer", "method"], geometric=True)
     return means.rename(columns={"mean": "error / CD's"}).drop(columns="runs")
 
 
