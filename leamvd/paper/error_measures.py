@@ -193,6 +193,7 @@ RECORDED = {
 OWN = ["n_images", "momentum_epochs", "method", "batches", "layer"]  # what seeds on own inputs share
 MEASURES = {
     "error": "error / CD's",
+    "sampled": "sampled error / CD's",
     "features": "by features",
     "learning": "by learning",
     "ratio": "error / constant's",
@@ -202,14 +203,15 @@ MEASURES = {
 def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     """Return last errors on own inputs over those of CD with the same seed, a row for each run.
 
-    `error` is the product of `features`, the constant image's error over that on CD's inputs, and `learning`, which is
-    the `ratio` to the constant image's error over CD's ratio.
+    `error`, by mean field, is the product of `features`, the constant image's error over that on CD's inputs, and
+    `learning`, which is the `ratio` to the constant image's error over CD's ratio. `sampled` is the sampled error.
     """
     ends = last(runs).query("features == 'own'")
     ends = ends.rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
     alike = ["n_images", "momentum_epochs", "layer", "seed"]
-    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "ratio"]].add_suffix(" of cd")
+    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "sampled", "ratio"]].add_suffix(" of cd")
     rows = ends.join(cd, on=alike)
+    rows = rows.assign(sampled=rows["sampled"] / rows["sampled of cd"])
     rows = rows.assign(error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"])
     return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES]]
 
