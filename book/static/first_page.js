@@ -41,7 +41,7 @@
   const panel = ({ over, of, ticks, ends }, k, size, [left, right]) => {
     const [top, bottom] = [TOP + k * APART, TOP + k * APART + HEIGHT];
     const [x, y] = [across([left, right]), logarithmic(ends, [bottom, top])];
-    const lines = over === "CD" ? [["CD", 1]] : [["constant", 1], ["CD", data[size].cd]];
+    const lines = over === "CD" ? [["CD", 1, 1]] : [["constant", 1, 1], ["CD", data[size].cd, 7]]; // word, error, place
     const level = lines.map(([, error]) => `M${left},${y(error)}H${right}`).join("");
     const methods = Object.keys(METHODS).filter((method) => method in data[size]);
     methods.sort((a, b) => (a === chosen.value) - (b === chosen.value));
@@ -49,7 +49,7 @@
     const drawn = [
       ...(size === "small" ? first : []),
       `<path class="axis" d="M${left},${top}V${bottom}H${right}${level}"/>`,
-      ...lines.map(([word, error]) => text(right - 2, y(error) - 4, word, "end")),
+      ...lines.map(([word, error, at]) => text(x(at) - 6, y(error) - 4, word)),
       ...methods.map((method) => curve(method, data[size][method], over, x, y)),
     ];
     return `<g class="${size}">${drawn.join("")}</g>`;
@@ -65,7 +65,8 @@
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.innerHTML = Object.entries(columns).map(([size, ends]) => {
       const x = across(ends);
-      const rule = `<path class="rule" d="M${x(BATCHES[slider.value])},${TOP}v${APART + HEIGHT}"/>`;
+      const place = x(BATCHES[slider.value]);
+      const rule = `<path class="rule" d="M${place},${TOP}v${HEIGHT}M${place},${TOP + APART}v${HEIGHT}"/>`;
       const title = text((ends[0] + ends[1]) / 2, 16, `${SIZES[size]}×${SIZES[size]} pixels`, "middle title");
       const below = TICKS.map((tick) => text(x(tick), TOP + APART + HEIGHT + 18, tick, "middle"));
       return [rule, title, ...PANELS.map((one, k) => panel(one, k, size, ends)), ...below].join("");
