@@ -3,8 +3,8 @@
 import json
 import os
 import re
+import runpy
 import shutil
-from base64 import b64decode
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,30 +117,50 @@ def test_the_playground_can_be_printed(book: Path, browser: Any) -> None:
     assert wrong == []
 
 
-# The first page's picture: its words, where the rule and a mark of the chosen curve stand, and the ink of the last row.
-PICTURE = """(i) => {
-  const root = document.getElementById("first-page"), canvas = root.querySelector("canvas:last-of-type");
-  const mark = root.querySelectorAll(".curve:last-of-type .mark")[i].getAttribute("transform");
-  const ink = canvas.getContext("2d").getImageData(0, 0, 79, 7).data.filter((_, k) => k % 4 === 3);
-  return [root.elements.batches.ariaValueText, root.querySelector(".rule").getAttribute("d"), mark, [...ink]];
+# The first page's picture: its words, where the rules and the marks of the chosen curves stand, and the ink of the last
+# two rows.
+PICTURE = """(method) => {
+  const root = document.getElementById("first-page");
+  const all = (selector, name) => [...root.querySelectorAll(selector)].map(element => element.getAttribute(name));
+  const inks = [...root.querySelectorAll(".chosen ~ canvas")].map(canvas => {
+    const ink = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    return [canvas.width, [...ink.filter((_, k) => k % 4 === 3)]];
+  });
+  const marks = ["small", "large"].map(size => all(`.${size} .${method}:last-of-type .mark`, "transform"));
+  return [root.elements.batches.ariaValueText, all(".rule", "d"), marks, inks];
 }"""
 
 
-@pytest.mark.parametrize(("method", "row"), [("start", 2), ("lea-mvd", 11)])
-def test_the_first_page_shows_what_is_chosen(book: Path, browser: Any, method: str, row: int) -> None:
+@pytest.mark.parametrize(
+    ("method", "rows"), [("start", {"small": 2, "large": 2}), ("lea-mvd", {"small": 11}), ("printed", {"small": 20})]
+)
+def test_the_first_page_shows_what_is_chosen(book: Path, browser: Any, method: str, rows: dict[str, int]) -> None:
+    made = runpy.run_path(str(Path(__file__).parents[1] / "book" / "first_page.py"))
     data = json.loads((book / "_static" / "first_page.json").read_text(encoding="utf-8"))
-    digits = np.pad(np.frombuffer(b64decode(data["digits"]), np.uint8).reshape(20, 10, 7, 7), [(0, 0)] * 3 + [(0, 1)])
     page = browser.new_page()
     page.goto((book / "book" / "index.html").as_uri())
     page.check(f"[value={method}]")
     page.press("[name=batches]", "Home")
-    for i, batches in enumerate(data["batches"]):
-        words, rule, mark, ink = page.evaluate(PICTURE, i)
-        k, *errors = map(float, re.findall(r"[\d.]+", words))
-        assert k == batches
-        assert errors == pytest.approx([data[method]["CD"][i], data[method]["constant"][i]], rel=0.05, abs=0.005)
-        assert re.findall(r"[\d.]+", rule)[0] == re.findall(r"[\d.]+", mark)[0]
-        np.testing.assert_allclose(np.reshape(ink, (7, 79)), np.hstack(digits[row + i])[:, :79], atol=1)
+    for batches in data["small"]["start"]["batches"]:
+        words, rules, marks, inks = page.evaluate(PICTURE, method)
+        of, *said = re.split(r"\. (?=\d)", words.removesuffix("."))
+        assert int(of.split()[0]) == batches
+        for (size, side), text, rule, places, (width, ink) in zip(
+            made["SIZES"].items(), said, rules, marks, inks, strict=True
+        ):
+            pixels, _, errors = text.partition(": ")
+            assert pixels == f"{side}×{side} pixels"
+            line = data[size].get(method, {"batches": []})
+            if batches not in line["batches"]:
+                assert errors == "not run"
+                assert not any(ink)
+                continue
+            i = line["batches"].index(batches)
+            found = [float(number) for number in re.findall(r"[\d.]+", errors)]
+            assert found == pytest.approx([line["CD"][i], line["constant"][i]], rel=0.05, abs=0.005)
+            assert re.findall(r"[\d.]+", rule)[0] == re.findall(r"[\d.]+", places[i])[0]
+            row = made["rows_of"](data[size]["digits"], side)[rows[size] + i]
+            np.testing.assert_allclose(np.reshape(ink, (-1, width)), row, atol=1)
         page.press("[name=batches]", "ArrowRight")
 
 

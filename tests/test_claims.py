@@ -141,11 +141,10 @@ def test_the_papers_own_numbers_reproduce_its_claims() -> None:
     rows = evidence()
     found = claims.answers(rows)
     assert found.index.tolist() == [f"C{n}" for n in range(1, 16)]
-    assert (found["as printed"] == "reproduced").all()
-    assert (found["conclusion"].drop("C9") == "reproduced").all()
-    assert found.loc["C9", "conclusion"] == "partly", "50,000 of 784 pixels is more a pixel than 400 of 49"
+    assert (found.loc[found.index != "C9", [*claims.VIEWS]] == "reproduced").all(axis=None)
+    assert (found.loc["C9", [*claims.VIEWS]] == "partly").all(), "50,000 of 784 pixels is more a pixel than 400 of 49"
     parts = {view: rows[rows["view"].isin([view, "both"])].groupby("claim", sort=False).size() for view in claims.VIEWS}
-    assert parts["as printed"].tolist() == [4, 1, 2, 4, 4, 2, 2, 2, 6, 3, 3, 2, 4, 2, 2]
+    assert parts["as printed"].tolist() == [4, 1, 2, 4, 4, 2, 2, 2, 12, 3, 3, 2, 4, 2, 2]
     assert parts["conclusion"].tolist() == [4, 1, 2, 4, 4, 2, 1, 1, 6, 3, 3, 2, 4, 2, 2]
     assert rows.duplicated(["view", "where", "method", "baseline", "p"]).sum() == 4, "C4 and C5 share tests, two a view"
     half = classification.over_test_images(whole().mistakes.query("study == 'mnist-7x7'"), "lea-mvd", "cd", 10_000)
@@ -345,12 +344,13 @@ def test_the_recorded_corrections_all_together_are_what_is_answered(recorded: Ta
     before = read_recorded("verdicts", "answers").set_index(["claim", "view"])["registered"]
     changes = read_recorded("verdicts", "corrections").set_index(["claim", "view"])
     expected = before.where(~before.index.isin(changes.index), changes["all"].reindex(before.index))
+    expected["C9", "as printed"] = "partly"  # by a correction that came when these had been recorded
     assert answers[before.index].tolist() == expected.tolist()
     page = (Path(__file__).parents[1] / "book" / "index.md").read_text(encoding="utf-8")
     typed = re.findall(r"^  - (.+)\n  - [✓✗~=]\s([^:\n]+)(?:: .+)?$", page, re.MULTILINE)
     assert typed == [(before[claim, "as printed"], answers[claim, "as printed"]) for claim in claims.CLAIMS]
     both = answers.unstack()
-    assert both.index[both["as printed"] != both["conclusion"]].tolist() == ["C9"], "which the caption says"
+    assert (both["as printed"] == both["conclusion"]).all(), "which the caption says"
 
 
 def test_the_recorded_mistakes_are_those_of_the_recorded_test_errors(recorded: Tables) -> None:

@@ -126,13 +126,15 @@ def made(**errors: tuple[float, float]) -> pd.DataFrame:
         for seed, scatter in ((0, 0.5), (1, 2.0)):
             rows.append((10, 5, features, method, int(batches), 3, seed, 1, error * scatter, ratio * scatter))
     columns = [*error_measures.LABELS, "iteration", "mean_field", "mean_field_ratio"]
-    return pd.DataFrame(rows, columns=columns).assign(input_std=0.1)
+    table = pd.DataFrame(rows, columns=columns).assign(input_std=0.1)
+    return table.assign(sampled=3 * table["mean_field"])
 
 
 def test_an_error_over_that_of_cd_is_what_features_and_learning_make_of_it() -> None:
     rows = error_measures.over_cd(made(own_cd_0=(100, 0.2), own_start_3=(25, 1.0)))
     start = error_measures.by_batches(rows).set_index("method").loc["no search"]
     assert start["error"] == pytest.approx(1 / 4)  # the constant image has 500 and 25
+    assert start["sampled"] == pytest.approx(1 / 4)
     assert (start["features"], start["learning"], start["ratio"]) == pytest.approx((1 / 20, 5, 1))
     assert (start["below"], start["runs"]) == (100, 2)
     assert start["error low"] == pytest.approx(start["error high"]), "of the same seed, which scatters as much"

@@ -38,11 +38,15 @@ def test_each_method_has_words_of_its_own_without_a_trace_of_its_code() -> None:
 def test_a_number_has_three_digits_and_an_interval_says_how_many_are_known() -> None:
     values = (60_000, 25_086.3, 0.13, 1e6 / 7, 7.52e-32, 0.0, -1234.5, np.nan, np.inf)
     assert [*map(number, values)] == ["60,000", "25,100", "0.130", "143,000", "7.5e-32", "0", "-1,230", "–", "inf"]
-    assert interval(0.9443, 0.9226, 0.9646) == "0.94 (0.92 to 0.96)"
+    assert interval(0.9443, 0.9226, 0.9646) == "0.944 (0.923 to 0.965)"
     assert interval(0.2507, 0.1597, 0.3936) == "0.25 (0.16 to 0.39)"  # the shorter half tells
     assert interval(4746.2, 4689.0, 4803.4) == "4,750 (4,690 to 4,800)"
-    assert interval(-0.001, -0.21, 0.21) == "0.0 (-0.2 to 0.2)"
-    assert interval(1.0, 0.88, 1.0) == "1.0 (0.9 to 1.0)"
+    assert interval(55.3, 44.4, 68.8) == "55 (44 to 69)"  # 60 (40 to 70) would hide half of it
+    assert interval(-0.001, -0.21, 0.21) == "0.00 (-0.21 to 0.21)"
+    assert interval(1.0, 0.88, 1.0) == "1.00 (0.88 to 1.00)"
+    assert [interval(10.0, 10 - half, 10 + half) for half in (0.99, 1.0, 2.9, 3.1)] == [
+        *("10.0 (9.0 to 11.0)", "10.0 (9.0 to 11.0)", "10.0 (7.1 to 12.9)", "10 (7 to 13)")
+    ]
     assert [interval(2.0, *ends) for ends in ((np.nan, np.nan), (2.0, 2.0))] == ["2", "2"]
 
 
@@ -54,7 +58,7 @@ def test_a_table_is_shown_with_one_row_of_names() -> None:
     page = BeautifulSoup(shown(runs, ["method"], ["ratio"], across="layer").data, "html.parser")
     rows = [[cell.text for cell in row(["th", "td"])] for row in page("tr")]
     printed = ["LEA-MVD as printed", "–", "–"]
-    assert rows == [["method", "RBM 1", "RBM 2"], ["CD", "2.0 (1.9 to 2.1)", "40.2 (39.9 to 41.0)"], printed]
+    assert rows == [["method", "RBM 1", "RBM 2"], ["CD", "2.00 (1.90 to 2.10)", "40.2 (39.9 to 41.0)"], printed]
     by_both = shown(runs.set_index(["layer", "method"]), names={"ratio": "over CD's"})
     page = BeautifulSoup(by_both.data, "html.parser")
     assert [cell.text for cell in page("tr")[0]("th")] == ["layer", "method", "runs", "over CD's"]

@@ -1,25 +1,26 @@
 /**
- * The picture of the first page: errors of RBM 3 by the number of mini-batches that each layer is given, and ten digits
- * as a stack gives them back. book/first_page.py makes the data: curves of each method, and grays of its digits.
+ * The picture of the first page: errors of RBM 3 by the number of mini-batches that each layer is given, at both sizes of
+ * images, and ten digits as a stack gives them back. book/first_page.py makes the data: for each size a line for each
+ * method, and a picture with a row of digits for the originals, CD, and each point of the lines.
  */
 {
   const root = document.getElementById("first-page");
   const { batches: slider, method: chosen } = root.elements;
-  const [svg, sentence, name] = ["svg", "p", "span:nth-of-type(3)"].map((selector) => root.querySelector(selector));
+  const [svg, sentence, name] = ["svg", "p", ".chosen"].map((selector) => root.querySelector(selector));
   const data = JSON.parse(document.getElementById("first-page-data").textContent);
-  const grays = Uint8Array.from(atob(data.digits), (letter) => letter.charCodeAt(0));
 
-  const METHODS = { start: "no search", "lea-mvd": "LEA-MVD" };
-  const MARKS = { start: "M-4,0a4,4 0 1 0 8,0a4,4 0 1 0 -8,0", "lea-mvd": "M-5,0L0,-5L5,0L0,5Z" };
+  const SIZES = { small: 7, large: 28 }; // pixels
+  const METHODS = { start: "no search", "lea-mvd": "LEA-MVD", printed: "LEA-MVD as printed" };
+  const MARKS = {
+    start: "M-4,0a4,4 0 1 0 8,0a4,4 0 1 0 -8,0", "lea-mvd": "M-5,0L0,-5L5,0L0,5Z", printed: "M-4,-4H4V4H-4Z",
+  };
   const PANELS = [
-    { over: "CD", of: "CD", ticks: [0.03, 0.1, 0.3, 1, 3], ends: [0.03, 3], lines: [["CD", 1, 20]] },
-    {
-      over: "constant", of: "a constant image", ticks: [0.1, 1, 10, 100], ends: [0.1, 300],
-      lines: [["constant", 1, 1], ["CD", data.CD, 20]], // word, error, and the mini-batches where the word begins
-    },
+    { over: "CD", of: "CD", ticks: [0.1, 1, 10], ends: [0.03, 60] },
+    { over: "constant", of: "a constant image", ticks: [0.01, 0.1, 1, 10, 100], ends: [0.01, 300] },
   ];
-  const TICKS = [1, 3, 10, 30, 100, 600];
-  const [LEFT, RIGHT, TOP, HEIGHT, APART] = [44, 16, 24, 116, 152]; // pixels; panels are so far apart
+  const BATCHES = data.small.start.batches;
+  const TICKS = [1, 10, 100];
+  const [LEFT, RIGHT, TOP, HEIGHT, APART, GAP] = [44, 8, 44, 116, 152, 12]; // pixels; panels are so far apart
 
   /** What takes a number between two ends to a place between two others, by its logarithm. */
   const logarithmic = ([low, high], [from, to]) => {
@@ -30,63 +31,94 @@
   const text = (x, y, words, side = "") => `<text x="${x}" y="${y}" class="${side}">${words}</text>`;
 
   /** The curve of a method and its marks. */
-  const curve = (method, over, x, y) => {
-    const places = data[method][over].map((error, i) => [x(data.batches[i]), y(error)]);
+  const curve = (method, line, over, x, y) => {
+    const places = line[over].map((error, i) => [x(line.batches[i]), y(error)]);
     const marks = places.map((place) => `<path class="mark" transform="translate(${place})" d="${MARKS[method]}"/>`);
     return `<g class="curve ${method}"><path d="M${places.join("L")}"/>${marks.join("")}</g>`;
   };
 
-  /** A panel; the chosen method's curve lies on top. */
-  const panel = ({ over, of, ticks, ends, lines }, k, x, right) => {
+  /** A panel of a size between two places; the chosen method's curve lies on top. */
+  const panel = ({ over, of, ticks, ends }, k, size, [left, right]) => {
     const [top, bottom] = [TOP + k * APART, TOP + k * APART + HEIGHT];
-    const y = logarithmic(ends, [bottom, top]);
-    const across = lines.map(([, error]) => `M${LEFT},${y(error)}H${right}`).join("");
-    const methods = Object.keys(METHODS).sort((a, b) => (a === chosen.value) - (b === chosen.value));
+    const [x, y] = [across([left, right]), logarithmic(ends, [bottom, top])];
+    const lines = over === "CD" ? [["CD", 1, 1]] : [["constant", 1, 1], ["CD", data[size].cd, 7]]; // word, error, place
+    const level = lines.map(([, error]) => `M${left},${y(error)}H${right}`).join("");
+    const methods = Object.keys(METHODS).filter((method) => method in data[size]);
+    methods.sort((a, b) => (a === chosen.value) - (b === chosen.value));
+    const first = [text(LEFT, top - 8, `error of RBM 3 over ${of}’s`), ...ticks.map((tick) => text(LEFT - 6, y(tick) + 5, tick, "end"))];
     const drawn = [
-      text(LEFT, top - 8, `error of RBM 3 over ${of}’s`),
-      `<path class="axis" d="M${LEFT},${top}V${bottom}H${right}${across}"/>`,
-      ...ticks.map((tick) => text(LEFT - 6, y(tick) + 5, tick, "end")),
-      ...lines.map(([word, error, at]) => text(x(at), y(error) - 4, word)),
-      ...methods.map((method) => curve(method, over, x, y)),
+      ...(size === "small" ? first : []),
+      `<path class="axis" d="M${left},${top}V${bottom}H${right}${level}"/>`,
+      ...lines.map(([word, error, at]) => text(x(at) - 6, y(error) - 4, word)),
+      ...methods.map((method) => curve(method, data[size][method], over, x, y)),
     ];
-    return `<g>${drawn.join("")}</g>`;
+    return `<g class="${size}">${drawn.join("")}</g>`;
   };
+
+  const across = ([left, right]) => logarithmic([BATCHES[0], BATCHES.at(-1)], [left + 10, right - 10]);
 
   const drawCharts = () => {
     const { width, height } = svg.getBoundingClientRect();
     if (width === 0) return; // as on paper
-    const right = width - RIGHT;
-    const x = logarithmic([data.batches[0], data.batches.at(-1)], [LEFT + 12, right - 12]);
-    const rule = `<path class="rule" d="M${x(data.batches[slider.value])},${TOP}v${APART + HEIGHT}"/>`;
+    const wide = (width - LEFT - RIGHT - GAP) / 2;
+    const columns = { small: [LEFT, LEFT + wide], large: [LEFT + wide + GAP, width - RIGHT] };
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const below = TICKS.map((tick) => text(x(tick), TOP + APART + HEIGHT + 18, tick, "middle"));
-    svg.innerHTML = [rule, ...PANELS.map((one, k) => panel(one, k, x, right)), ...below].join("");
+    svg.innerHTML = Object.entries(columns).map(([size, ends]) => {
+      const x = across(ends);
+      const place = x(BATCHES[slider.value]);
+      const rule = `<path class="rule" d="M${place},${TOP}v${HEIGHT}M${place},${TOP + APART}v${HEIGHT}"/>`;
+      const title = text((ends[0] + ends[1]) / 2, 16, `${SIZES[size]}×${SIZES[size]} pixels`, "middle title");
+      const below = TICKS.map((tick) => text(x(tick), TOP + APART + HEIGHT + 18, tick, "middle"));
+      return [rule, title, ...PANELS.map((one, k) => panel(one, k, size, ends)), ...below].join("");
+    }).join("");
   };
 
-  /** Ten digits of 7×7 pixels, a column apart. */
-  const drawDigits = (canvas, row) => {
+  /** Draw a row of a size's digits; none where there is none. */
+  const drawDigits = (canvas, size, row) => {
     const ink = canvas.getContext("2d");
     ink.clearRect(0, 0, canvas.width, canvas.height);
-    grays.subarray(490 * row, 490 * (row + 1)).forEach((gray, i) => {
-      ink.fillStyle = `rgb(0 0 0 / ${gray / 255})`;
-      ink.fillRect(8 * Math.floor(i / 49) + (i % 7), Math.floor((i % 49) / 7), 1, 1);
-    });
+    const { width, height } = canvas;
+    if (row >= 0) ink.drawImage(pictures[size], 0, row * height, width, height, 0, 0, width, height);
+  };
+
+  /** The row of digits of a method after some mini-batches, -1 where it was not run from there. */
+  const rowOf = (size, method, k) => {
+    const i = data[size][method]?.batches.indexOf(k) ?? -1;
+    const before = Object.keys(METHODS).slice(0, Object.keys(METHODS).indexOf(method));
+    return i < 0 ? -1 : before.reduce((row, one) => row + (data[size][one]?.batches.length ?? 0), 2 + i);
   };
 
   const short = (ratio) => (ratio < 1 ? ratio.toFixed(2) : String(Number(ratio.toPrecision(2))));
 
+  /** The errors of the chosen method at a size, in words. */
+  const said = (size, k) => {
+    const line = data[size][chosen.value];
+    const i = line?.batches.indexOf(k) ?? -1;
+    const pixels = `${SIZES[size]}×${SIZES[size]} pixels: `;
+    if (i < 0) return `${pixels}not run`;
+    const over = `${short(line.CD[i])} ${line.CD[i] < 1 ? "of" : "times"} CD’s error`;
+    return `${pixels}${over}, ${short(line.constant[i])} ${line.constant[i] < 1 ? "of" : "times"} a constant image’s`;
+  };
+
   const show = () => {
-    const [i, method] = [slider.valueAsNumber, chosen.value];
-    const [k, { CD, constant }] = [data.batches[i], data[method]];
-    const overCD = `${short(CD[i])} ${CD[i] < 1 ? "of" : "times"} CD’s error`;
+    const k = BATCHES[slider.valueAsNumber];
     const batches = k === 1 ? "1 mini-batch" : `${k} mini-batches`;
-    sentence.textContent = `${batches}: ${overCD}, ${short(constant[i])} times a constant image’s`;
+    sentence.textContent = `${batches}. ${said("small", k)}. ${said("large", k)}.`;
     slider.setAttribute("aria-valuetext", sentence.textContent);
-    name.textContent = METHODS[method];
-    const searched = Object.keys(METHODS).indexOf(method);
-    root.querySelectorAll("canvas").forEach((canvas, row) => drawDigits(canvas, row < 2 ? row : 2 + 9 * searched + i));
+    name.textContent = METHODS[chosen.value];
+    root.querySelectorAll("canvas").forEach((canvas, at) => {
+      const size = Object.keys(SIZES)[at % 2];
+      drawDigits(canvas, size, at < 4 ? Math.floor(at / 2) : rowOf(size, chosen.value, k));
+    });
     drawCharts();
   };
+
+  const pictures = {};
+  for (const size in SIZES) {
+    pictures[size] = new Image();
+    pictures[size].onload = show;
+    pictures[size].src = data[size].digits;
+  }
 
   root.hidden = false;
   document.documentElement.classList.add("first-page-runs"); // hides the static figure

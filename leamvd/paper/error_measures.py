@@ -69,6 +69,7 @@ SEARCHED = (
     PAPER.changed(methods=("cma-es",), batches=(30, 100, 300), probed=()),
     FEWER.changed(methods=("lea-mvd",), batches=BATCHES[:-1]),
 )
+LARGE = PAPER.changed(side=28, layers=(500, 500, 2000), seeds=(0, 1, 2), probed=())  # beside Section 4's CD
 QUICK = Started(seeds=(0, 1), batches=(1, 3, 10, 30), probed=(3, 30), n_probes=1).changed(
     n_images=200, layers=(20, 20, 40), dtype="float64", n_gen=12
 )
@@ -87,13 +88,21 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
     """Return the section's tables: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        recorded = {table: [read_recorded(name, table) for name in RECORDED] for table in Tables._fields}
+        names = ("few_updates", "few_updates_searched")
+        recorded = {table: [read_recorded(name, table) for name in names] for table in Tables._fields}
         whole = last(
             read_recorded("mnist_7x7").query("method == 'lea-mvd' and inputs == 'own' and seed in @PAPER.seeds")
         )
         recorded["runs"].append(whole.assign(features="own", batches=BATCHES[-1], momentum_epochs=5))
         return Tables(*(pd.concat(rows, join="inner", ignore_index=True) for rows in recorded.values()))
     return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="few mini-batches"))
+
+
+def at_28x28() -> pd.DataFrame:
+    """Return the errors of starts alone at 28x28 pixels, and of CD with the same seeds, as `Tables.runs` has them."""
+    runs = read_recorded("mnist_28x28").query("method == 'cd' and inputs == 'own' and seed in @LARGE.seeds")
+    cd = last(runs).assign(features="own", batches=0, momentum_epochs=LARGE.training.momentum_epochs)
+    return pd.concat([read_recorded("few_updates_28x28"), cd], join="inner", ignore_index=True)
 
 
 def planned(profile: str, **changes: Any) -> Plan:
@@ -137,6 +146,21 @@ def stacks(study: Started) -> Iterator[tuple[tuple[str, int, int], tuple[Call, .
                 yield (method, batches, seed), stack(whole, started(method, batches), seed)
 
 
+def starts_alone(study: Started) -> Plan:
+    """Return the plan of the starts of a study without CD's epochs: their errors, and pictures of the first seed."""
+    alone = dataclasses.replace(study.known(), iterations=(0,))
+    images = alone.images.n_images, alone.training.momentum_epochs
+    runs, drawn = {}, {}
+    for batches, seed in product(alone.batches, alone.seeds):
+        layers = stack(alone, started("lea-mvd", batches), seed)
+        for number, layer in enumerate(layers, start=1):
+            runs[(*images, "own", START, batches, number, seed)] = layer
+        if seed == alone.seeds[0]:
+            call = delayed(pictures)(layers[-1], alone.images, alone.training.dtype)
+            drawn[(*images, START, batches, seed)] = call
+    return {"runs": (LABELS, runs), "pictures": (OF_STACKS, drawn)}
+
+
 def started(method: str, batches: int) -> str:
     """Return the text of a method that starts from so many mini-batches."""
     return f"{method}{'+' if ':' in method else ':'}x0=batch+x0_batches={batches}"
@@ -161,6 +185,7 @@ def swapped(
 RECORDED = {
     "few_updates": Recorded(ALONE, lambda: plan(ALONE), unverified=("pictures",)),
     "few_updates_searched": Recorded(SEARCHED, lambda: plan(SEARCHED), unverified=("pictures",)),
+    "few_updates_28x28": Recorded(LARGE, lambda: starts_alone(LARGE), unverified=("pictures",)),
 }
 
 # ---- tables of starts
@@ -168,6 +193,7 @@ RECORDED = {
 OWN = ["n_images", "momentum_epochs", "method", "batches", "layer"]  # what seeds on own inputs share
 MEASURES = {
     "error": "error / CD's",
+    "sampled": "sampled error / CD's",
     "features": "by features",
     "learning": "by learning",
     "ratio": "error / constant's",
@@ -177,14 +203,15 @@ MEASURES = {
 def over_cd(runs: pd.DataFrame) -> pd.DataFrame:
     """Return last errors on own inputs over those of CD with the same seed, a row for each run.
 
-    `error` is the product of `features`, the constant image's error over that on CD's inputs, and `learning`, which is
-    the `ratio` to the constant image's error over CD's ratio.
+    `error`, by mean field, is the product of `features`, the constant image's error over that on CD's inputs, and
+    `learning`, which is the `ratio` to the constant image's error over CD's ratio. `sampled` is the sampled error.
     """
     ends = last(runs).query("features == 'own'")
     ends = ends.rename(columns={"mean_field": "error", "mean_field_ratio": "ratio"})
     alike = ["n_images", "momentum_epochs", "layer", "seed"]
-    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "ratio"]].add_suffix(" of cd")
+    cd = ends[ends["method"] == "cd"].set_index(alike)[["error", "sampled", "ratio"]].add_suffix(" of cd")
     rows = ends.join(cd, on=alike)
+    rows = rows.assign(sampled=rows["sampled"] / rows["sampled of cd"])
     rows = rows.assign(error=rows["error"] / rows["error of cd"], learning=rows["ratio"] / rows["ratio of cd"])
     return rows.assign(features=rows["error"] / rows["learning"])[[*OWN, "seed", *MEASURES]]
 

@@ -185,13 +185,17 @@ def medians(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def carries(parts: pd.DataFrame) -> pd.DataFrame:
-    """Return in how many cells each noise, and both directions with it, carry the search, and their costs.
+    """Return in how many cells each noise, with directions and without, and both directions carry a search.
 
     That is where leaving the part out raises the median end at least tenfold; a cost is by how many times.
     """
     cells = ["function", "c", "std", "n_elite"]
     best = medians(parts, [*cells, "noise", "directions"]).pivot(index=cells, columns=["directions", "noise"])["median"]
-    costs = {"noise": best["both"][[OFF]].to_numpy() / best["both"], "directions": best["none"] / best["both"]}
+    costs = {
+        "noise": best["both"][[OFF]].to_numpy() / best["both"],
+        "noise, without directions": best["none"][[OFF]].to_numpy() / best["none"],
+        "directions": best["none"] / best["both"],
+    }
     table = pd.concat(costs, axis=1).T.rename_axis(["part", "noise"])
     ends = {"carries": (table >= 10).sum(axis=1), "least": table.min(axis=1), "most": table.max(axis=1)}
     found = pd.DataFrame({"cells": table.shape[1], **ends})

@@ -77,10 +77,11 @@ def number(value: float) -> str:
 def interval(value: float, low: float, high: float) -> str:
     """Return a number with its interval, 0.94 (0.92 to 0.96), or the number alone where there is none.
 
-    The last digit stands where the shorter half of the interval has its first one.
+    The last digit stands where the shorter half of the interval has its first one, or its second after a 1 or 2: 55
+    (44 to 69), which with one digit less would be 60 (40 to 70).
     """
     halves = [half for half in (value - low, high - value) if half > 0]
-    ends = [_rounded(end, min(halves)) for end in (value, low, high)] if halves else []
+    ends = [_rounded(end, min(halves) / 3) for end in (value, low, high)] if halves else []
     return "{} ({} to {})".format(*ends) if ends else number(value)
 
 
