@@ -167,6 +167,16 @@ def against(table: pd.DataFrame, method: str) -> pd.DataFrame:
     return rows[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
 
 
+def moved(table: pd.DataFrame) -> pd.DataFrame:
+    """Return by how many times each method ends higher where problems are moved, in the geometric mean over them."""
+    there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}")
+    name = table["problem"].str.removesuffix(end)
+    both = name.isin(name[there])
+    means = np.log(table["best"][both]).groupby([table["method"], name, there]).mean().unstack()
+    ratios = np.exp(means[True] - means[False]).rename("ratio").reset_index()
+    return summarize(ratios, "ratio", ["method"], geometric=True)
+
+
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
     """Return the cosine of the angle, to nine decimals: what rounding leaves is not shown; a zero vector has none."""
     length = float(np.linalg.norm(a)) * float(np.linalg.norm(b))

@@ -17,8 +17,8 @@ from .natural_evolution import METHODS as STRATEGIES
 
 TRAINERS = (*LAYER_TRAINERS, *STRATEGIES)  # the latter in searches with marks alone, see `benchmarks`
 
-FORMER = "lea-mvd:population_size=8+reset=initial"  # what the preset was, before Section 7 moved the origin
-WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # and what it is, in tables that outlive it
+RECOMMENDED = "lea-mvd:population_size=8+reset=off+perturbation=added"  # in tables that outlive the library's
+FORMER = "lea-mvd:population_size=8+reset=initial"  # what it was before Section 7 moved the origin, in recorded plans
 PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
 _CD = tuple(field.name for field in dataclasses.fields(CDSettings))

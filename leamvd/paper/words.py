@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from IPython.display import HTML
 
-from .study_methods import FORMER, TRAINERS, WINNER
+from .study_methods import RECOMMENDED, TRAINERS
 
 WORDS = {
     **{"cd": "CD", "lea-mvd": "LEA-MVD", "cma-es": "CMA-ES", "sep-cma-es": "separable CMA-ES", "mlp": "gradients"},
@@ -27,12 +27,12 @@ WORDS = {
     **{"mean_field_ratio": "mean-field ratio", "sampled_ratio": "sampled ratio", "n_var": "variables"},
     **{"n_visible": "visible units", "n_hidden": "hidden units", "sigma0": "σ0", "x0": "start"},
     **{"n_images": "training images", "n_test_images": "test images"},
-    **{FORMER: "LEA-MVD, former preset", WINNER: "LEA-MVD, preset"},
+    RECOMMENDED: "LEA-MVD, recommended",
 }
 """Methods, measures and columns. In all others underscores become spaces."""
 
 SETTINGS = {
-    **{"printed": "as printed", "recommended": "preset", "x0-excluded": "start left out", "x0=none": "no start"},
+    **{"printed": "as printed", "recommended": "recommended", "x0-excluded": "start left out", "x0=none": "no start"},
     **{"x0=batch": "start: 1 mini-batch", "x0_batches": "start: {} mini-batches", "x0_epochs": "start: {} epochs"},
     **{"sigma0": "σ0 = {}", "n_gen": "{} generations", "population_size": "{} individuals", "n_elite": "{} elites"},
     **{"n_elite=1": "1 elite", "n_descent_rows": "{} columns of U", "beta1_at_one=mirrored": "β1 at 1 mirrored"},
