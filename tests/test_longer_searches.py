@@ -102,7 +102,7 @@ def test_who_is_ahead_is_asked_of_all_problems_together(problems: int, ahead: in
 
 
 def test_how_much_higher_a_method_ends_where_problems_are_moved() -> None:
-    """Problems that were not moved do not count; marks weigh alike."""
+    """Problems that were not moved do not count."""
     best = {
         ("x", 1): (2.0, 6.0),
         ("x", 10): (1.0, 1.0),
@@ -111,8 +111,9 @@ def test_how_much_higher_a_method_ends_where_problems_are_moved() -> None:
     }
     best |= {("RBM 1", 1): (99.0, 9.0)}
     rows = [(problem, mark, "ab"[i], v) for (problem, mark), own in best.items() for i, v in enumerate(own)]
-    found = benchmarks.moved(pd.DataFrame(rows, columns=["problem", "mark", "method", "best"])).set_index("method")
-    assert found["mean"].to_dict() == pytest.approx({"a": 4, "b": 1})
+    found = benchmarks.moved(pd.DataFrame(rows, columns=["problem", "mark", "method", "best"]))
+    assert found[["method", "problem", "mark"]].to_numpy().tolist() == [[m, "x", at] for m in "ab" for at in (1, 10)]
+    assert found["ratio"].tolist() == pytest.approx([4, 4, 1, 1])
 
 
 def test_what_to_use_is_told_by_ratios_of_the_same_seed_and_each_problem_counts_once() -> None:

@@ -168,13 +168,12 @@ def against(table: pd.DataFrame, method: str) -> pd.DataFrame:
 
 
 def moved(table: pd.DataFrame) -> pd.DataFrame:
-    """Return by how many times each method ends higher where problems are moved, in the geometric mean over them."""
-    there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}")
-    name = table["problem"].str.removesuffix(end)
-    both = name.isin(name[there])
-    means = np.log(table["best"][both]).groupby([table["method"], name, there]).mean().unstack()
-    ratios = np.exp(means[True] - means[False]).rename("ratio").reset_index()
-    return summarize(ratios, "ratio", ["method"], geometric=True)
+    """Return for each method, problem and mark how many times as high it ends where the problem is moved, `ratio`."""
+    there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}").rename("moved")
+    problem = table["problem"].str.removesuffix(end)
+    both = problem.isin(problem[there])
+    means = np.log(table["best"][both]).groupby([table["method"], problem, table["mark"], there]).mean().unstack()
+    return np.exp(means[True] - means[False]).rename("ratio").reset_index()
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

@@ -141,7 +141,9 @@ def choice(ratios: pd.DataFrame, moved_searches: pd.DataFrame) -> pd.DataFrame:
     marks = summarize(first, "ratio", ["method", "problem", "mark"], geometric=True)
     problems = summarize(marks, "mean", ["method", "problem"], geometric=True)
     table = summarize(problems, "mean", ["method"], geometric=True).set_index("method")
-    costs = moved(moved_searches).set_index("method").drop(columns="runs").add_prefix("cost ")
+    costs = summarize(moved(moved_searches), "ratio", ["method", "problem"], geometric=True)
+    costs = summarize(costs, "mean", ["method"], geometric=True).set_index("method")
+    costs = costs.drop(columns="runs").add_prefix("cost ")
     return table.drop(columns="runs").join(costs).sort_values("mean").reset_index()
 
 
