@@ -192,11 +192,12 @@ def plot_used(ratios: pd.DataFrame) -> Figure:
         ax.axhline(1, color="k", linewidth=0.8)
         log_scale(ax, "xy")
         ax.set_title(problem.replace(", ", "\n"), fontsize="small")
-    axes[0, 0].set(ylim=(0.5, 10), xticks=EARLY)
+    axes[0, 0].set(ylim=(0.3, 10), xticks=EARLY)
     axes[0, 0].minorticks_off()
     for ax in axes.flat[len(order) :]:
         ax.set_axis_off()
-    figure.supxlabel("evaluations for each variable")
+    for ax in axes[-1, ::2]:
+        ax.set_xlabel("evaluations for\neach variable")
     figure.supylabel("best value / that of separable CMA-ES")
     legend(figure, ncols=2)
     return figure
