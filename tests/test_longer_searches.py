@@ -15,7 +15,9 @@ from leamvd.optimizers.reading import Reading
 from leamvd.paper import benchmarks, longer_searches, results
 from leamvd.paper.benchmarks import Comparison, FirstRBM, Function
 from leamvd.paper.layers import Images
+from leamvd.paper.longer_searches import SEPARABLE
 from leamvd.paper.statistics import interval
+from leamvd.paper.study_methods import Method
 
 SPHERE = Function("sphere", 10)
 
@@ -97,6 +99,56 @@ def test_who_is_ahead_is_asked_of_all_problems_together(problems: int, ahead: in
     ]
     table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "best"])
     assert (benchmarks.against(table, "lea-mvd")["p"] < 0.05).sum() == ahead
+
+
+def test_how_much_higher_a_method_ends_where_problems_are_moved() -> None:
+    """Problems that were not moved do not count."""
+    best = {
+        ("x", 1): (2.0, 6.0),
+        ("x", 10): (1.0, 1.0),
+        ("x, moved by 64", 1): (8.0, 6.0),
+        ("x, moved by 64", 10): (4.0, 1.0),
+    }
+    best |= {("RBM 1", 1): (99.0, 9.0)}
+    rows = [(problem, mark, "ab"[i], v) for (problem, mark), own in best.items() for i, v in enumerate(own)]
+    found = benchmarks.moved(pd.DataFrame(rows, columns=["problem", "mark", "method", "best"]))
+    assert found[["method", "problem", "mark"]].to_numpy().tolist() == [[m, "x", at] for m in "ab" for at in (1, 10)]
+    assert found["ratio"].tolist() == pytest.approx([4, 4, 1, 1])
+
+
+def test_what_to_use_is_told_by_ratios_of_the_same_seed_and_each_problem_counts_once() -> None:
+    ends = {"sphere, n = 100": (0.5, 1, 10), "F8, n = 160": (0.5,), "rastrigin, n = 10,000": (0.5,), "RBM 1": (0.5,)}
+    better = {"sphere, n = 100": 4.0, "F8, n = 160": 9.0, "rastrigin, n = 10,000": 100.0, "RBM 1": 2.0}
+    rows = [
+        (problem, method, seed, mark, (seed + 1) * value)
+        for problem, marks in ends.items()
+        for mark in marks
+        for seed in range(3)
+        for method, value in (("lea-mvd", 5 * better[problem] * (2 if mark == 10 else 1)), (SEPARABLE, 5.0))
+    ]
+    rows += [(problem, "snes:population_size=16", 0, 0.5, 5.0) for problem in ends if "10,000" not in problem]
+    table = pd.DataFrame(rows, columns=["problem", "method", "seed", "mark", "best"])
+    ratios = longer_searches.over_separable(table)
+    ours = ratios[ratios["method"] == "lea-mvd"]
+    assert ours["ratio"].tolist() == pytest.approx([4.0] * 6 + [8.0] * 3 + [9.0] * 3 + [100.0] * 3 + [2.0] * 3)
+    kinds = longer_searches.by_kind(ratios).query("method == 'lea-mvd'")
+    assert kinds[["kind", "mark", "runs"]].to_numpy().tolist() == [
+        ["RBM 1", 0.5, 3], ["smooth", 0.5, 2], ["smooth", 1, 1], ["smooth", 10, 1],
+    ]  # fmt: skip
+    assert kinds["mean"].tolist() == pytest.approx([2, 6, 4, 8])
+    elsewhere = table.assign(problem=table["problem"] + ", moved by 64", best=table["best"] * 3)
+    found = longer_searches.choice(ratios, pd.concat([table, elsewhere]))
+    assert found["method"].tolist() == ["lea-mvd"]
+    assert found["mean"][0] == pytest.approx((4 * 9 * 100 * 2) ** 0.25)
+    assert found["cost mean"][0] == pytest.approx(3)
+
+
+def test_the_recommended_reading_is_what_the_rule_chooses() -> None:
+    ratios = longer_searches.over_separable(longer_searches.early())
+    rows = longer_searches.choice(ratios, results.read_recorded("what_to_use_moved"))
+    assert sorted(rows["method"]) == sorted(longer_searches.READINGS)
+    chosen = rows.loc[rows["cost mean"] <= 1.1, "method"].iloc[0]
+    assert Method.parse(chosen).reading(Reading()) == Reading.recommended()
 
 
 def test_a_function_of_one_variable_and_an_unknown_profile_are_refused() -> None:

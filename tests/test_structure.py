@@ -15,7 +15,17 @@ ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("[RC]*.md"), *sorted((ROOT / "book").glob("*.md"))]
 PAPER = ROOT / "leamvd" / "paper"
 # what sections rest on
-SHARED = {"benchmarks", "layers", "plots", "results", "statistics", "study_methods", "verify", "words"}
+SHARED = {
+    "benchmarks",
+    "layers",
+    "natural_evolution",
+    "plots",
+    "results",
+    "statistics",
+    "study_methods",
+    "verify",
+    "words",
+}
 JUDGES = {"claims", "settings_map"}  # which judge tables, the one those of other sections, the other the map
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -1,6 +1,7 @@
 """Test functions of any number of variables, which an experiment on images is held against."""
 
 import contextlib
+import functools
 import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
@@ -65,6 +66,7 @@ def problem(name: str, n_var: int, seed: int) -> tuple[Array, Objective]:
     return x0, lambda X: objective(X - optimum)
 
 
+@functools.lru_cache(16)  # for all methods that search on it: COCO takes seconds
 def _bbob(function: int, n_var: int, instance: int) -> Objective:
     checks.needs("functions of bbob-largescale", "coco", "cocoex")
     import cocoex

@@ -32,6 +32,7 @@ NORMAL, UNIFORM, PERTURBATION, DESCENT_ROWS, DESCENT_START, DESCENT_STEP = range
 
 # What else draws from a seed: a child of its own each. Contrastive divergence draws from the seed by NumPy's generator.
 FEATURE_BITS, CMA_ES, RANDOM_SEARCH, TEST_FEATURE_BITS, ERROR_BITS, TEST_ERROR_BITS, PAIRS, GIBBS = range(8)
+NATURAL_EVOLUTION = 8
 
 _LOW = np.uint64(0xFFFFFFFF)
 _SHIFT32 = np.uint64(32)

@@ -1,11 +1,10 @@
-"""Section 11, second half: networks of any kind, and a preset.
+"""Section 11, second half: networks of any kind, and the recommended reading.
 
 Does LEA-MVD care what a network is made of (C14)? The same call of `minimize` trains five networks, three of which have
-no gradient. Does it lack good settings alone? A preset is chosen on some problems and judged on others.
+no gradient. Does it lack good settings alone? A reading is chosen on some problems and judged on others.
 """
 
 import dataclasses
-import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise, product
 from pathlib import Path
@@ -23,12 +22,12 @@ from leamvd.optimizers.minimize import minimize
 from leamvd.optimizers.reading import Reading
 
 from . import results
-from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved, generations
+from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved
 from .layers import Images
 from .plots import BLUE, error_bars, legend, log_scale, method_look, panels, styled
 from .results import Plan, Recorded, Result, delayed, read_recorded
 from .statistics import Effect, paired, summarize
-from .study_methods import FORMER, WINNER, Method, trainer_of
+from .study_methods import FORMER, RECOMMENDED, Method, trainer_of
 from .words import named
 
 # ---- settings of networks
@@ -63,7 +62,7 @@ class Settings:
 
 PROFILES = {"quick": Settings(methods=("lea-mvd", "random"), seeds=(0, 1), budget=480), "paper": Settings()}
 
-# ---- settings of the preset
+# ---- settings of the recommended reading
 
 SEPARABLE = tuple(f"sep-cma-es:population_size={size}" for size in (6, 8, 12, 16, 24, 48))
 CANDIDATES = tuple(
@@ -95,7 +94,7 @@ JUDGED = Comparison(  # on problems that nothing was chosen on
     seeds=(0, 1, 2, 3, 4),
 )
 LAST_STEPS = "entry", "off", "added"
-AGAIN = Comparison(  # the preset and the last step of a generation
+AGAIN = Comparison(  # and the last step of a generation
     problems={
         **{on: at for on, at in DEVELOPMENT.problems.items() if on.n_var < 10_000},
         **{Moved(on.name, on.n_var): at for on, at in DEVELOPMENT.problems.items() if on.n_var in (100, 1_000)},
@@ -110,8 +109,8 @@ WITHOUT = Settings(  # the networks, without the factors of R17
     methods=tuple(f"{method}perturbation={last}" for method in ("lea-mvd:", f"{FORMER}+") for last in LAST_STEPS[1:])
 )
 JUDGED_NETWORK = Settings(networks=("rectified linear",), width=256, methods=JUDGED.methods, seeds=(0, 1, 2))
-JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(WINNER, FORMER))  # the best candidate of `AGAIN`, and the former
-NETWORK_AGAIN = dataclasses.replace(JUDGED_NETWORK, methods=(WINNER, FORMER))
+JUDGED_AGAIN = dataclasses.replace(JUDGED, methods=(RECOMMENDED, FORMER))  # the best candidate of `AGAIN`
+NETWORK_AGAIN = dataclasses.replace(JUDGED_NETWORK, methods=(RECOMMENDED, FORMER))
 
 
 class Tables(NamedTuple):
@@ -210,17 +209,6 @@ def by_gradients(objective: CrossEntropy, seed: int) -> tuple[np.ndarray, float]
     return np.concatenate([part.ravel() for layer in layers for part in layer]), float(model.n_iter_)
 
 
-def seconds(method: str, n_var: int) -> float:
-    """Return the time that a method needs for an evaluation, without that of the function, over 100 generations."""
-    parsed = Method.parse(method)
-    training, reading = parsed.training(Training(dtype="float64")), parsed.reading(Reading(n_gen=100))
-    opt = training.optimizer(parsed.trainer, np.zeros(n_var), reading=reading, seed=0)
-    began = time.perf_counter()
-    for _ in generations(opt, lambda X: X[:, 0]):
-        pass
-    return (time.perf_counter() - began) / opt.nfev
-
-
 def plan(settings: Settings, *, gradients: bool = True) -> Plan:
     """Return the plan of the section's `Tables`: trainings by all methods, and by gradients where there are any."""
     calls = {}
@@ -246,17 +234,15 @@ RECORDED = {
 
 
 def judged() -> pd.DataFrame:
-    """Return the recorded searches by which presets are judged, the network's last one with its loss as the best.
+    """Return the recorded searches by which the reading is judged, the network's last one with its loss as the best.
 
-    The present preset's are of a later run, in which the former one's ended on all functions as before, to fourteen
-    digits.
+    Its own are of a later run than those of other methods.
     """
     pairs = ("preset_judged", "preset_again"), ("preset_networks", "preset_again_network")
-    runs, networks = (
-        pd.concat([read_recorded(first), read_recorded(again).query("method == @WINNER")]) for first, again in pairs
-    )
-    network = networks.query("mark > 0 and method != @MLP").rename(columns={"loss": "best"})
+    runs, networks = (pd.concat(map(read_recorded, names)) for names in pairs)
+    network = networks[(networks["mark"] > 0) & (networks["method"] != MLP)].rename(columns={"loss": "best"})
     both = pd.concat([runs, network.assign(problem="network, 19,210 weights")])
+    both = both[both["method"] != FORMER]
     return both.assign(problem=both["problem"].str.replace(BBOB, "BBOB F"))
 
 
@@ -286,33 +272,9 @@ def scores(table: pd.DataFrame) -> pd.Series:
     return np.exp(logs.sub(logs.mean(axis=1), axis=0).mean()).sort_values().rename("score")
 
 
-def at_equal_time(table: pd.DataFrame, costs: Mapping[str, float], method: str) -> pd.DataFrame:
-    """Return the best values of each search at the time that a method takes to a problem's last mark.
-
-    `costs` are seconds of an evaluation, by method. Between two marks a value is interpolated, by the logarithms of
-    values and evaluations; before the first one there is none. A search that is over by then has its last value.
-    """
-    timed = table.dropna(subset="best").assign(time=table["evaluations"] * table["method"].map(costs))
-    timed["end"] = timed["problem"].map(timed[timed["method"] == method].groupby("problem")["time"].max())
-    rows, search = [], ["problem", "method", "seed"]
-    for label, run in timed.groupby(search, sort=False):  # rows are in the order of marks
-        best = np.interp(np.log(run["end"].iloc[0]), np.log(run["time"]), np.log(run["best"]), left=np.nan)
-        rows.append((*label, run["mark"].max(), np.exp(best)))
-    return pd.DataFrame(rows, columns=[*search, "mark", "best"]).dropna(subset="best")
-
-
-def moved(table: pd.DataFrame) -> pd.Series:
-    """Return by how many times each method ends higher where problems are moved, in the geometric mean over them."""
-    there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}")
-    name = table["problem"].str.removesuffix(end)
-    both = name.isin(name[there])
-    means = np.log(table["best"][both]).groupby([table["method"], there]).mean().unstack()
-    return np.exp(means[True] - means[False]).rename("moved / not")
-
-
 # ---- figures
 
-EDGES = 0.03, 60.0  # of the preset's figure: beyond them lie only searches that are far behind or ahead
+EDGES = 0.03, 60.0  # of a figure: beyond them lie only searches that are far behind or ahead
 
 
 def _look(method: str) -> dict[str, Any]:
@@ -343,10 +305,10 @@ def plot_networks(table: pd.DataFrame) -> Figure:
 
 
 @styled
-def plot_preset(table: pd.DataFrame) -> Figure:
+def plot_judged(table: pd.DataFrame) -> Figure:
     """Plot what `benchmarks.against` finds: a row for each problem, a marker for each method.
 
-    Left of 1 a method ends below the preset; a triangle at an edge is beyond it.
+    Left of 1 a method ends below the recommended reading; a triangle at an edge is beyond it.
     """
     problems, methods = list(table["problem"].unique()), list(table["method"].unique())
     figure, ((ax,),) = panels(1, 1, height=1.8 + 0.36 * len(problems))
@@ -362,6 +324,6 @@ def plot_preset(table: pd.DataFrame) -> Figure:
     ax.axvline(1, color="k", linewidth=0.8)
     log_scale(ax, "x")
     ax.set_yticks(range(len(problems)), problems)
-    ax.set(xlabel="best value over the former preset's", xlim=EDGES, ylim=(len(problems) - 0.5, -0.5))
+    ax.set(xlabel="best value over the recommended reading's", xlim=EDGES, ylim=(len(problems) - 0.5, -0.5))
     legend(figure, ncols=2)
     return figure

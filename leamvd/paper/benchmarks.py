@@ -22,6 +22,8 @@ from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
 
 from .layers import Images, last
+from .natural_evolution import CLASSES as STRATEGIES
+from .natural_evolution import usual_population_size
 from .results import Plan, Result, delayed
 from .statistics import compared, summarize
 from .study_methods import Method
@@ -98,6 +100,8 @@ def start(
     """
     x0, objective = problem.start(seed)
     options: dict[str, Any] = {"sigma0": problem.scale * training.sigma0, "population_size": reading.population_size}
+    if trainer in STRATEGIES:
+        return STRATEGIES[trainer](x0, **options, n_gen=budget, seed=seed), objective
     if trainer == "lea-mvd":
         options |= {"n_elite": training.n_elite, "reading": reading}
     within = {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}  # initialization (A)
@@ -140,8 +144,10 @@ class Comparison:
         """Return the plan of one table, "runs"."""
         calls = {}
         for (problem, marks), text, seed in product(self.problems.items(), self.methods, self.seeds):
-            method = Method.parse(text)
-            settings = method.training(Training()), method.reading(Reading())
+            method, base = Method.parse(text), Reading()
+            if method.trainer in STRATEGIES:
+                base = Reading(population_size=usual_population_size(method.trainer, problem.n_var))
+            settings = method.training(Training()), method.reading(base)
             calls[str(problem), text, seed] = delayed(search)(problem, method.trainer, *settings, seed, marks)
         return {"runs": (["problem", "method", "seed"], calls)}
 
@@ -159,6 +165,15 @@ def against(table: pd.DataFrame, method: str) -> pd.DataFrame:
     for name, column in (("best", "method"), ("own", "baseline")):
         rows = rows.join(best.rename(name), on=["problem", column])
     return rows[["problem", "method", "runs", "best", "own", "ratio", "low", "high", "p"]]
+
+
+def moved(table: pd.DataFrame) -> pd.DataFrame:
+    """Return for each method, problem and mark how many times as high it ends where the problem is moved, `ratio`."""
+    there = table["problem"].str.endswith(end := f", moved by {Moved.by:g}").rename("moved")
+    problem = table["problem"].str.removesuffix(end)
+    both = problem.isin(problem[there])
+    means = np.log(table["best"][both]).groupby([table["method"], problem, table["mark"], there]).mean().unstack()
+    return np.exp(means[True] - means[False]).rename("ratio").reset_index()
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

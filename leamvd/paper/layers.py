@@ -17,7 +17,7 @@ from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
 from leamvd.data import images as data_sets
 from leamvd.data.images import Dataset
-from leamvd.networks.dbn import EXPERIMENT, Training, fitted, layer_input, layer_seed, reconstruct, train
+from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, fitted, layer_input, layer_seed, reconstruct, train
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
@@ -92,6 +92,7 @@ class Study:
         for value in self.inputs:
             checks.choice("inputs", value, ("own", "shared"))
         for method in map(Method.parse, self.methods):
+            checks.choice("methods", method.trainer, METHODS)  # a natural evolution strategy trains no layer
             if method.trainer == "lea-mvd":  # refuses now, and not after hours, a population that it cannot have
                 settings = method.training(self.training)
                 settings.optimizer("lea-mvd", np.zeros(1), reading=method.reading(self.reading), seed=0)

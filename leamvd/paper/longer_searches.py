@@ -1,6 +1,7 @@
 """Section 12: searches that go on where the paper's end.
 
 How far does LEA-MVD come beside CMA-ES with up to a hundred evaluations for each variable, on functions and an RBM?
+What should one use for the first ten, by the kind of function?
 """
 
 import dataclasses
@@ -10,14 +11,15 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from leamvd.data.functions import USUAL
+from leamvd.data.functions import BBOB, USUAL
 
 from . import results
-from .benchmarks import MARKS, Comparison, FirstRBM, Function, Problem
+from .benchmarks import MARKS, Comparison, FirstRBM, Function, Moved, Problem, moved
 from .layers import Images
 from .plots import band, legend, log_scale, method_look, panels, styled
-from .results import Recorded, read_recorded
+from .results import Plan, Recorded, read_recorded
 from .statistics import summarize
+from .study_methods import FORMER, RECOMMENDED
 from .words import named
 
 # ---- settings
@@ -33,7 +35,41 @@ PAPER = Comparison(
 SMALL: list[Problem] = [Function("sphere", 20), Function("rastrigin", 20)]
 QUICK = dataclasses.replace(PAPER, problems=dict.fromkeys(SMALL, MARKS[:6]), seeds=(0, 1, 2))
 PROFILES = {"quick": QUICK, "paper": PAPER}
-RECORDED = {"longer_searches": Recorded(PAPER, PAPER.plan)}
+
+# ---- settings: what to use
+
+SEPARABLE = "sep-cma-es:population_size=16"
+READINGS = ("lea-mvd", FORMER, RECOMMENDED)
+STRATEGIES = ("snes:population_size=16", "snes", "cr-fm-nes:population_size=16", "cr-fm-nes")
+SUITE = (8, 10, 12, 15, 17, 24)  # functions of bbob-largescale
+EARLY, FIRST = MARKS[:5], MARKS[:3]  # the second is where a reading is chosen
+JUDGED: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in ("sphere", "rastrigin")]
+OTHERS: list[Problem] = [Function(name, n_var) for n_var in (100, 1_000) for name in ("ellipsoid", "rosenbrock")]
+OF_SUITE: list[Problem] = [Function(f"{BBOB}{number}", 160) for number in SUITE]
+FIVE = tuple(range(5))
+USED = (
+    Comparison(problems=dict.fromkeys(OTHERS, EARLY), methods=(*READINGS, SEPARABLE, *STRATEGIES), seeds=FIVE),
+    # Section 11 has separable CMA-ES and the readings on these problems
+    Comparison(problems=dict.fromkeys([*JUDGED, *OF_SUITE], EARLY), methods=STRATEGIES, seeds=FIVE),
+    Comparison(problems={RBM_1: FIRST}, methods=STRATEGIES[::2], seeds=FIVE),
+)
+FAR = [Moved(problem.name, problem.n_var) for problem in (*JUDGED, *OTHERS)]
+MOVED = Comparison(problems=dict.fromkeys([*JUDGED, *OTHERS, *FAR], FIRST), methods=READINGS, seeds=tuple(range(10)))
+
+
+def used() -> Plan:
+    """Return the plan of the searches that say what to use, beside those of Section 11."""
+    plans = [comparison.plan()["runs"] for comparison in USED]
+    columns = plans[0][0]
+    calls = {label: call for _, labeled in plans for label, call in labeled.items()}
+    return {"runs": (columns, calls)}
+
+
+RECORDED = {
+    "longer_searches": Recorded(PAPER, PAPER.plan),
+    "what_to_use": Recorded(USED, used),
+    "what_to_use_moved": Recorded(MOVED, MOVED.plan),
+}
 
 
 class Tables(NamedTuple):
@@ -48,6 +84,67 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
         return Tables(read_recorded("longer_searches"))
     plan = results.profile(profile, PROFILES).plan()
     return Tables(**results.tables(plan, folder, n_jobs=n_jobs, label="longer searches"))
+
+
+# ---- tables: what to use
+
+KINDS = {
+    **dict.fromkeys(("sphere", "ellipsoid", "rosenbrock", "F8", "F10", "F12"), "smooth"),
+    **dict.fromkeys(("rastrigin", "F15", "F17", "F24"), "many local minima"),
+    "RBM 1": "RBM 1",
+}
+"""What functions are like, by their names; F8 to F24 are those of the suite."""
+
+DRAWN = ("snes:population_size=16", "cr-fm-nes:population_size=16", "lea-mvd", RECOMMENDED)
+
+
+def early() -> pd.DataFrame:
+    """Return the recorded searches by which the methods for the first evaluations are compared, Section 11's too."""
+    judged = read_recorded("preset_judged")
+    judged = judged[judged["method"].isin([SEPARABLE, *READINGS])]
+    again = read_recorded("preset_again")
+    again = again[~again["method"].isin(judged["method"])]
+    table = pd.concat([judged, again, read_recorded("what_to_use")], ignore_index=True)
+    table = table[table["mark"].isin(EARLY)]
+    return table.assign(problem=table["problem"].str.replace(BBOB, "F"))
+
+
+def over_separable(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the searches of all other methods with `ratio`: their best over separable CMA-ES's, of the same seed."""
+    place = ["problem", "mark", "seed"]
+    separable = table[table["method"] == SEPARABLE].set_index(place)["best"].rename("separable")
+    others = table[table["method"] != SEPARABLE].join(separable, on=place)
+    return others.assign(ratio=others["best"] / others["separable"])
+
+
+def by_kind(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratio of each kind, method and mark: a geometric mean, with its interval over problems.
+
+    In the one RBM the interval is over seeds. Problems on which SNES did not run are left out.
+    """
+    kind = ratios["problem"].str.partition(",")[0].map(KINDS)
+    everywhere = ratios.loc[ratios["method"] == STRATEGIES[0], "problem"]
+    some = ratios.assign(kind=kind)[ratios["problem"].isin(everywhere)]
+    by = ["kind", "method", "mark"]
+    problems = summarize(some, "ratio", [*by, "problem"], geometric=True).rename(columns={"mean": "ratio"})
+    counted = [some[some["kind"] == "RBM 1"], problems[problems["kind"] != "RBM 1"]]
+    rows = pd.concat([summarize(table, "ratio", by, geometric=True) for table in counted])
+    return rows.sort_values(["kind", "method", "mark"], ignore_index=True)
+
+
+def choice(ratios: pd.DataFrame, moved_searches: pd.DataFrame) -> pd.DataFrame:
+    """Return for each reading its ratio at 0.5 to 2 evaluations for each variable, and what the origin costs it.
+
+    A problem counts once, whatever marks it has. Both are geometric means over problems, with their intervals.
+    """
+    first = ratios[ratios["mark"].isin(FIRST) & ratios["method"].isin(READINGS)]
+    marks = summarize(first, "ratio", ["method", "problem", "mark"], geometric=True)
+    problems = summarize(marks, "mean", ["method", "problem"], geometric=True)
+    table = summarize(problems, "mean", ["method"], geometric=True).set_index("method")
+    costs = summarize(moved(moved_searches), "ratio", ["method", "problem"], geometric=True)
+    costs = summarize(costs, "mean", ["method"], geometric=True).set_index("method")
+    costs = costs.drop(columns="runs").add_prefix("cost ")
+    return table.drop(columns="runs").join(costs).sort_values("mean").reset_index()
 
 
 # ---- figures
@@ -71,4 +168,36 @@ def plot_longer(runs: pd.DataFrame) -> Figure:
         ax.set_xlabel("evaluations for each variable")
     figure.supylabel("best value")
     legend(figure)
+    return figure
+
+
+@styled
+def plot_used(ratios: pd.DataFrame) -> Figure:
+    """Plot ratios to separable CMA-ES against evaluations for each variable: a panel a problem, bands for seeds.
+
+    Where a line leaves the panel the method is more than ten times as high.
+    """
+    means = summarize(ratios[ratios["method"].isin(DRAWN)], "ratio", ["problem", "method", "mark"], geometric=True)
+    kinds = means["problem"].str.partition(",")[0].map(KINDS)
+    order = [*means["problem"][kinds == "smooth"].unique(), *means["problem"][kinds != "smooth"].unique()]
+    columns = 4
+    rows = -(-len(order) // columns)
+    figure, axes = panels(rows, columns, height=1.2 + 1.35 * rows, sharex=True, sharey=True)
+    for ax, problem in zip(axes.flat, order, strict=False):
+        group = means[means["problem"] == problem]
+        for method in DRAWN:
+            line = group[group["method"] == method]
+            if len(line):
+                band(ax, line, "mark", label=named(method), **method_look(method))
+        ax.axhline(1, color="k", linewidth=0.8)
+        log_scale(ax, "xy")
+        ax.set_title(problem.replace(", ", "\n"), fontsize="small")
+    axes[0, 0].set(ylim=(0.3, 10), xticks=EARLY)
+    axes[0, 0].minorticks_off()
+    for ax in axes.flat[len(order) :]:
+        ax.set_axis_off()
+    for ax in axes[-1, ::2]:
+        ax.set_xlabel("evaluations for\neach variable")
+    figure.supylabel("best value / that of separable CMA-ES")
+    legend(figure, ncols=2)
     return figure

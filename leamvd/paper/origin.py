@@ -216,7 +216,7 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
     rows = places[(places["function"] == function) & (places["n_var"] == n_var) & (places["scale"] == 1)]
     figure, axes = panels(1, 2, height=3.6, sharey=True)
     baseline = medians(rows[rows["method"].str.startswith(BASELINE)], ["noise"]).iloc[0]
-    for ax, method in zip(axes[0], METHODS[::2], strict=True):
+    for ax, method in zip(axes[0], METHODS[::3], strict=True):
         ends = medians(rows[rows["method"] == method], ["noise", "c"])
         for noise, line in ends.groupby("noise", sort=False):
             color, style, marker = LOOKS[noise]

@@ -19,7 +19,8 @@ from matplotlib.ticker import FixedLocator, LogFormatter
 from .words import named
 
 BLUE, VERMILION, GREEN, PURPLE, GRAY = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#444444")
-"""Four colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
+SKY, ORANGE = "#56b4e9", "#e69f00"
+"""Six colors of Okabe and Ito (2008) and a dark gray, apart for color-blind readers too."""
 
 STYLE: dict[str, Any] = {
     "axes.grid": True,
@@ -40,6 +41,7 @@ WIDTH = 5.25  # inches: a figure is as wide as the text
 PIXELS = 620 / WIDTH  # for an inch: text of 10 points is as large as the page's, and on a phone still 9 pixels high
 
 COLORS = {"cd": BLUE, "lea-mvd": VERMILION, "cma-es": GREEN, "sep-cma-es": PURPLE, "random": GRAY, "start": BLUE}
+COLORS |= {"snes": SKY, "cr-fm-nes": ORANGE}
 """One color per method, the same in every figure; the start solution has that of contrastive divergence."""
 
 STYLES = {"": "-", "x0-excluded": "--", "printed": ":"}  # readings of one method; all others are dash-dotted

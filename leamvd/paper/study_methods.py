@@ -8,13 +8,17 @@ from typing import Any, Self
 
 from leamvd._support import checks
 from leamvd.networks.contrastive_divergence import CDSettings
-from leamvd.networks.dbn import METHODS as TRAINERS
+from leamvd.networks.dbn import METHODS as LAYER_TRAINERS
 from leamvd.networks.dbn import Training
 from leamvd.optimizers.methods import METHODS as OPTIMIZERS
 from leamvd.optimizers.reading import PRESETS, Reading
 
-FORMER = "lea-mvd:population_size=8+reset=initial"  # what the preset was, before Section 7 moved the origin
-WINNER = "lea-mvd:population_size=8+reset=off+perturbation=added"  # and what it is, in tables that outlive it
+from .natural_evolution import METHODS as STRATEGIES
+
+TRAINERS = (*LAYER_TRAINERS, *STRATEGIES)  # the latter in searches with marks alone, see `benchmarks`
+
+RECOMMENDED = "lea-mvd:population_size=8+reset=off+perturbation=added"  # in tables that outlive the library's
+FORMER = "lea-mvd:population_size=8+reset=initial"  # what it was before Section 7 moved the origin, in recorded plans
 PRESET = "preset"  # the setting that stands for a whole reading, see `leamvd.Reading.named`
 
 _CD = tuple(field.name for field in dataclasses.fields(CDSettings))
@@ -25,6 +29,7 @@ _SETTINGS = {
     "cd": (*_CD, "n_gen"),
     "lea-mvd": (*_CD, *_START, "n_elite", *_READ, PRESET),
     **dict.fromkeys(OPTIMIZERS[1:], (*_CD, *_START, "population_size", "n_gen", "x0_in_population", PRESET)),
+    **dict.fromkeys(STRATEGIES, ("sigma0", "population_size")),
 }
 """Settings that a trainer can have of its own: those that what it computes depends on, its start solution included."""
 _SEEN = {name: {*names, "dtype", *(_COMPUTATION if name != "cd" else ())} for name, names in _SETTINGS.items()}
@@ -40,7 +45,7 @@ def trainer_of(text: str) -> str:
 class Method:
     """A trainer and its own settings, which take the place of a study's."""
 
-    trainer: str  # of `leamvd.networks.dbn.METHODS`
+    trainer: str  # of `TRAINERS`
     settings: tuple[tuple[str, Any], ...] = ()  # of `Training` or `Reading`, and `PRESET`, in the order given
 
     @classmethod
@@ -90,6 +95,8 @@ class Method:
     def spelled(self, training: Training, reading: Reading) -> dict[str, dict[str, Any]]:
         """Return each setting that the method has in a study and that its trainer sees, whatever the defaults are."""
         seen = _SEEN[self.trainer]
+        if self.trainer in STRATEGIES:  # their usual population size goes with the number of variables
+            seen = seen - {"population_size"} | dict(self.settings).keys()
         whole = {"training": self.training(training), "reading": self.reading(reading).complete()}
         return {part: {n: v for n, v in vars(settings).items() if n in seen} for part, settings in whole.items()}
 

@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 from IPython.display import HTML
 
-from leamvd.networks.dbn import METHODS as TRAINERS
-
-from .study_methods import FORMER, WINNER
+from .study_methods import RECOMMENDED, TRAINERS
 
 WORDS = {
     **{"cd": "CD", "lea-mvd": "LEA-MVD", "cma-es": "CMA-ES", "sep-cma-es": "separable CMA-ES", "mlp": "gradients"},
+    **{"snes": "SNES", "cr-fm-nes": "CR-FM-NES"},
     **{"cd:n_gen=1": "one epoch of CD", "random": "random search", "random-glorot": "random, Glorot and Bengio"},
     **{f"random-{scale}": f"random, N(0, {scale})" for scale in ("0.01", "0.1")},
     **{f"mnist-{side}x{side}": f"{side}×{side} pixels" for side in (7, 28)},
@@ -28,12 +27,12 @@ WORDS = {
     **{"mean_field_ratio": "mean-field ratio", "sampled_ratio": "sampled ratio", "n_var": "variables"},
     **{"n_visible": "visible units", "n_hidden": "hidden units", "sigma0": "σ0", "x0": "start"},
     **{"n_images": "training images", "n_test_images": "test images"},
-    **{FORMER: "LEA-MVD, former preset", WINNER: "LEA-MVD, preset"},
+    RECOMMENDED: "LEA-MVD, recommended",
 }
 """Methods, measures and columns. In all others underscores become spaces."""
 
 SETTINGS = {
-    **{"printed": "as printed", "recommended": "preset", "x0-excluded": "start left out", "x0=none": "no start"},
+    **{"printed": "as printed", "recommended": "recommended", "x0-excluded": "start left out", "x0=none": "no start"},
     **{"x0=batch": "start: 1 mini-batch", "x0_batches": "start: {} mini-batches", "x0_epochs": "start: {} epochs"},
     **{"sigma0": "σ0 = {}", "n_gen": "{} generations", "population_size": "{} individuals", "n_elite": "{} elites"},
     **{"n_elite=1": "1 elite", "n_descent_rows": "{} columns of U", "beta1_at_one=mirrored": "β1 at 1 mirrored"},
@@ -56,7 +55,7 @@ def named(text: str) -> str:
     trainer, colon, settings = text.partition(":")
     if text in WORDS or not ((colon and trainer in TRAINERS) or re.fullmatch(r"\w+=[^\s=]+", text)):
         return WORDS.get(text, text.replace("_", " ") if text.isidentifier() and text.islower() else text)
-    words = [WORDS[trainer]] if colon else []
+    words = [WORDS.get(trainer, trainer)] if colon else []
     for setting in (settings or text).replace("x0=batch+x0_batches", "x0_batches").split("+"):
         name, _, value = setting.partition("=")
         words.append(SETTINGS.get(setting, SETTINGS.get(name, name.replace("_", " ") + " {}")).format(value))
