@@ -217,7 +217,7 @@ def test_settings_of_the_map_are_the_cell_of_the_map() -> None:
     same = settings_map.plan(own)["runs"][1]
     cells = (("0.01/0.003", 5),)
     there = {}
-    for recorded in (settings_map.SMALL, settings_map.SHARED):
+    for recorded in (settings_map.SMALL, Map(inputs=("shared",))):
         assert cells[0] in recorded.cells
         there |= settings_map.plan(dataclasses.replace(recorded, cells=cells))["runs"][1]
     for (_, batches, *label), call in same.items():

@@ -148,9 +148,8 @@ class Map:
         )
 
 
-RECORDED_CELLS = tuple(cell for cell in CELLS if cell[0] in ("0.1/0.1", "0.01/0.003"))  # so far
-SMALL = Map(inputs=("own",), cells=RECORDED_CELLS, searched=RECORDED_CELLS)
-SHARED = Map(inputs=("shared",))
+DRAWN = ("0.1/0.1", "0.1/0.01", "0.01/0.1", "0.01/0.003")  # whose cells are recorded; the rules name more
+SMALL = Map(inputs=("own",)).changed(protocols=DRAWN)
 QUICK = Map(
     images=Images(n_images=200),
     layers=(10, 10, 20),
