@@ -39,7 +39,7 @@ def place(output: Path, stem: str = "03_mnist_7x7") -> Path:
 
 def test_version_and_help() -> None:
     assert run("--version").output == f"leamvd, version {leamvd.__version__}\n"
-    assert {"list", "reproduce", "verify", "record", "data", "book"} == {*cli.main.commands}
+    assert {"list", "reproduce", "claim", "verify", "record", "data", "book"} == {*cli.main.commands}
 
 
 def test_an_error_of_ours_names_the_option_that_shows_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
