@@ -250,7 +250,8 @@ def claim(
     with _computing(jobs, scheduler) as n_jobs:
         minutes = sum(map(settings_map.seconds, maps.values())) / 60
         told = [f"{side}x{side} pixels, {one.images.known().n_images:,} images" for side, one in maps.items()]
-        click.echo(f"{name} at {' and '.join(told)}, {seeds} seeds: about {minutes:.1f} minutes on one processor")
+        runs = f"{seeds} seed{'s' * (seeds > 1)}"
+        click.echo(f"{name} at {' and '.join(told)}, {runs}: about {minutes:.1f} minutes on one processor")
         parts, ratios = settings_map.own_answer(name, maps, output / "calls", n_jobs=n_jobs)
     click.echo(_text(parts))
     click.echo("\nthe error of contrastive divergence at its end, over that of a constant image")
