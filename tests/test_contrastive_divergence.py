@@ -145,6 +145,17 @@ def test_initial_weights(initial, std):
     assert not start.c.any()
 
 
+def test_initial_weights_by_the_size_of_the_layer_and_biases_of_the_data():
+    V = images(3, 200)
+    V[:, 0] = 0
+    start = ContrastiveDivergence(V, 100, initial_weights="glorot", weight_scale=4, visible_biases="data", seed=0).rbm
+    limit = 4 * np.sqrt(6 / 300)
+    assert 0.99 * limit < abs(start.W).max() <= limit
+    p = np.clip(V.mean(axis=0), 0.001, 0.999)
+    np.testing.assert_allclose(start.b, np.log(p / (1 - p)), rtol=1e-12)
+    assert not start.c.any()
+
+
 def test_training_raises_the_likelihood_and_lowers_the_error():
     V = np.repeat([[1.0, 1, 0, 0, 1, 0], [0, 0, 1, 1, 0, 1]], 50, axis=0)
     trainer = ContrastiveDivergence(V, 3, batch_size=10, seed=0)

@@ -206,7 +206,11 @@ def test_a_cell_of_ones_own_has_the_settings_and_the_start_that_are_given() -> N
     assert list(settings_map.own_maps("C9", {}, dataset="digits")) == [7, 28]
     (epoch,) = settings_map.own_maps("C4", {"x0_epochs": 2, "batch_size": 10}, n_images=1_000).values()
     assert epoch.cells == ((settings_map.OWN, 200),)
-    for wrong, words in (({"n_gen": 3}, "a setting of a claim"), ({"x0": "none"}, "x0 must be one of")):
+    for wrong, words in (
+        ({"n_gen": 3}, "a setting of a claim"),
+        ({"x0": "none"}, "x0 must be one of"),
+        ({"x0_batches": 5}, "clashes with x0='epochs'"),
+    ):
         with pytest.raises(ValueError, match=words):
             settings_map.own_maps("C7", wrong)
 

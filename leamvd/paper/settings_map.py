@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from leamvd._support import checks
 from leamvd.data import images as data_sets
 from leamvd.networks.contrastive_divergence import CDSettings
+from leamvd.networks.dbn import Training
 
 from . import results
 from .claims import (
@@ -444,10 +445,11 @@ def own_maps(
     settings = CDSettings(**{name: value for name, value in given.items() if name in names})
     count = data_sets.known(dataset)[1]
     images = checks.integer("images", n_images or min(10_000, count), at_least=1, at_most=count)
-    if checks.choice("x0", given.get("x0", "epochs"), ("epochs", "batch")) == "batch":
-        batches = given.get("x0_batches", 1)
+    start = Training(**given)  # refuses what belongs to another start
+    if checks.choice("x0", start.x0, ("epochs", "batch")) == "batch":
+        batches = start.x0_batches
     else:
-        batches = given.get("x0_epochs", 1) * -(-images // settings.batch_size)
+        batches = start.x0_epochs * -(-images // settings.batch_size)
     cells = ((OWN, checks.integer("x0_batches", batches, at_least=1)),)
     seeds = tuple(range(n_seeds))
     maps = {}
