@@ -6,6 +6,7 @@ linear probes of each layer's features, and the likelihood of test images under 
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -114,11 +115,18 @@ def planned(profile: str, **changes: Any) -> Plan:
 
 def random_stack(sizes: tuple[int, ...], scale: str, dtype: str, seed: int) -> Result:
     """Return a stack with weights N(0, scale) and zero biases, that which CD of the same seed would start from."""
-    arrays, stds = {}, []
-    for layer, (n_in, n_out) in enumerate(pairwise(sizes), start=1):
+    stds = []
+    for n_in, n_out in pairwise(sizes):
         stds.append(float(np.sqrt(2 / (n_in + n_out))) if scale == GLOROT else float(scale))
+    return normal_stack(sizes, stds, dtype, seed)
+
+
+def normal_stack(sizes: Sequence[int], stds: Sequence[float], dtype: str, seed: int) -> Result:
+    """Return a stack with normal weights of a standard deviation for each layer, and zero biases."""
+    arrays = {}
+    for layer, (n_in, n_out) in enumerate(pairwise(sizes), start=1):
         nothing = np.zeros((1, n_in), dtype)
-        rbm = ContrastiveDivergence(nothing, n_out, weight_scale=stds[-1], seed=layer_seed(seed, layer)).rbm
+        rbm = ContrastiveDivergence(nothing, n_out, weight_scale=stds[layer - 1], seed=layer_seed(seed, layer)).rbm
         arrays |= {f"{name}{layer}": values for name, values in rbm._asdict().items()}
     return Result(pd.DataFrame({"std": stds}), arrays)
 

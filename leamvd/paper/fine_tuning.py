@@ -1,0 +1,203 @@
+"""Section 13, networks: what of pre-training helps to classify, what was learned or the size of the weights.
+
+Networks are fine-tuned from stacks of RBMs, and from random weights that are as large as theirs. Each side has the
+learning rate with which its first seeds have the fewest errors on images that are held out.
+"""
+
+import dataclasses
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from leamvd._support import checks
+from leamvd._support.compile import Array
+from leamvd._support.threads import one_blas_thread
+from leamvd.data.images import Dataset
+from leamvd.networks.dbn import fine_tune
+
+from . import results
+from .classification import RANDOM, normal_stack, random_stack
+from .layers import Images, Study, rbms, stack
+from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+
+TRAINED, RESIZED = "trained", "random"  # where a network starts: at a method's stack, or at random weights as large
+N_TRIED = 3  # seeds by which a learning rate is chosen
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(Study):
+    """Methods whose networks are compared with random weights as large as theirs, and with those of some scales."""
+
+    methods: tuple[str, ...] = ("cd", *(f"lea-mvd:sigma0={sigma0}" for sigma0 in ("0.003", "0.01", "0.03")))
+    inputs: tuple[str, ...] = ("own",)
+    seeds: tuple[int, ...] = tuple(range(30))
+    scales: tuple[str, ...] = ("0.3", "1")  # standard deviations of random weights
+    epochs: int = 50  # of fine-tuning
+    rates: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5)  # first learning rates to choose from
+    n_held_out: int = (
+        10_000  # images by which they are chosen, for which networks of their own are trained without them
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.choice("inputs", self.inputs, [("own",)])
+        checks.integer("seeds", len(self.seeds), at_least=N_TRIED)
+        checks.integer("epochs", self.epochs, at_least=1)
+        for name in ("scales", "rates"):
+            object.__setattr__(self, name, checks.several(name, getattr(self, name)))
+            for value in getattr(self, name):
+                checks.real(name, float(value), above=0)
+        checks.integer("n_held_out", self.n_held_out, at_least=1)
+
+    def without_held_out(self) -> tuple[Study, Images]:
+        """Return the study of the images that are not held out, and those that are."""
+        count = self.images.known().n_images or 0
+        parts = count // self.n_held_out
+        if parts < 2 or count % self.n_held_out:
+            raise ValueError(
+                f"n_held_out must be a part of the {count} images that divides them, got {self.n_held_out}"
+            )
+        fewer = self.changed(n_images=count - self.n_held_out)
+        return fewer, fewer.changed(n_images=self.n_held_out, image_set=parts - 1).images.known()
+
+
+PAPER = Settings(images=Images(dataset="mnist", n_images=60_000))
+PROFILES = {
+    "quick": Settings(
+        images=Images(n_images=1_200), layers=(20, 20), seeds=(0, 1, 2), epochs=30, rates=(0.2, 0.5), n_held_out=400
+    ).changed(n_gen=10),
+    "paper": PAPER,
+}
+
+
+class Tables(NamedTuple):
+    """What is measured; errors are shares of wrong images."""
+
+    rates: pd.DataFrame  # on held-out images, by learning rate
+    runs: pd.DataFrame  # on test images, with the rate chosen
+
+
+def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
+    """Return the tables of a profile: what is recorded, or what is computed here."""
+    if profile == "recorded":
+        results.refuse(changes)
+        return Tables(*(read_recorded("classification_moved", table) for table in Tables._fields))
+    return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="networks"))
+
+
+def planned(profile: str, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes."""
+    return plan(results.profile(profile, PROFILES).changed(**changes).on_disk())
+
+
+# ---- what is computed
+
+
+def resized(top: Result, dtype: str, seed: int) -> Result:
+    """Return a stack of random weights, each layer's as large as those of another stack, and zero biases."""
+    weights = [rbm.W for rbm in rbms(top)]
+    sizes = [len(weights[0]), *(W.shape[1] for W in weights)]
+    return normal_stack(sizes, [float(W.std(dtype=np.float64)) for W in weights], dtype, seed)
+
+
+def tried(
+    top: Result, images: Images, held_out: Images, dtype: str, seed: int, epochs: int, rates: tuple[float, ...]
+) -> Result:
+    """Return the share of wrong images among those held out, by the learning rate of fine-tuning."""
+    data, others = images.load(dtype), held_out.load(dtype)
+    rows = []
+    for rate in rates:
+        classifier = _network(top, data, seed, epochs, rate)
+        rows.append((rate, _wrong(classifier, others.train, others.train_labels)))
+    return Result(pd.DataFrame(rows, columns=["rate", "error"]))
+
+
+def tuned(
+    top: Result, images: Images, dtype: str, seed: int, epochs: int, first: Result, second: Result, third: Result
+) -> Result:
+    """Return the share of wrong test images after fine-tuning at the best rate of the first three seeds' `tried`."""
+    errors = pd.concat([first.rows, second.rows, third.rows]).groupby("rate")["error"].mean()
+    data, rate = images.load(dtype), float(errors.idxmin())
+    classifier = _network(top, data, seed, epochs, rate)
+    stds = [float(rbm.W.std(dtype=np.float64)) for rbm in rbms(top)]
+    row = {"rate": rate, "test_error": _wrong(classifier, data.test, data.test_labels)}
+    return Result(pd.DataFrame([row | {f"std{layer}": std for layer, std in enumerate(stds, start=1)}]))
+
+
+def _network(top: Result, data: Dataset, seed: int, epochs: int, rate: float) -> Any:
+    steps = fine_tune(rbms(top), data.train, data.train_labels, epochs=epochs, tuning_rate=rate, seed=seed)
+    ((classifier, _),) = deque(steps, maxlen=1)
+    return classifier
+
+
+def _wrong(classifier: Any, V: Array, labels: Array) -> float:
+    with one_blas_thread():
+        return float(np.mean(classifier.predict(V) != labels))
+
+
+SIDE = ["method", "weights"]  # columns that say where a network starts
+
+
+class Side(NamedTuple):
+    """Where networks of a side start, by seed: for runs, and where its learning rate is chosen."""
+
+    runs: Mapping[int, Call]
+    tried: Mapping[int, Call]  # of the first seeds
+
+
+def resized_side(side: Side, dtype: str) -> Side:
+    """Return the side of random weights as large as another one's."""
+    return Side(*({seed: delayed(resized)(top, dtype, seed) for seed, top in tops.items()} for tops in side))
+
+
+def plan_of(
+    columns: list[str],
+    sides: Mapping[tuple[Any, ...], Side],
+    images: Images,
+    fewer: Images,
+    held_out: Images,
+    dtype: str,
+    epochs: int,
+    rates: tuple[float, ...],
+) -> Plan:
+    """Return the plan of `Tables`: a learning rate of each side by `held_out` images, then test errors of `images`.
+
+    `fewer` are those on which the networks are trained by which a rate is chosen.
+    """
+    choice: dict[tuple[Any, ...], Call] = {}
+    runs: dict[tuple[Any, ...], Call] = {}
+    for names, side in sides.items():
+        for seed, top in side.tried.items():
+            choice[*names, seed] = delayed(tried)(top, fewer, held_out, dtype, seed, epochs, rates)
+        first, second, third = (choice[*names, seed] for seed in side.tried)
+        for seed, top in side.runs.items():
+            runs[*names, seed] = delayed(tuned)(top, images, dtype, seed, epochs, first, second, third)
+    return {"rates": ([*columns, "seed"], choice), "runs": ([*columns, "seed"], runs)}
+
+
+def plan(study: Settings) -> Plan:
+    """Return the plan of `Tables` of stacks, of random weights as large as LEA-MVD's, and of random weights of a scale.
+
+    Where a rate is chosen, stacks too have not seen the images that are held out.
+    """
+    dtype = study.training.dtype
+    fewer, held_out = study.without_held_out()
+    few = study.seeds[:N_TRIED]
+    sides: dict[tuple[Any, ...], Side] = {}
+    for method in study.methods:
+        runs = {seed: stack(study, method, seed)[-1] for seed in study.seeds}
+        sides[method, TRAINED] = Side(runs, {seed: stack(fewer, method, seed)[-1] for seed in few})
+        if method != "cd":
+            sides[method, RESIZED] = resized_side(sides[method, TRAINED], dtype)
+    sizes = (study.images.side**2, *study.layers)
+    for scale in study.scales:
+        runs = {seed: delayed(random_stack)(sizes, scale, dtype, seed) for seed in study.seeds}
+        sides[f"{RANDOM}{scale}", RESIZED] = Side(runs, {seed: runs[seed] for seed in few})
+    return plan_of(SIDE, sides, study.images, fewer.images, held_out, dtype, study.epochs, study.rates)
+
+
+RECORDED = {"classification_moved": Recorded(PAPER, lambda: plan(PAPER))}
