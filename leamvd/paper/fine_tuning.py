@@ -19,10 +19,11 @@ from leamvd._support.threads import one_blas_thread
 from leamvd.data.images import Dataset
 from leamvd.networks.dbn import fine_tune
 
-from . import results
-from .classification import RANDOM, normal_stack, random_stack
+from . import results, settings_map
+from .classification import GLOROT, RANDOM, normal_stack, random_stack
 from .layers import Images, Study, rbms, stack
 from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+from .settings_map import Map
 
 TRAINED, RESIZED = "trained", "random"  # where a network starts: at a method's stack, or at random weights as large
 N_TRIED = 3  # seeds by which a learning rate is chosen
@@ -200,4 +201,55 @@ def plan(study: Settings) -> Plan:
     return plan_of(SIDE, sides, study.images, fewer.images, held_out, dtype, study.epochs, study.rates)
 
 
-RECORDED = {"classification_moved": Recorded(PAPER, lambda: plan(PAPER))}
+# ---- in the cells of the map
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OfMap:
+    """Networks from the stacks of a map, and from random weights."""
+
+    cells: Map = settings_map.OWN_INPUTS
+    scales: tuple[str, ...] = ("0.3", "1", GLOROT)  # of random weights that no stack has
+    epochs: int = 50
+    rates: tuple[float, ...] = (0.05, 0.2, 0.5)
+    image_set: int = 1  # by which rates are chosen
+
+
+OF_MAP = OfMap()
+ANY = "any"  # the protocol of random weights that no stack has
+
+
+def plan_of_map(study: OfMap) -> Plan:
+    """Return the plan of `Tables` by cell; what is not of a start is under 0 mini-batches."""
+    given = study.cells
+    few = given.seeds[:N_TRIED]
+    sides: dict[tuple[Any, ...], Side] = {}
+    for protocol, batches in given.cells:
+        study_of_cell = given.study(protocol, batches)
+        images, dtype = study_of_cell.images, study_of_cell.training.dtype
+        tops = {(0, "cd", seed): stack(study_of_cell, "cd", seed)[-1] for seed in given.seeds}
+        for (inputs, layer, seed), call in settings_map.starts(study_of_cell).items():
+            if inputs == "own" and layer == len(given.layers):
+                tops[batches, settings_map.START, seed] = call
+        for method in settings_map.READINGS.values():
+            for seed in given.seeds:
+                tops[batches, method, seed] = stack(study_of_cell, settings_map.METHODS[method], seed)[-1]
+        for count, method in dict.fromkeys(name[:2] for name in tops):
+            runs = {seed: tops[count, method, seed] for seed in given.seeds}
+            side = Side(runs, {seed: runs[seed] for seed in few})
+            sides[protocol, count, method, TRAINED] = side
+            if method in settings_map.READINGS.values():
+                sides[protocol, count, method, RESIZED] = resized_side(side, dtype)
+    sizes = (images.side**2, *given.layers)
+    for scale in study.scales:
+        runs = {seed: delayed(random_stack)(sizes, scale, dtype, seed) for seed in given.seeds}
+        sides[ANY, 0, f"{RANDOM}{scale}", RESIZED] = Side(runs, {seed: runs[seed] for seed in few})
+    held_out = dataclasses.replace(images, image_set=study.image_set)
+    columns = [*settings_map.CELL, *SIDE]
+    return plan_of(columns, sides, images, images, held_out, dtype, study.epochs, study.rates)
+
+
+RECORDED = {
+    "classification_moved": Recorded(PAPER, lambda: plan(PAPER)),
+    "map_networks": Recorded(OF_MAP, lambda: plan_of_map(OF_MAP)),
+}

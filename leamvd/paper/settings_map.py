@@ -37,7 +37,7 @@ from .claims import (
     judged,
     stays,
 )
-from .layers import LABELS, Images, Study, last, layer_call, searches, stack, timed
+from .layers import LABELS, PRINTED, Images, Study, last, layer_call, searches, stack, timed
 from .plots import GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, method_look, panels, styled
 from .results import Call, Plan, Recorded, read_recorded
 from .statistics import Effect, paired, summarize
@@ -87,6 +87,7 @@ METHODS = {
     "sep-cma-es": "sep-cma-es:n_gen=42",  # 1,008
 }
 """The searches by their names in tables, which do not have the number of generations."""
+READINGS = {"printed": "lea-mvd:printed", "default": "lea-mvd"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -149,8 +150,28 @@ class Map:
         )
 
 
-DRAWN = ("0.1/0.1", "0.1/0.01", "0.01/0.1", "0.01/0.003")  # whose cells are recorded; the rules name more
-SMALL = Map(inputs=("own",)).changed(protocols=DRAWN)
+FIRST = ("0.1/0.1", "0.1/0.01", "0.01/0.1", "0.01/0.003")  # whose cells were recorded first, without the others
+OWN_INPUTS = Map(inputs=("own",))
+SMALL = OWN_INPUTS.changed(protocols=FIRST)
+OTHERS = tuple(cell for cell in CELLS if cell not in SMALL.cells)
+MORE = dataclasses.replace(OWN_INPUTS, cells=OTHERS, searched=OTHERS)
+FULL = dataclasses.replace(
+    OWN_INPUTS,
+    methods=(EQUAL,),
+    seeds=(0, 1),
+    cells=(BOOK, ("0.1/0.1", 5), ("0.01/0.003", 60)),
+    searched=(BOOK, ("0.1/0.1", 5), ("0.01/0.003", 60)),
+)  # CMA-ES with its whole matrix, of which the separable form stands for
+SHARED = Map(inputs=("shared",)).changed(protocols=BOOK[:1])
+SEARCHED: tuple[Cell, ...] = ()  # at 28x28 pixels, by the rule: see `chosen`
+LARGE = Map(
+    images=Images(dataset="mnist", side=28, n_images=10_000),
+    layers=(500, 500, 2000),
+    inputs=("own",),
+    seeds=(0, 1, 2),
+    methods=tuple(METHODS[name] for name in READINGS.values()),
+    searched=SEARCHED,
+)
 QUICK = Map(
     images=Images(n_images=200),
     layers=(10, 10, 20),
@@ -159,26 +180,33 @@ QUICK = Map(
     updates=600,
     first_updates=60,
 )
-PROFILES = {"quick": QUICK, "paper": SMALL}
+QUICK_LARGE = dataclasses.replace(
+    QUICK, images=Images(side=28, n_images=100), layers=(20, 20, 40), inputs=("own",), methods=LARGE.methods
+)
+PROFILES = {"quick": (QUICK, QUICK_LARGE), "paper": (OWN_INPUTS, LARGE)}
 
 
 class Tables(NamedTuple):
-    """What is measured."""
+    """Errors of the layers of each cell."""
 
-    runs: pd.DataFrame  # errors of the layers of each cell
+    runs: pd.DataFrame  # at 7x7 pixels
+    large: pd.DataFrame  # at 28x28 pixels
 
 
 def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
     """Return the errors of all layers by cell: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        return Tables(read_recorded("map_7x7"))
+        small = pd.concat([read_recorded("map_7x7"), read_recorded("map_7x7_more")], ignore_index=True)
+        return Tables(small, read_recorded("map_28x28"))
     return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="the map"))
 
 
-def planned(profile: str, **changes: Any) -> Plan:
-    """Return the plan of a profile with changes."""
-    return plan(results.profile(profile, PROFILES).changed(**changes))
+def planned(profile: str, *, layers: Sequence[int] | None = None, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes; the layers are those of 7x7 pixels."""
+    small, large = results.profile(profile, PROFILES)
+    plans = plan(small.changed(layers=layers, **changes)), plan(large.changed(**changes))
+    return {name: one["runs"] for name, one in zip(Tables._fields, plans, strict=True)}
 
 
 # ---- what is computed
@@ -198,7 +226,7 @@ def plan(settings: Map) -> Plan:
             if text == "cd":
                 calls[protocol, 0, inputs, layer, "cd", seed] = call
             elif (protocol, batches) in settings.searched:
-                calls[protocol, batches, inputs, layer, names[text], seed] = call
+                calls[protocol, batches, inputs, layer, names.get(text, text), seed] = call
         if "own" in settings.inputs:
             for (inputs, layer, seed), call in starts(study).items():
                 calls[protocol, batches, inputs, layer, START, seed] = call
@@ -227,7 +255,13 @@ def kept(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[ends | (rows["iteration"] == 0) | (rows["method"] == "cd")]
 
 
-RECORDED = {"map_7x7": Recorded(SMALL, lambda: plan(SMALL), kept)}
+RECORDED = {
+    "map_7x7": Recorded(SMALL, lambda: plan(SMALL), kept),
+    "map_7x7_more": Recorded(MORE, lambda: plan(MORE), kept),
+    "map_7x7_shared": Recorded(SHARED, lambda: plan(SHARED), kept),
+    "map_7x7_full": Recorded(FULL, lambda: plan(FULL), kept),
+    "map_28x28": Recorded(LARGE, lambda: plan(LARGE), kept),
+}
 
 # ---- answers
 
@@ -255,9 +289,6 @@ def cells(runs: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:
         trained = trained.assign(iteration=50 * trained["iteration"] / trained["iteration"].max())
         for batches, searched in rows[rows["method"] != "cd"].groupby("batches", sort=False):
             yield (str(protocol), int(str(batches))), pd.concat([trained, searched])
-
-
-READINGS = {"printed": "lea-mvd:printed", "default": "lea-mvd"}
 
 
 def parts(study: Errors, margins: Margins) -> Judged:
@@ -289,15 +320,17 @@ def parts_of_large(large: Errors, small: Errors | None, margins: Margins, *, pri
     yield "C8", "both", changes(large, 3, margins.little)
     if printed:
         yield "C7", "both", ends_as_printed(large, 2, "cd", **within)
-    for view, method in READINGS.items():
+    searched = {view: method for view, method in READINGS.items() if ("own", 1, method) in large.runs.index}
+    for view, method in searched.items():
         yield "C6", view, stays(large, 1, method, 0, margins.little)
         for claim, layer in (("C7", 2), ("C8", 3)):
             yield claim, view, ends_lower(large, "as printed", layer, method, "cd")
             if printed:
                 yield claim, view, ends_as_printed(large, layer, method, **within)
     if small is not None:
-        for layer, (view, method) in product((1, 2, 3), {"both": "cd", **READINGS}.items()):
+        for layer, (view, method) in product((1, 2, 3), ({"both": "cd"} | searched).items()):
             yield "C9", view, compares_sizes(small, large, layer, method, "image", lower=1)
+            yield "C9", view, compares_sizes(small, large, layer, method, "unit", **within)
 
 
 def changes(study: Errors, layer: int, percent: float) -> Part:
@@ -350,6 +383,90 @@ def answers(parts: pd.DataFrame) -> pd.DataFrame:
             table[claim, view, protocol, batches] = answer(met) if len(met) else STILL
     found = pd.Series(table).rename_axis(["claim", "view", *CELL])
     return found.unstack(CELL, sort=False)
+
+
+def evidence_of_large(large: pd.DataFrame, small: pd.DataFrame, margins: Margins) -> pd.DataFrame:
+    """Return every part of the claims about RBMs of 28x28 pixels in every cell, by seed: see `by_seed`."""
+    of_small = dict(cells(small))
+    tables = []
+    for cell, rows in cells(large):
+        judged_parts = {}
+        for seed, of_seed in rows.groupby("seed"):
+            beside = None
+            if cell in of_small:
+                same = of_small[cell]
+                beside = Errors.of("7×7 pixels", same[same["seed"] == seed])
+            judged_parts[int(str(seed))] = [*parts_of_large(Errors.of("28×28 pixels", of_seed), beside, margins)]
+        for claim in OF_LARGE:
+            found = by_seed(judged_parts, claim)
+            tables.append(found.assign(claim=claim, protocol=cell[0], batches=cell[1]))
+    return pd.concat(tables, ignore_index=True)
+
+
+OF_LARGE = ("C6", "C7", "C8", "C9")
+MET = {"met": "yes", "not met": "no", "mixed": "undecided"}
+
+
+def answers_of_large(parts: pd.DataFrame) -> pd.DataFrame:
+    """Return the answer to each claim in each view by cell, from `evidence_of_large`, where LEA-MVD has searched.
+
+    It is undecided where it hangs on parts that are met in some seeds and not in others.
+    """
+    table = {}
+    for (claim, protocol, batches), rows in parts.groupby(["claim", *CELL], sort=False):
+        for view in READINGS:
+            if view in {*rows["view"]}:
+                met = rows.loc[rows["view"].isin([view, "both"]), ""].map(MET)
+                table[claim, view, protocol, batches] = answer(met)
+    return pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
+
+
+def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame:
+    """Return the parts of C15 in every cell, from test errors of networks: see `claims.evidence`."""
+    starts_of = ["protocol", "batches", "method", "weights"]
+    by_side = {side: rows.set_index("seed")["test_error"] for side, rows in errors.groupby(starts_of, sort=False)}
+    judged_cells = []
+    for protocol, batches in dict.fromkeys(errors.loc[errors["batches"] > 0, CELL].itertuples(index=False, name=None)):
+        found = []
+        for view, method in READINGS.items():
+            side = by_side[protocol, batches, method, "trained"]
+            effect = paired(side, by_side[protocol, 0, "cd", "trained"], upper=1)
+            says = f"after {named(method)} {{}} times as many images are wrong as after {named('cd')}"
+            found.append(("C15", view, Part("classifier, 7×7 pixels", named(method), named("cd"), says, effect)))
+        judged_cells.append(judged(found, margins.level).assign(protocol=protocol, batches=batches))
+    return pd.concat(judged_cells, ignore_index=True)
+
+
+def chosen(large: pd.DataFrame, n_cells: int = 10) -> tuple[Cell, ...]:
+    """Return the cells in which LEA-MVD searches at 28x28 pixels, by the rule: at most so many.
+
+    These are the book's, and those in which the start alone is below the end of contrastive divergence in RBM 2 or 3 in
+    all seeds; of more those in which the product of both ratios is smallest.
+    """
+    ratios = over_cd(large)
+    ratios = ratios[ratios["method"] == START]
+    below = ratios["ratio"].lt(1).groupby([ratios[name] for name in (*CELL, "layer")]).all()
+    below = below.groupby(CELL).any()
+    products = np.log(ratios["ratio"]).groupby([ratios[name] for name in CELL]).sum()
+    ranked = products[below & (products.index != BOOK)].sort_values()
+    return (BOOK, *ranked.index[: n_cells - 1])
+
+
+def nearness(large: pd.DataFrame) -> pd.DataFrame:
+    """Return how near the start alone is to the paper's two numbers, a row for each cell, the nearest first.
+
+    Errors are geometric means over seeds, per 10,000 images. `factor` is the typical factor by which they miss, exp of
+    the root mean square of log(ours / the paper's); beside it is the error of RBM 3 over the constant image's.
+    """
+    ends = large[(large["method"] == START) & (large["inputs"] == "own") & (large["layer"] > 1)]
+    by = [ends[name] for name in (*CELL, "layer")]
+    errors = np.exp(np.log(1e4 * ends["mean_field"] / ends["n_images"]).groupby(by, sort=False).mean())
+    ratios = np.exp(np.log(ends["mean_field_ratio"]).groupby(by, sort=False).mean())
+    table = errors.unstack("layer")
+    missed = np.log(table / pd.Series({layer: PRINTED["lea-mvd", layer] for layer in (2, 3)}))
+    table["factor"] = np.exp(np.sqrt((missed**2).mean(axis=1)))
+    table["RBM 3 / constant's"] = ratios.unstack("layer")[3]
+    return table.sort_values("factor", kind="stable")
 
 
 def untold(runs: pd.DataFrame) -> dict[str, float]:
@@ -462,36 +579,39 @@ def own_maps(
             searched=cells,
         )
         if side == 28:
-            readings = tuple(METHODS[method] for method in READINGS.values())
-            own = dataclasses.replace(own, layers=(500, 500, 2000), inputs=("own",), methods=readings)
+            own = dataclasses.replace(own, layers=LARGE.layers, inputs=LARGE.inputs, methods=LARGE.methods)
         maps[side] = own
     return maps
 
 
 def nearest(claim: str, given: Mapping[str, Any]) -> str:
-    """Return in a sentence the answer to a claim at the cell of the map that is nearest; "" where there is no map.
+    """Return in a sentence the answer to a claim at the cell of the map that is nearest.
 
     Near is by the logarithms of the first weights' scale, the rate and the mini-batches of the start.
     """
-    if 7 not in OF_SIZES[claim] or claim == "C9":
-        return ""
     usual = CDSettings()
     scale = given.get("weight_scale", usual.weight_scale)
     rate = given.get("learning_rate", usual.learning_rate)
     batches = given.get("x0_batches", 1) if given.get("x0") == "batch" else 600 * given.get("x0_epochs", 1)
     asked = np.log(np.maximum([scale, rate, batches], 1e-9))
-    distances = {
-        (name, count): np.abs(np.log([settings.weight_scale, settings.learning_rate, count]) - asked).sum()
-        for (name, settings), count in product(CROSSED.items(), BATCHES)
-    }
-    recorded = read_recorded("map_7x7")
-    there = {cell for cell, _ in cells(recorded)}
-    protocol, count = min(there & distances.keys(), key=lambda cell: distances[cell])
-    rows = recorded[(recorded["protocol"] == protocol) & recorded["batches"].isin([0, count])]
-    found = answers(evidence(rows, Margins()))[protocol, count][claim]
+    recorded = tables()
+    of_large = claim in OF_LARGE
+    distances = {}
+    for (name, count), rows in cells(recorded.large if of_large else recorded.runs):
+        if name in CROSSED and rows["method"].isin(METHODS).any():
+            there = CROSSED[name]
+            logs = np.log([there.weight_scale, there.learning_rate, count])
+            distances[name, count] = float(np.abs(logs - asked).sum())
+    protocol, count = min(distances, key=lambda cell: distances[cell])
+    small, large = (rows[(rows["protocol"] == protocol) & rows["batches"].isin([0, count])] for rows in recorded)
+    if of_large:
+        found = answers_of_large(evidence_of_large(large, small, Margins()))
+    else:
+        found = answers(evidence(small, Margins()))
+    told = "; ".join(f"{view}: {word}" for view, word in found[protocol, count][claim].items())
     words = protocol_words(protocol).replace("\n", ", ").removesuffix("*")
-    told = "; ".join(f"{view}: {word}" for view, word in found.items())
-    return f"the nearest cell of the map, {words}, a start of {count} mini-batches (10,000 images, ten seeds): {told}"
+    seeds = "three seeds" if of_large else "ten seeds"
+    return f"the nearest cell of the map, {words}, a start of {count} mini-batches (10,000 images, {seeds}): {told}"
 
 
 def seconds(settings: Map) -> float:

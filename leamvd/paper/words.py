@@ -20,7 +20,7 @@ WORDS = {
     **{"cd": "CD", "lea-mvd": "LEA-MVD", "cma-es": "CMA-ES", "sep-cma-es": "separable CMA-ES", "mlp": "gradients"},
     **{"snes": "SNES", "cr-fm-nes": "CR-FM-NES"},
     **{"cd:n_gen=1": "one epoch of CD", "random": "random search", "random-glorot": "random, Glorot and Bengio"},
-    **{f"random-{scale}": f"random, N(0, {scale})" for scale in ("0.01", "0.1")},
+    **{f"random-{scale}": f"random, N(0, {scale})" for scale in ("0.01", "0.1", "0.3", "1")},
     **{f"mnist-{side}x{side}": f"{side}×{side} pixels" for side in (7, 28)},
     **{"mean_field": "mean-field error", "test_mean_field": "mean-field error, test images"},
     **{"sampled": "sampled error", "test_sampled": "sampled error, test images"},
