@@ -249,3 +249,95 @@ def short(study: Any) -> Any:
         return study(dataclasses.replace(self, updates=20, first_updates=2, layers=(4, 3, 2)), *cell)
 
     return shortened
+
+
+# ---- at 28x28 pixels, and of networks
+
+FAR = ("0.1/0.01", 600)
+
+
+def large(cells: dict[tuple[str, int], dict[str, Any]]) -> pd.DataFrame:
+    """Return a table as the map's at 28x28 pixels of three seeds: `made`, per 10,000 images, with starts."""
+    table = made({cell: {START: [(500, 500)] * 3} | changed for cell, changed in cells.items()})
+    return table[(table["seed"] < 3) & (table["method"] != "sep-cma-es")].assign(n_visible=784)
+
+
+def test_answers_at_the_larger_size_are_by_whether_all_seeds_agree() -> None:
+    small = made({BOOK: {}, FAR: {}}).assign(n_visible=49)
+    small["mean_field"] *= 2
+    found = settings_map.evidence_of_large(
+        large({BOOK: {"cd": [(500, 480), (800, 50_000), (700, 500)]}, FAR: {}}), small, Margins()
+    )
+    answers = settings_map.answers_of_large(found)
+    # contrastive divergence changes RBM 1 by 4 % and the default by none, as printed by 10 %, at the very margin
+    assert answers[BOOK]["C6", "default"] == "reproduced"
+    assert answers[BOOK]["C6", "printed"] == "undecided"
+    parts = found[(found["protocol"] == FAR[0]) & (found["claim"] == "C6")].set_index(["view"])[""]
+    assert parts["both"] == "not met"
+    assert parts["default"] == "met"
+    # 50,000 by contrastive divergence, LEA-MVD below it, and far below 5,000
+    assert answers[BOOK]["C7", "default"] == "partly"
+    assert answers[FAR]["C7", "printed"] == "partly"
+    # the errors per image are half of those at 7x7 pixels, but for contrastive divergence in RBM 2
+    images = found[(found["claim"] == "C9") & found["part"].str.contains("per image")]
+    assert set(images.loc[images["protocol"] == FAR[0], ""]) == {"not met"}
+    assert images.loc[images["protocol"] == BOOK[0], ""].tolist().count("met") == 1
+    unit = found[(found["claim"] == "C9") & found["part"].str.contains("per unit") & (found["protocol"] == FAR[0])]
+    assert unit["seed 0"].to_numpy() == pytest.approx(0.5 * 49 / 784, rel=1e-2)
+
+
+def test_cells_in_which_nothing_searched_have_parts_of_contrastive_divergence_and_no_answer() -> None:
+    table = large({BOOK: {}, FAR: {}})
+    table = table[(table["protocol"] == BOOK[0]) | table["method"].isin(["cd", START])]
+    found = settings_map.evidence_of_large(table, table.iloc[:0], Margins())
+    assert set(found.loc[found["protocol"] == FAR[0], "view"]) == {"both"}
+    assert list(settings_map.answers_of_large(found)) == [BOOK]
+
+
+def test_searches_are_where_the_start_is_below_contrastive_divergence_by_most() -> None:
+    cells = {
+        BOOK: {},
+        ("0.01/0.1", 1): {START: [(500, 500), (100, 100), (900, 900)]},
+        ("0.01/0.1", 5): {START: [(500, 500), (10, 10), (300, 300)]},
+        ("guide", 1): {START: [(500, 500), (800, 800), (500, 500)]},
+    }
+    table = large(cells)
+    assert settings_map.chosen(table) == (BOOK, ("0.01/0.1", 5), ("0.01/0.1", 1))
+    assert settings_map.chosen(table, 2) == (BOOK, ("0.01/0.1", 5))
+    one = (table["method"] == START) & (table["batches"] == 1) & (table["layer"] == 2) & (table["seed"] == 2)
+    table.loc[one, "mean_field"] = 900
+    assert settings_map.chosen(table) == (BOOK, ("0.01/0.1", 5)), "not in all seeds"
+
+
+def test_the_nearest_cell_misses_both_printed_numbers_by_the_smallest_factor() -> None:
+    table = large(
+        {BOOK: {START: [(1, 1), (5_000, 5_000), (900, 900)]}, FAR: {START: [(1, 1), (10_000, 10_000), (450, 450)]}}
+    )
+    near = settings_map.nearness(table)
+    assert list(near.index) == [BOOK, FAR]
+    assert near["factor"].to_numpy() == pytest.approx([1, 2], rel=1e-3)
+    assert near.loc[FAR, "RBM 3 / constant's"] == pytest.approx(0.3 * 450 / 400, rel=1e-3)
+
+
+def test_networks_are_judged_beside_contrastive_divergence_of_the_same_protocol() -> None:
+    rows = []
+    for protocol, batches, method, error in (
+        ("0.1/0.1", 0, "cd", 0.05),
+        ("0.1/0.1", 600, "lea-mvd", 0.04),
+        ("0.1/0.1", 600, "lea-mvd:printed", 0.06),
+        ("guide", 0, "cd", 0.02),
+        ("guide", 1, "lea-mvd", 0.04),
+        ("guide", 1, "lea-mvd:printed", 0.0195),
+        ("any", 0, "random-1", 0.01),
+    ):
+        noise = np.random.default_rng(len(method)).normal(1, 0.01, 10)
+        rows += [(protocol, batches, method, "trained", seed, error * noise[seed]) for seed in range(10)]
+    table = pd.DataFrame(rows, columns=["protocol", "batches", "method", "weights", "seed", "test_error"])
+    found = settings_map.evidence_of_networks(table, Margins()).set_index(["protocol", "batches", "view"])
+    assert found["met"].to_dict() == {
+        ("0.1/0.1", 600, "printed"): "no",
+        ("0.1/0.1", 600, "default"): "yes",
+        ("guide", 1, "printed"): "yes",
+        ("guide", 1, "default"): "no",
+    }
+    assert found.loc[("0.1/0.1", 600, "default"), "effect"] == pytest.approx(0.8, rel=0.02)

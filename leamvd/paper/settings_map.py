@@ -183,7 +183,8 @@ QUICK = Map(
 QUICK_LARGE = dataclasses.replace(
     QUICK, images=Images(side=28, n_images=100), layers=(20, 20, 40), inputs=("own",), methods=LARGE.methods
 )
-PROFILES = {"quick": (QUICK, QUICK_LARGE), "paper": (OWN_INPUTS, LARGE)}
+PROFILES = {"quick": QUICK, "paper": OWN_INPUTS}
+LARGE_PROFILES = {"quick": QUICK_LARGE, "paper": LARGE}
 
 
 class Tables(NamedTuple):
@@ -204,9 +205,9 @@ def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int =
 
 def planned(profile: str, *, layers: Sequence[int] | None = None, **changes: Any) -> Plan:
     """Return the plan of a profile with changes; the layers are those of 7x7 pixels."""
-    small, large = results.profile(profile, PROFILES)
-    plans = plan(small.changed(layers=layers, **changes)), plan(large.changed(**changes))
-    return {name: one["runs"] for name, one in zip(Tables._fields, plans, strict=True)}
+    small = results.profile(profile, PROFILES).changed(layers=layers, **changes)
+    large = LARGE_PROFILES[profile].changed(**changes)
+    return {"runs": plan(small)["runs"], "large": plan(large)["runs"]}
 
 
 # ---- what is computed
