@@ -38,7 +38,7 @@ from .claims import (
     stays,
 )
 from .layers import LABELS, PRINTED, Images, Study, last, layer_call, searches, stack, timed
-from .plots import GRAY, GREEN, PURPLE, VERMILION, legend, log_scale, method_look, panels, styled
+from .plots import BLUE, GRAY, GREEN, PURPLE, SKY, VERMILION, legend, log_scale, method_look, panels, styled
 from .results import Call, Plan, Recorded, read_recorded
 from .statistics import Effect, paired, summarize
 from .study_methods import Method
@@ -272,10 +272,11 @@ VIEWS = {  # whose parts count: those of a reading on own inputs, of CMA-ES ther
     "conclusion": ("conclusion",),
     "both": ("both",),
 }
-ANSWERED = (  # at 7x7 pixels
+ANSWERED = (  # at 7x7 pixels, the last one by networks
     *product(["C3"], ["printed", "default"]),
     *product(["C4", "C5"], ["printed", "default", "conclusion"]),
     ("C10", "both"),
+    *product(["C15"], ["printed", "default"]),
 )
 TOLD = 0.9  # of the constant image's error: above it contrastive divergence has told images apart by too little
 
@@ -375,9 +376,13 @@ def evidence(runs: pd.DataFrame, margins: Margins) -> pd.DataFrame:
 
 
 def answers(parts: pd.DataFrame) -> pd.DataFrame:
-    """Return the answer to each claim in each view by cell, from `evidence`: a row for each claim and view."""
+    """Return the answer to each claim in each view by cell: a row for each claim and view.
+
+    The parts are those of `evidence`, and of `evidence_of_networks` where there are any.
+    """
     table = {}
-    answered = [(claim, view) for claim, view in ANSWERED if view in {"both", *parts["view"]}]
+    claimed = {*parts["claim"]}
+    answered = [(claim, view) for claim, view in ANSWERED if claim in claimed and view in {"both", *parts["view"]}]
     for (protocol, batches), rows in parts.groupby(CELL, sort=False):
         for claim, view in answered:
             met = rows.loc[(rows["claim"] == claim) & rows["view"].isin(VIEWS[view]), "met"]
@@ -420,6 +425,13 @@ def answers_of_large(parts: pd.DataFrame) -> pd.DataFrame:
                 met = rows.loc[rows["view"].isin([view, "both"]), ""].map(MET)
                 table[claim, view, protocol, batches] = answer(met)
     return pd.Series(table).rename_axis(["claim", "view", *CELL]).unstack(CELL, sort=False)
+
+
+def whole(small: pd.DataFrame, large: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers at both sizes, claims in their order, cells in that of the map; "" where nothing searched."""
+    both = pd.concat([small, large.reindex(columns=small.columns)]).fillna("")
+    numbers = both.index.get_level_values("claim").str[1:].astype(int)
+    return both.iloc[np.argsort(numbers, kind="stable")]
 
 
 def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame:
@@ -491,7 +503,7 @@ def turned(found: pd.DataFrame) -> pd.DataFrame:
     changes = sorted(neighbors(), key=lambda change: change[0])
     turning = {}
     for name, row in found.iterrows():
-        other = [words for _, words, cell in changes if cell in found and row[cell] != row[BOOK]]
+        other = [words for _, words, cell in changes if cell in found and row[cell] not in ("", row[BOOK])]
         turning[name] = other[0] if other else "none"
     return counts.assign(**{"here": found[BOOK], "turned by": pd.Series(turning)})
 
@@ -704,28 +716,66 @@ def plot_ends(ratios: pd.DataFrame) -> Figure:
     figure, axes = panels(len(layers), 1, height=1.2 + 2.0 * len(layers), sharex=True)
     for ax, layer in zip(axes[:, 0], layers, strict=True):
         rows = ratios[ratios["layer"] == layer]
-        for shift, (method, ends) in enumerate(rows.groupby("method", sort=False)):
-            places = ends[CELL].apply(tuple, axis=1).map(columns.index) + 0.2 * shift - 0.3
-            look = method_look(str(method))
-            ax.plot(places, ends["ratio"], "_", color=look["color"], alpha=0.4, markersize=3)
-            means = np.exp(np.log(ends["ratio"]).groupby(places).mean())
-            face = "white" if ":" in str(method) else look["color"]
-            ax.plot(
-                means.index,
-                means,
-                "o",
-                color=look["color"],
-                markerfacecolor=face,
-                markersize=3,
-                label=named(str(method)),
-            )
+        series = {}
+        for method, ends in rows.groupby("method", sort=False):
+            face = "white" if ":" in str(method) else method_look(str(method))["color"]
+            series[named(str(method))] = ends, {"color": method_look(str(method))["color"], "markerfacecolor": face}
+        _plot_columns(ax, series, "ratio", columns)
         ax.axhline(1, color="black", linewidth=0.8)
-        log_scale(ax, "y")
         ax.set_title(f"RBM {layer}")
     _name_cells(axes[-1, 0], columns)
     figure.supylabel("error / CD's")
     legend(figure, ncols=4)
     return figure
+
+
+@styled
+def plot_networks(errors: pd.DataFrame) -> Figure:
+    """Plot test errors of networks in percent, a column for each cell: geometric means over seeds, and seeds.
+
+    Lines are those of random weights that no stack has. Random weights as large as LEA-MVD's have squares.
+    """
+    table = errors.assign(percent=100 * errors["test_error"])
+    of_cells = table[table["batches"] > 0]
+    columns = list(dict.fromkeys(of_cells[CELL].itertuples(index=False, name=None)))
+    figure, ((ax,),) = panels(1, 1, height=4.2)
+    trained = table[table["method"] == "cd"].drop(columns="batches")
+    series = {named("cd"): (trained.merge(of_cells[CELL].drop_duplicates(), on="protocol"), {"color": BLUE})}
+    for (method, weights), rows in of_cells.groupby(["method", "weights"], sort=False):
+        look = {"color": method_look(str(method))["color"]}
+        if method == START:
+            look = {"color": SKY}
+        if ":" in str(method):
+            look["markerfacecolor"] = "white"
+        words = named(str(method))
+        if weights != "trained":
+            look["marker"] = "s"
+            words = f"random as {words}"
+        series[words] = rows, look
+    _plot_columns(ax, series, "percent", columns)
+    alone = table[(table["batches"] == 0) & (table["method"] != "cd")]
+    styles = ("-", "--", ":")
+    for (method, rows), style in zip(alone.groupby("method", sort=False), styles, strict=False):
+        mean = np.exp(np.log(rows["percent"]).mean())
+        ax.axhline(mean, color=GRAY, linestyle=style, linewidth=1, label=named(str(method)))
+    log_scale(ax, "y")
+    ax.set_ylabel("test error, %")
+    _name_cells(ax, columns)
+    legend(figure, ncols=3)
+    return figure
+
+
+def _plot_columns(
+    ax: Axes, series: Mapping[str, tuple[pd.DataFrame, dict[str, Any]]], value: str, columns: Sequence[Cell]
+) -> None:
+    """Plot rows of each series at their cells, a little apart: a dash for each seed, and their geometric mean."""
+    for number, (words, (rows, look)) in enumerate(series.items()):
+        shift = 0.8 * (number + 0.5) / len(series) - 0.4
+        places = rows[CELL].apply(tuple, axis=1).map(columns.index) + shift
+        ax.plot(places, rows[value], "_", color=look["color"], alpha=0.4, markersize=3)
+        means = np.exp(np.log(rows[value]).groupby(places).mean())
+        ax.plot(means.index, means, **({"marker": "o", "markersize": 3, "linewidth": 0} | look), label=words)
+    log_scale(ax, "y")
 
 
 def _name_cells(ax: Axes, columns: Sequence[Cell]) -> None:
