@@ -66,6 +66,10 @@ NO_BOUNDS: list[Any] = [
 ]  # fmt: skip
 ENDS = np.zeros(2), np.ones(2)
 AMBIGUOUS: list[Any] = [ENDS, (ENDS[0].tolist(), ENDS[1]), (ENDS[0], ENDS[1].tolist()), tuple(map(pd.Series, ENDS))]
+EITHER: list[Any] = [
+    ([-5, -3], [3, 5]), ([0, 0], [1, 1]), ((0, 0), (1, 1)), ([0, 0], [None, None]), [[None, None], [0, 0]],
+    np.array([[-5, -3], [3, 5]]), np.array([[0, 0], [1, 1]]), [[0, 1], [2, 3]], ([np.float64(0), 0], [1, np.inf]),
+]  # fmt: skip
 MISTYPED = {"exponnt": "exponent", "taget": "target", "MaxIter": "maxiter", "sgma0": "sigma0"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"x0": []}, "at least one variable"),
@@ -75,6 +79,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"x0": [0.1], "bounds": Bounds(np.inf, np.inf)}, "between low and high, got inf and inf"),
     *(({"bounds": bounds}, r"bounds must be scipy.*Bounds, .*pair.*\(low_i, high_i") for bounds in NO_BOUNDS),
     *(({"bounds": bounds}, "pair.*of two variables could be") for bounds in AMBIGUOUS),
+    *(({"bounds": b, "x0": [9.0, 9.0]}, r"Bounds, or \[\(low, high\), \(low, high\)\] of tuples") for b in EITHER),
     ({"sigma0": np.full(6, 0.1)}, "sigma0 must be a number, got"),
     *(({"callback": call}, "callback must") for call in (3, lambda: None, lambda a, b: None, lambda *, x: None)),
     ({"n_gen": None, "maxiter": 2.5}, r"^maxiter \(n_gen\) must be an integer, got 2.5"),
@@ -104,6 +109,27 @@ def test_pairs_are_read_as_scipy_reads_them(bounds: Any) -> None:
     given: dict[str, Any] = {"method": minimize, "options": {"rng": 1, "n_gen": 5, "sigma0": 1}}
     assert_same(scipy.optimize.minimize(point, [0.2, 0.3], bounds=bounds, **given), plain)
     assert_same(run(x0=[0.2, 0.3], bounds=map(tuple, bounds), sigma0=1), plain)
+
+
+ONE_READING: list[tuple[Any, list[Any]]] = [
+    ([[0, 1], [0, 1]], [(0, 1), (0, 1)]),
+    (([1, 1], [0, 0]), [(1, 1), (0, 0)]),
+    ([(0, 0), (None, None)], [(0, 0), (-np.inf, np.inf)]),
+    (((-5, -3), (3, 5)), [(-5, -3), (3, 5)]),
+    (((-5, -3), [3, 5]), [(-5, -3), (3, 5)]),
+    ([[0, 1], [1, 2]], [(0, 1), (1, 2)]),  # as pairs and as (low, high)
+    ([[None, None], [None, None]], [(-np.inf, np.inf)] * 2),
+]
+
+
+@pytest.mark.parametrize(("bounds", "pairs"), ONE_READING)
+def test_what_two_variables_can_mean_in_one_way_only_is_taken(bounds: Any, pairs: list[Any]) -> None:
+    low, high = zip(*pairs, strict=True)
+    given: dict[str, Any] = {"x0": [0.5, 0.5], "sigma0": 9, "n_gen": 3}
+    with warnings.catch_warnings(action="ignore", category=OptimizeWarning):  # of x0, which may lie outside
+        assert_same(run(**given, bounds=bounds), run(**given, bounds=Bounds(low, high)))
+    with pytest.raises(ValueError, match=r"got \[\[-5, -3\], \[3, 5\]\]: those of two"):
+        run(never, **given, bounds=iter(EITHER[0]))
 
 
 @every_method

@@ -106,7 +106,8 @@ def minimize(
         `bounds`, and a CMA-ES starts at their center.
     bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or array_like, optional
         Search limits, which every point keeps; with ``limits="first"``, as in the paper, those of the first generation
-        alone (item R15). None and infinities are open ends, which need `x0`. It is clipped if it lies outside.
+        alone (item R15). None and infinities are open ends, which need `x0`. It is clipped if it lies outside. Pairs of
+        two variables are tuples: lists or arrays are refused where they could be (low, high).
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row; what takes one a column, as SciPy's
         `differential_evolution` has them, is transposed: ``lambda X: fun(X.T)``.
