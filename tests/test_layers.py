@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.optimize import OptimizeWarning
 from scipy.special import expit
 
 from leamvd.networks.dbn import Training, pretrain, train
@@ -64,6 +65,19 @@ def test_settings_are_changed_where_they_belong_and_none_changes_nothing() -> No
     assert (changed.seeds, changed.images.n_images, changed.size) == ((1,), 60, "mnist-28x28")
     with pytest.raises(TypeError, match="epochs"):
         SMALL.changed(epochs=3)
+
+
+def test_a_step_size_that_is_given_and_has_no_start_to_act_on_is_warned_of() -> None:
+    several = SMALL.changed(methods=("cd", "lea-mvd", "cma-es", "random"))
+    told = "^lea-mvd has no use for sigma0, random has no use for sigma0 without a start, x0='none'$"
+    with pytest.warns(OptimizeWarning, match=told) as caught:
+        several.changed(sigma0=0.1, x0="none")
+    assert len(caught) == 1
+    with pytest.warns(OptimizeWarning, match=r"^cma-es:x0=none\+x0_in_population=false has no use for x0_in_pop"):
+        SMALL.changed(methods=("cma-es:x0=none+x0_in_population=false", "cd", "random"))
+    several.changed(x0="none").changed(seeds=(1,))
+    several.changed(sigma0=0.2)
+    SMALL.changed(methods=("cd", "cma-es"), sigma0=0.2, x0="none")
 
 
 def test_equal_studies_built_apart_have_equal_calls_and_unequal_ones_others() -> None:

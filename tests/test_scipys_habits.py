@@ -281,6 +281,24 @@ def test_a_baseline_takes_from_a_reading_what_it_has_and_names_the_rest_once(met
         minimize(never, reading="printed", **given)
 
 
+@every_method
+def test_what_needs_a_start_solution_and_has_none_is_warned_of_where_it_is_given(method: str) -> None:
+    given: dict[str, Any] = {"fun": point, "bounds": [(-1, 1)] * 6, "method": method, "n_gen": 2, "seed": 1}
+    names = "" if method.endswith("cma-es") else "sigma0 without x0, "
+    told = f"^{method} has no use for {names}x0_in_population without x0$"
+    with pytest.warns(OptimizeWarning, match=told) as caught:
+        found = minimize(**given, x0_in_population=True, sigma0=0.1)
+    assert_same(found, minimize(**given))
+    assert [warning.filename for warning in caught] == [__file__]
+    minimize(**given, reading=Reading(x0_in_population=False))  # a preset, say, has more than what is meant
+
+
+def test_a_period_of_a_checkpoint_without_one_is_warned_of() -> None:
+    with pytest.warns(OptimizeWarning, match="no use for checkpoint_every without checkpoint") as caught:
+        minimize(point, X0, n_gen=2, checkpoint_every=1)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_only_pycma_has_no_use_for_a_dtype() -> None:
     assert run(method="random", dtype="float32").x.dtype == np.float32
     with pytest.warns(OptimizeWarning, match="sep-cma-es has no use for dtype"):
@@ -317,9 +335,8 @@ def test_the_message_says_that_no_better_point_was_found(method: str) -> None:
     assert told in run(lambda X: (X**2).sum(axis=1), x0=np.zeros(6), vectorized=True, method=method).message
     assert told not in run(sphere, vectorized=True, method=method).message
     assert told not in run(sphere, x0=None, bounds=[(-1, 1)] * 6, vectorized=True, method=method).message
-    for bounds in ([(-1, 1)] * 6, (-1, 1)):
-        x0 = None if isinstance(bounds, list) else X0
-        assert told not in run(lambda _: 3.0, x0=x0, bounds=bounds, x0_in_population=False, method=method).message
+    assert told not in run(lambda _: 3.0, x0=None, bounds=[(-1, 1)] * 6, method=method).message
+    assert told not in run(lambda _: 3.0, bounds=(-1, 1), x0_in_population=False, method=method).message
     seen: list[str] = []
     run(lambda _: 3.0, method=method, callback=lambda intermediate_result: seen.append(intermediate_result.message))
     assert seen[0] == "The search has not stopped yet." or method.endswith("cma-es")

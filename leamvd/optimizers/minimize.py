@@ -78,7 +78,7 @@ def minimize(
     max_seconds: float | None = None,
     max_stagnation: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 1,
+    checkpoint_every: int | None = None,
     args: tuple[Any, ...] = (),
     constraints: Any = (),
     jac: Any = None,
@@ -141,9 +141,9 @@ def minimize(
         bytes or pickle, or by type, with a warning. `callback` is called once more for the last generation of the file.
         A search that values of NaN have ended goes on too. One process at a time may use the file, which holds numbers
         and text, no pickle; the best point is ``np.load(file)["x"]``.
-    checkpoint_every : int
-        Store each of so many generations, and the last one of a search that ends by itself: a kill, Ctrl-C or an
-        exception of `fun` loses those since.
+    checkpoint_every : int, optional
+        Store each of so many generations, by default all, and the last one of a search that ends by itself: a kill,
+        Ctrl-C or an exception of `fun` loses those since.
     args : tuple
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
@@ -202,7 +202,9 @@ def minimize(
     evaluation = Evaluation(called, args, vectorized=vectorized, workers=workers)
     call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
-    every = checks.count("checkpoint_every", checkpoint_every, at_least=1)
+    every = 1 if checkpoint_every is None else checks.count("checkpoint_every", checkpoint_every, at_least=1)
+    if checkpoint is None and checkpoint_every is not None:
+        checks.warn("minimize has no use for checkpoint_every without checkpoint", OptimizeWarning)
     saved = None if checkpoint is None else Checkpoint(checkpoint, fun, args)
     if isinstance(method, Optimizer):
         if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:

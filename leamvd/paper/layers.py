@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
@@ -21,6 +22,7 @@ from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, fitted, layer_inp
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
+from leamvd.optimizers.methods import unused_without_x0
 from leamvd.optimizers.reading import Reading
 
 from .results import Call, Result, canonical, delayed
@@ -109,7 +111,19 @@ class Study:
             value = given.pop(part, getattr(self, part))
             fields = {name: given.pop(name) for name in vars(value) if name in given}
             self = dataclasses.replace(self, **{part: dataclasses.replace(value, **fields)})
-        return dataclasses.replace(self, **given)
+        self = dataclasses.replace(self, **given)
+        self._warn_of_unused({name for name, value in changes.items() if value is not None})
+        return self
+
+    def _warn_of_unused(self, given: set[str]) -> None:
+        """Warn of what is given about a start solution, for all methods or one, where there is none."""
+        told = []
+        for method in map(Method.parse, self.methods):
+            if method.trainer != "cd" and method.training(self.training).x0 == "none":
+                asked = given | {name for name, _ in method.settings}
+                told += [f"{method} has no use for {n}" for n in unused_without_x0(method.trainer) if n in asked]
+        if told:
+            checks.warn(f"{', '.join(told)} without a start, x0='none'", OptimizeWarning)
 
     def known(self) -> Self:
         """Return the study of images with their checksum, see `Images.known`."""
