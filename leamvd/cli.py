@@ -81,14 +81,39 @@ class _Folder(click.Path):
     """A folder; ~ stands for the user's, also where the shell leaves it as it is: --output=~/results."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":  # which a path takes for the folder that one is in
+            self.fail("a folder must have a name, got ''", param, ctx)
         return super().convert(Path(value).expanduser(), param, ctx)
+
+
+class _Count(click.IntRange):
+    """A number of at least 1, in digits alone: Python skips underscores."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if "_" in str(value):
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Setting(click.ParamType):
+    """NAME=VALUE, without spaces: what follows one would be a section."""
+
+    name = "setting"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if "=" not in value:
+            self.fail(f"a setting must be NAME=VALUE, got {value!r}", param, ctx)
+        return value
 
 
 OUTPUT = click.option(
     "--output", type=_Folder(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
 )  # fmt: skip
-JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: one a processor.")
+JOBS = click.option("--jobs", type=_Count(), help="Processes; default: one a processor.")
 SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local.")
 
 
@@ -96,7 +121,7 @@ SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask sche
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    "-p", "settings", metavar="NAME=VALUE", type=_Setting(), multiple=True,
     help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single number, "
     "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
@@ -121,9 +146,8 @@ def reproduce(
     """
     given = [f"{name}={text}" for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     planned = sections.requested(sections.load(names), [*given, *settings])
-    if dataset or settings:  # a bad value is refused before the first of several runs begins
-        for section, values in ((section, values) for section, sets in planned for values in sets):
-            sections.check(section, values)
+    for section, values in ((section, values) for section, sets in planned for values in sets):
+        sections.check(section, values)  # a bad value is refused before the first of several runs begins
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
@@ -215,14 +239,12 @@ def _text(table: pd.DataFrame) -> str:
 @main.command()
 @click.argument("name", metavar="CLAIM", type=click.Choice([f"C{number}" for number in range(3, 11)]))
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    "-p", "settings", metavar="NAME=VALUE", type=_Setting(), multiple=True,
     help="A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of the searches.",
 )  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", default="mnist", show_default=True, help="Images.")
-@click.option(
-    "--images", type=click.IntRange(min=1), help="Training images; default: 10000, or all if there are fewer."
-)
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each method.")
+@click.option("--images", type=_Count(), help="Training images; default: 10000, or all if there are fewer.")
+@click.option("--seeds", type=_Count(), default=3, show_default=True, help="Runs of each method.")
 @OUTPUT
 @JOBS
 @SCHEDULER
@@ -286,7 +308,7 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
 
 @main.command("verify")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--calls", type=click.IntRange(1), default=1, show_default=True, help="How many, of each table.")
+@click.option("--calls", type=_Count(), default=1, show_default=True, help="How many, of each table.")
 @OUTPUT
 @JOBS
 def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:

@@ -91,6 +91,29 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
         (("reproduce", "mnist-7x7", "--profile", "Quick"), "'controls', got 'Quick'; did you mean 'quick'?"),
         (("reproduce", "verdicts", "--profile", "all"), "'recorded', 'quick', 'paper', got 'all'"),
         (("reproduce", "directions", "-p", "generations="), "generations must be a list of 1 or more, got []"),
+        (
+            ("reproduce", "mnist-7x7", "-p", "x0=None"),
+            "got 'None': leave it out for the profile's; did you mean 'none'?",
+        ),
+        (("claim", "C3", "-p", "x0=None"), "did you mean 'none'?"),
+        (("reproduce", "esd", "-p", "seed=None"), "got 'None': leave it out for the notebook's"),
+        (
+            ("reproduce", "mnist-28x28", "error-measures", "--profile", "fewer"),
+            "error-measures: profile must be one of",
+        ),
+        (("reproduce", "mnist-28x28", "verdicts", "--profile", "fewer"), "verdicts: profile must be one of"),
+        (("reproduce", "mnist-28x28", "longer-searches", "--profile", "fewer"), "longer-searches: profile must be one"),
+        (("reproduce", "mnist-7x7", "--profile", ""), "profile must be a word, got ''"),
+        (("reproduce", "mnist-7x7", "-p", "dataset="), "dataset must be a word, got ''"),
+        (("reproduce", "mnist-7x7", "--dataset", ""), "dataset must be a word, got ''"),
+        (("claim", "C3", "--dataset", ""), "there is no data set ''"),
+        (("data", "mnist", "--from", ""), "there is no data set ''"),
+        (("reproduce", "esd", "--output", ""), "a folder must have a name, got ''"),
+        (("book", "--results", ""), "a folder must have a name, got ''"),
+        (("reproduce", "mnist-7x7", "-p", "exponent", "3"), "must be NAME=VALUE, got 'exponent'"),
+        (("claim", "C3", "--seeds", "1_0"), "'1_0' is not a valid integer"),
+        (("reproduce", "classification", "-p", "scales=1_5"), "scales must be numbers >= 0 or 'glorot', got '1_5'"),
+        (("reproduce", "mnist-7x7", "-p", "cd_steps=1,1"), "cd_steps must be different values, got [1, 1]"),
         (("book", "--results=~"), "results must hold runs of"),
         (("reproduce", "esd", "-p", "seed"), "must be NAME=VALUE, got 'seed'"),
         (("reproduce", "mnist-7x7", "-p", "methods=cd,adam"), "mnist-7x7: methods must be one of"),
@@ -111,6 +134,8 @@ def test_bad_input_is_one_sentence_before_anything_is_computed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
+    monkeypatch.setattr(results, "run_all", lambda *_, **__: pytest.fail("was computed"))
+    monkeypatch.setattr("leamvd.data.mnist._download", lambda *_: pytest.fail("was downloaded"))
     found = CliRunner().invoke(cli.main, arguments)
     assert found.exit_code in (1, 2)
     assert message in found.output

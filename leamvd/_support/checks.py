@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, SupportsFloat, SupportsIndex
 
@@ -95,12 +96,24 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
     raise ValueError(f"{name} must be one of {known}, got {shown(value)}{did_you_mean(given, names)}")
 
 
-def several(name: str, value: object, *, at_least: int = 0) -> tuple[Any, ...]:
-    """Return the items of a list; a TypeError for what has none, or is a text: nobody means its letters."""
+def decimal(text: str) -> float:
+    """Return the number that a text stands for; a ValueError where it has an underscore, which Python skips."""
+    if "_" in text:
+        raise ValueError(f"a number must be digits alone, got {text!r}")
+    return float(text)
+
+
+def several(name: str, value: object, *, at_least: int = 0, different: bool = False) -> tuple[Any, ...]:
+    """Return the items of a list; a TypeError for what has none, or is a text: nobody means its letters.
+
+    They are `different` where each of them is a run.
+    """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a list, got {shown(value)}")
     if len(items := tuple(value)) < at_least:
         raise ValueError(f"{name} must be a list of {at_least} or more, got {shown(value)}")
+    if different and any(one == other for one, other in combinations(items, 2)):
+        raise ValueError(f"{name} must be different values, got {shown(value)}")
     return items
 
 

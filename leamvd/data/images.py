@@ -152,6 +152,9 @@ def known(source: str | Path) -> tuple[str, int]:
 def _read(source: str | Path) -> _Source:
     if source == "digits":
         return _digits()
+    named = "name 'digits', 'mnist', a folder of images or IDX files, or an .npz file"
+    if source == "":  # which a path takes for the folder that one is in
+        raise DataError(f"there is no data set '': {named}")
     if source == "mnist":  # unpacked or not
         return _read_idx(fetch_mnist(progress=sys.stderr.isatty()).resolve())._replace(checksum=known(source)[0])
     path = Path(source).expanduser().resolve()
@@ -159,7 +162,7 @@ def _read(source: str | Path) -> _Source:
         return _read_images(path) if (path / "train").is_dir() else _read_idx(path)
     if path.is_file():
         return _read_npz(path)
-    raise DataError(f"there is no {path}: name 'digits', 'mnist', a folder of images or IDX files, or an .npz file")
+    raise DataError(f"there is no {path}: {named}")
 
 
 def _checksum(digests: Mapping[str, str]) -> str:

@@ -51,7 +51,7 @@ class Settings(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sigmas = checks.several("sigmas", self.sigmas, at_least=1)
+        sigmas = checks.several("sigmas", self.sigmas, at_least=1, different=True)
         object.__setattr__(self, "sigmas", tuple(checks.real("sigmas", s, above=0, below=1e100) for s in sigmas))
         checks.integer("n_pairs", self.n_pairs, at_least=2)
         for method in self.methods:

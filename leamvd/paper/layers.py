@@ -84,7 +84,11 @@ class Study:
             values = checks.several(name, getattr(self, name))
             values = tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
             object.__setattr__(self, name, values)
-            if not values or (len(set(values)) < len(values) and name != "layers"):
+            if name == "methods":  # one may have its settings in another order
+                alike = {(Method.parse(value).trainer, frozenset(Method.parse(value).settings)) for value in values}
+            else:
+                alike = {*values}
+            if not values or (len(alike) < len(values) and name != "layers"):
                 raise ValueError(f"{name} must be one or more different values, got {values!r}")
         if self.iterations is not None:
             object.__setattr__(self, "iterations", checks.several("iterations", self.iterations))
