@@ -98,15 +98,12 @@ class _Count(click.IntRange):
         return super().convert(value, param, ctx)
 
 
-class _Setting(click.ParamType):
-    """NAME=VALUE, without spaces: what follows one would be a section."""
-
-    name = "setting"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
+    """Return settings as they are; what follows a space would be a section."""
+    for value in values:
         if "=" not in value:
-            self.fail(f"a setting must be NAME=VALUE, got {value!r}", param, ctx)
-        return value
+            raise click.BadParameter(f"a setting must be NAME=VALUE, got {value!r}")
+    return values
 
 
 OUTPUT = click.option(
@@ -121,7 +118,7 @@ SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask sche
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", type=_Setting(), multiple=True,
+    "-p", "settings", metavar="NAME=VALUE", callback=_settings, multiple=True,
     help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single number, "
     "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
@@ -239,7 +236,7 @@ def _text(table: pd.DataFrame) -> str:
 @main.command()
 @click.argument("name", metavar="CLAIM", type=click.Choice([f"C{number}" for number in range(3, 11)]))
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", type=_Setting(), multiple=True,
+    "-p", "settings", metavar="NAME=VALUE", callback=_settings, multiple=True,
     help="A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of the searches.",
 )  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", default="mnist", show_default=True, help="Images.")
