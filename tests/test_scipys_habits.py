@@ -1,6 +1,7 @@
 """Calls of `minimize` as users of SciPy, scikit-learn, PyTorch and pycma write them."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -81,6 +82,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"bounds": bounds}, "pair.*of two variables could be") for bounds in AMBIGUOUS),
     *(({"bounds": b, "x0": [9.0, 9.0]}, r"Bounds, or \[\(low, high\), \(low, high\)\] of tuples") for b in EITHER),
     ({"sigma0": np.full(6, 0.1)}, "sigma0 must be a number, got"),
+    *(({"bounds": b}, "bounds must not be NaN") for b in ((0, np.nan), [(0, 1)] * 5 + [(np.nan, 1)])),
+    ({"options": [("n_gen", 2)]}, r"^options must be a dict of arguments, .* got \[\('n_gen', 2\)\]"),
+    *(({"options": o}, "^options must be a dict of") for o in ("n_gen", [], {"options": {"n_gen": 2}})),
+    ({"seed": None, "rng": np.random}, r"^rng \(seed\) must be an integer, a generator of numpy.random"),
     *(({"callback": call}, "callback must") for call in (3, lambda: None, lambda a, b: None, lambda *, x: None)),
     ({"n_gen": None, "maxiter": 2.5}, r"^maxiter \(n_gen\) must be an integer, got 2.5"),
     ({"seed": None, "rng": -1}, r"^rng \(seed\) must be an integer"),
@@ -247,6 +252,24 @@ def test_a_summary_is_printed_once_if_asked(method: str, capsys: pytest.CaptureF
     assert all(f"{value:.6g}" in told for value in (result.fun, result.nit, result.nfev))
     run(method=method, disp=False)
     assert capsys.readouterr().out == ""
+
+
+def test_a_population_that_is_too_small_for_the_elites_is_named() -> None:
+    for given in ({"population_size": 4}, {"reading": Reading(population_size=3)}):
+        with pytest.raises(ValueError, match=r"^population_size=\d must be above n_elite=4"):
+            run(never, **given)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_function_that_stops_an_iteration_ends_the_search_wherever_it_runs(vectorized: bool) -> None:
+    def stops(x: Any) -> float:
+        raise StopIteration("mine")
+
+    with ThreadPoolExecutor(2) as threads:
+        for workers in (1, map, threads, lambda f, items: (f(item) for item in items)):
+            with pytest.raises(StopIteration, match="mine") as caught:
+                run(stops, workers=workers, vectorized=vectorized)
+            assert caught.value.result.nit == 0  # type: ignore[attr-defined]
 
 
 def test_an_error_of_fun_is_left_as_it_is() -> None:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from types import ModuleType
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -24,6 +25,8 @@ def cut(text: str, length: int) -> str:
 
 def shown(value: object) -> str:
     """Return a value's representation on one line, for a message; what is long is shortened."""
+    if isinstance(value, ModuleType):  # without its path
+        return f"<module {value.__name__!r}>"
     with np.printoptions(threshold=6, edgeitems=2):
         return cut(" ".join(repr(value).split()), 100)
 

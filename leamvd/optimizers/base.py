@@ -349,6 +349,8 @@ def _search_space(
     low, high = _inward(below, np.inf, dtype), _inward(above, -np.inf, dtype)
     if not (right := (low <= high) & (below < np.inf) & (above > -np.inf)).all():
         i = int(np.argmin(right))
+        if np.isnan(below[i]) or np.isnan(above[i]):
+            raise ValueError(f"bounds must not be NaN, got {below[i]} and {above[i]} at index {i}")
         raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
     if start is None:
         if not (finite := np.isfinite(low) & np.isfinite(high)).all():

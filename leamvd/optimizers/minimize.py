@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -41,10 +41,13 @@ def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(search)
     def call(*args: _P.args, **given: _P.kwargs) -> _R:
-        inside: Any = given.pop("options", None) or {}
+        inside: Any = given.pop("options", None)
+        inside = {} if inside is None else inside
+        if not isinstance(inside, Mapping) or "options" in inside:
+            raise TypeError(f"options must be a dict of arguments, without options in it, got {checks.shown(inside)}")
         if twice := sorted(given.keys() & inside):
             raise TypeError(f"{', '.join(twice)} must be given once, directly or in options, got both")
-        arguments: Any = given | inside
+        arguments: Any = given | dict(inside)
         known: dict[str, str] = {}  # names that were given, by ours
         for other, name in _SCIPYS.items():
             if (value := arguments.pop(other, None)) is not None:
@@ -137,10 +140,14 @@ def minimize(
         File in which the values of the search are stored after generations, whole or not at all. If it is there, the
         search is told them again and goes on, to the bit as if it had not ended. It is refused where arguments differ,
         other than limits (`n_gen`, `sigma_min`, `target`, `max_...`) and a `seed` that is left out; or candidates, by
-        other versions, code or processors. `fun` counts by module and name, or by its type if it has none; `args` by
-        bytes or pickle, or by type, with a warning. `callback` is called once more for the last generation of the file.
-        A search that values of NaN have ended goes on too. One process at a time may use the file, which holds numbers
-        and text, no pickle; the best point is ``np.load(file)["x"]``.
+        other versions, code or processors. `fun` counts by module and name, or by its type if it has none, and by its
+        values: for the last generation of the file it is called again, also where nothing is left to compute, for the
+        whole of it where `vectorized`, else for the points of its lowest and highest value. Values that differ by more
+        than a millionth of the largest one are asked for once more: if they differ again, `fun` has noise, a warning
+        says so, and the search goes on; else it is refused. These calls are not counted. Of `args`, numbers, text and
+        arrays count by value, all else by its type. `callback` is called once more for that generation. A search that
+        values of NaN have ended goes on too. One process at a time may use the file, which holds numbers and text, no
+        pickle; the best point is ``np.load(file)["x"]``.
     checkpoint_every : int, optional
         Store each of so many generations, by default all, and the last one of a search that ends by itself: a kill,
         Ctrl-C or an exception of `fun` loses those since.
@@ -179,7 +186,8 @@ def minimize(
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of range, or clashes with another one or the checkpoint, before `fun` is first called.
+        If an argument is out of range, or clashes with another one or the checkpoint, before `fun` is first called; or
+        if `fun` has other values than the checkpoint.
     OSError
         If the checkpoint cannot be written, before `fun` is first called or later; the earlier one is still there.
     concurrent.futures.BrokenExecutor
@@ -228,6 +236,14 @@ def minimize(
         opt.tell(opt.ask(), F)
         history.extend(opt.told(F))
 
+    def again(X: Any) -> Any:
+        """Return values on the host, in no time: of the seconds, too, they are not counted."""
+        nonlocal began
+        start = time.monotonic()
+        F = opt.host_values(evaluation(X))
+        began += time.monotonic() - start
+        return F
+
     def limit() -> None:
         """Halt the search where, after the history's last generation, a limit ends it."""
         if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
@@ -254,7 +270,7 @@ def minimize(
         with tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress) as bar:
             if auto:
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
-            for F in [] if saved is None else saved.begin(opt):
+            for F in [] if saved is None else saved.begin(opt, again, whole=vectorized):
                 tell(F)
             opt.resume()
             review()
