@@ -2,11 +2,13 @@
 
 import time
 from itertools import count, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from idx_files import fake_files, write
 from scipy import stats
 from scipy.optimize import OptimizeWarning
 from scipy.special import expit
@@ -78,6 +80,24 @@ def test_a_step_size_that_is_given_and_has_no_start_to_act_on_is_warned_of() -> 
     several.changed(x0="none").changed(seeds=(1,))
     several.changed(sigma0=0.2)
     SMALL.changed(methods=("cd", "cma-es"), sigma0=0.2, x0="none")
+
+
+def test_a_file_that_is_replaced_or_named_from_another_folder_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write(tmp_path / "one", {f"own/{name}": file for name, file in fake_files(20, 9, 4).items()}))
+    asked = Images(dataset="own", side=4)
+    before = asked.known()
+    assert (len(asked.load("float64").train), len(before.load("float64").train)) == (20, 20)
+    write(tmp_path / "one" / "own", fake_files(30, 9, 4))
+    assert (len(asked.load("float64").train), len(asked.known().load("float64").train)) == (30, 30)
+    monkeypatch.chdir(write(tmp_path / "two", {f"own/{name}": file for name, file in fake_files(40, 9, 4).items()}))
+    assert (len(asked.load("float64").train), len(asked.known().load("float64").train)) == (40, 40)
+    for _ in range(2):  # which is not kept
+        with pytest.raises(ValueError, match="own is another data set here than where it was asked for"):
+            before.load("float32")
+    write(tmp_path / "two" / "own", fake_files(20, 9, 4))
+    assert len(before.load("float32").train) == 20
 
 
 def test_equal_studies_built_apart_have_equal_calls_and_unequal_ones_others() -> None:

@@ -271,6 +271,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
     usual = {name: one.default for name, one in section.parameters.items()} | {"profile": None}
     changed = {name: written(value) for name, value in parameters.items() if value != usual[name]}
     words = [word for name, text in changed.items() for word in ("-p", f"{name}={text}")]
+    with_torch = [results.TORCH] if any(results.TORCH in text for text in changed.values()) else []
     content = {
         "section": section.name,
         "command": shlex.join(["leamvd", "reproduce", section.name, *words]),
@@ -278,7 +279,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
         "program": section.program,
         "code": results.code(),
         "data": hashlib.sha256(b"".join(data)).hexdigest()[:12],
-        "versions": results.versions(),
+        "versions": results.versions(*results.PACKAGES, *with_torch),
         "processor": get_host_cpu_name(),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]

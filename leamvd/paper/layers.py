@@ -48,10 +48,8 @@ class Images:
         """Return the images; a data set other than the checksum's is an error."""
         pixels = {"side": self.side, "pooling": self.pooling, "binarize": self.binarize}
         training = {"n_train": self.n_images, "image_set": self.image_set}
-        data = _load(self.dataset, **pixels, **training, dtype=str(dtype))
-        if self.checksum not in ("", data.checksum):
-            raise ValueError(f"{self.dataset} is another data set here than where it was asked for: checksums differ")
-        return data
+        checksum = self.checksum or data_sets.known(self.dataset)[0]  # of a file, which may be another one by now
+        return _load(self.dataset, checksum, **pixels, **training, dtype=str(dtype))
 
     def known(self) -> Self:
         """Return the same images with their checksum and number; those of MNIST need not be here."""
@@ -61,7 +59,12 @@ class Images:
         return dataclasses.replace(self, checksum=checksum, n_images=count)
 
 
-_load = functools.lru_cache(2)(data_sets.load)
+@functools.lru_cache(2)
+def _load(dataset: str, checksum: str, **options: Any) -> Dataset:
+    data = data_sets.load(dataset, **options)
+    if data.checksum != checksum:
+        raise ValueError(f"{dataset} is another data set here than where it was asked for: checksums differ")
+    return data
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
