@@ -16,7 +16,7 @@ import leamvd
 from leamvd import cli
 from leamvd.book import sections
 from leamvd.paper import esd, results, two_directions
-from leamvd.paper.words import interval
+from leamvd.paper.words import interval, number
 
 SMALL = (
     *("reproduce", "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd", "-p", "n_images=40", "-p", "n_gen=2"),
@@ -151,6 +151,27 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return output, subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+def ended(methods: dict[str, tuple[float, float]], inputs: str = "own", layer: int = 3) -> pd.DataFrame:
+    """Return a summary of methods by their errors, and these over the constant image's."""
+    rows = [("mean_field", inputs, layer, name, 2, mean, over) for name, (mean, over) in methods.items()]
+    columns = ["measure", "inputs", "layer", "method", "runs", "mean", "over_constant"]
+    ends = dict.fromkeys(["low", "high", "start", "over_constant_low", "over_constant_high"], float("nan"))
+    return pd.DataFrame(rows, columns=columns).assign(**ends)
+
+
+def test_a_small_error_that_tells_of_no_learning_is_said_to_be_one() -> None:
+    errors = {"cd": (1200.0, 0.2), "lea-mvd:sigma0=0.3": (10.0, 1.5), "random": (900.0, 0.9), "cma-es": (1300.0, 2.0)}
+    said = cli._printed(ended(errors)).splitlines()[-1]
+    told = "Errors below CD's that are no sign of learning, for a constant image has a smaller one: LEA-MVD, σ0 = 0.3,"
+    assert said == f"{told} own inputs, RBM 3."
+    assert "no sign" not in cli._printed(ended(errors | {"lea-mvd:sigma0=0.3": (10.0, 0.9)}))
+    other = pd.concat([ended(errors).query("method != 'cd'"), ended({"cd": (1200.0, 0.2)}, layer=2)])
+    assert "no sign" not in cli._printed(other), "CD's of the same layer"
+    small = errors | {"lea-mvd:sigma0=0.3": (10.0, 0.9)}
+    together = cli._together([({"exponent": 1.5}, ended(small)), ({"exponent": 3.0}, ended(errors))])
+    assert together.splitlines()[-1] == f"{told} own inputs, RBM 3, exponent=3.0."
+
+
 def runs(output: Path) -> pd.DataFrame:
     return pd.read_csv(place(output) / "tables" / "runs.csv").drop(columns="seconds")
 
@@ -160,8 +181,12 @@ def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(whole: t
     folder = place(output)
     summary = pd.read_csv(folder / "summary.csv")
     assert f"runs of each method: {summary['runs'].max()}" in said
-    own = summary.query("measure == 'mean_field' and layer == 2 and method == 'cd' and inputs == 'own'")
-    assert interval(*own[["mean", "low", "high"]].squeeze()) in said
+    own = summary.query("measure == 'mean_field' and layer == 2 and method == 'lea-mvd' and inputs == 'own'").squeeze()
+    assert interval(*own[["mean", "low", "high"]]) in said
+    assert number(own["start"]) in said.partition("\nat the start\n")[2]
+    over = said.partition("\nover the error of a constant image: ")[2]
+    assert interval(*own[["over_constant", "over_constant_low", "over_constant_high"]]) in over
+    assert ("LEA-MVD" in said, "lea-mvd " in said) == (True, False)
     table = runs(output)
     assert {*table["seed"]} == {0, 1, 2}
     assert table["iteration"].max() == 2
@@ -180,12 +205,13 @@ def without_notebook(*arguments: str) -> Result:
 def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_path: Path) -> None:
     said = without_notebook(*SMALL, "-p", "exponent=0,3", "--output", str(tmp_path), "--jobs", "1").stdout
     assert len(list((tmp_path / "03_mnist_7x7").glob("quick*"))) == 2
-    heading, *table = said.rpartition("\n03_mnist_7x7, all of these runs:\n")[2].splitlines()
+    last = said.rpartition("\n03_mnist_7x7, all of these runs:\n")[2]
+    heading, *table = last.partition("\nover the error of a constant image\n")[0].splitlines()
     assert heading.split() == ["inputs", "method", "RBM", "1", "RBM", "2", "exponent"]
     rows = [row.split() for row in table]
     assert [row[-1] for row in rows] == 4 * ["0.0", "3.0"]
     for one, other in zip(rows[::2], rows[1::2], strict=True):
-        assert (one[:-1] == other[:-1]) == (one[1] == "cd"), "the exponent is LEA-MVD's"
+        assert (one[:-1] == other[:-1]) == (one[1] == "CD"), "the exponent is LEA-MVD's"
 
 
 @pytest.mark.parametrize("where", [("--jobs", "2"), ("--scheduler", "local", "--jobs", "2")])

@@ -213,6 +213,24 @@ def test_a_summary_is_compared_with_the_recorded_study_that_shares_most() -> Non
     assert "ratio" not in layers.summary(runs, SMALL.changed(n_gen=8), known)
 
 
+def test_errors_stand_beside_those_of_the_start_and_of_the_constant_image() -> None:
+    cell, single = ("own", 1, "cd"), ("own", 2, "cd")
+    runs = made({cell: [[8.0, 1.0], [6.0, 4.0], [4.0, 16.0]], single: [[3.0, 2.0]]})
+    found = layers.summary(runs).set_index(["measure", "layer"])
+    ends = layers.errors(runs).set_index(["measure", "layer"])
+    assert found["mean"].tolist() == ends["mean"].tolist()
+    assert found.loc[("sampled", 1), "start"] == pytest.approx(1800)
+    logs = np.log([1 / 50, 4 / 50, 16 / 50])
+    half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / np.sqrt(3)
+    over = found.loc[("mean_field", 1), ["over_constant_low", "over_constant", "over_constant_high"]]
+    assert np.log(over.to_numpy(float)) == pytest.approx(logs.mean() + half * np.array([-1, 0, 1]))
+    assert ends.loc[("mean_field", 1), "low"] < 0, "which no error is"
+    assert found[["low", "high"]].isna().all(axis=None)
+    narrow = made({cell: [[8.0, 3.0], [6.0, 4.0]]}).query("seed < 2").assign(mean_field=lambda t: 100 + t["mean_field"])
+    kept = layers.summary(narrow).query("measure == 'mean_field'")
+    assert kept[["low", "high"]].notna().all(axis=None)
+
+
 def test_a_search_leaves_its_start_where_it_first_is_below_it() -> None:
     table = made({("own", 1, "lea-mvd"): [[5.0, 5.0, 4.0], [5.0, 6.0, 5.0], [5.0, 4.0, 6.0]]})
     assert layers.left_at(table, "mean_field", ["seed"]).tolist() == [2, np.inf, 1]

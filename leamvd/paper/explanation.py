@@ -124,7 +124,7 @@ def planned(profile: str, **changes: Any) -> Plan:
 def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
     """Return the last errors of the searches (of those that are recorded, at 7x7 pixels), see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(measured.runs[measured.runs["study"] == PAPER.size])
+        return layers.summary(measured.runs[measured.runs["study"] == PAPER.size])
     known = [(study, read_recorded(f"explanation{end}")) for end, study in SIZES.items()]
     return layers.summary(measured.runs, PROFILES[profile].changed(**changes), known)
 

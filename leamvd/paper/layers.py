@@ -370,13 +370,30 @@ def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["measure", *GROUP, "paired", "low", "ratio", "high"])
 
 
-def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, pd.DataFrame]] = ()) -> pd.DataFrame:
+def beside_constant(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `errors`, with those of the start, and the geometric mean of the last ones over the constant image's.
+
+    An interval of errors that reaches zero is left out.
+    """
+    ends, by, measures = last(table), ["measure", *GROUP], [*MEASURES]
+    start = errors(table[table["iteration"] == 0], measures)[[*by, "mean"]].rename(columns={"mean": "start"})
+    each = pd.concat([ends[GROUP].assign(measure=name, value=ends[f"{name}_ratio"]) for name in measures])
+    over = summarize(each, "value", by, geometric=True).drop(columns="runs")
+    over = over.rename(columns={"mean": "over_constant", "low": "over_constant_low", "high": "over_constant_high"})
+    whole = errors(table, measures).merge(start, how="left", on=by).merge(over, how="left", on=by)
+    whole.loc[whole["low"] <= 0, ["low", "high"]] = np.nan
+    return whole
+
+
+def summary(
+    table: pd.DataFrame, study: Study | None = None, recorded: Iterable[tuple[Study, pd.DataFrame]] = ()
+) -> pd.DataFrame:
     """Return the last errors of a study, and their ratios to those of a recorded study that has the same settings.
 
-    Methods, inputs and seeds may differ, and what computes the errors that optimizers see; of several recorded studies
-    it is the one that shares most methods and inputs.
+    Errors are as of `beside_constant`. Methods, inputs and seeds may differ, and what computes the errors that
+    optimizers see; of several recorded studies it is the one that shares most methods and inputs.
     """
-    last_errors, alike = errors(table), {}
+    last_errors, alike = beside_constant(table), {}
     for known, rows in recorded:
         free = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
         computed = {name: getattr(known.training, name) for name in Computation._fields}

@@ -184,7 +184,7 @@ def planned(profile: str, measure: str, **changes: Any) -> Plan:
 def summary(measured: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001
     """Return the last errors of all methods by both measures, see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(measured.runs[measured.runs["data"] == "paper"])
+        return layers.summary(measured.runs[measured.runs["data"] == "paper"])
     study = PROFILES[profile].changed(**changes)
     same = {"sizes": study.sizes, "budget": study.budget}  # no layer depends on them
     known = [(PROFILES[name].changed(**same), read_recorded(archive)) for name, archive in ARCHIVE.items()]
