@@ -4,6 +4,8 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import cma
@@ -261,9 +263,14 @@ def test_a_population_that_is_too_small_for_the_elites_is_named() -> None:
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
-def test_a_function_that_stops_an_iteration_ends_the_search_wherever_it_runs(vectorized: bool) -> None:
+def test_a_function_that_stops_an_iteration_ends_the_search_wherever_it_runs(vectorized: bool, tmp_path: Path) -> None:
     def stops(x: Any) -> float:
         raise StopIteration("mine")
+
+    saved: dict[str, Any] = {"checkpoint": tmp_path / "run.npz", "vectorized": vectorized}
+    run(partial(sphere if vectorized else point), **saved)
+    with pytest.raises(StopIteration, match="mine"):
+        run(partial(stops), **saved)
 
     with ThreadPoolExecutor(2) as threads:
         for workers in (1, map, threads, lambda f, items: (f(item) for item in items)):

@@ -5,7 +5,7 @@ import functools
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,12 @@ class Checkpoint:
             told = f"checkpoint={str(path)!r} cannot be read as one of this version ({error}): name another file, or "
             raise ValueError(f"{told}delete this one") from error
 
-    def begin(self, opt: Optimizer, evaluate: Callable[[Any], Array], *, whole: bool) -> Iterator[Array]:
-        """Yield the values that the optimizer, which has begun, is to be told; a ValueError where it is another's.
+    def begin(
+        self, opt: Optimizer, tell: Callable[[Array], None], evaluate: Callable[[Any], Array], *, whole: bool
+    ) -> None:
+        """Bring an optimizer, which has begun, to where the search is, by `tell`; a ValueError where it is another's.
 
-        Those of the last generation are compared with what `evaluate` returns now: of `whole` generations, or else of
+        Values of the last generation are compared with what `evaluate` returns now: of `whole` generations, or else of
         the two points of the lowest and of the highest value.
         """
         arguments, made_by = _arguments(opt) | self._called, _made_by(opt)
@@ -80,7 +82,7 @@ class Checkpoint:
                 )
             if number == len(self.told):
                 self._compare(opt, F, evaluate, whole=whole)
-            yield F
+            tell(F)
 
     def _compare(self, opt: Optimizer, F: Array, evaluate: Callable[[Any], Array], *, whole: bool) -> None:
         """Refuse a function that has other values than the file, unless it has others each time, which is warned of."""

@@ -270,8 +270,8 @@ def minimize(
         with tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress) as bar:
             if auto:
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
-            for F in [] if saved is None else saved.begin(opt, again, whole=vectorized):
-                tell(F)
+            if saved is not None:
+                saved.begin(opt, tell, again, whole=vectorized)
             opt.resume()
             review()
             while not opt.stop():
