@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from scipy.optimize import OptimizeWarning
 
 import leamvd
 from leamvd import cli
@@ -212,6 +213,14 @@ def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_p
     assert [row[-1] for row in rows] == 4 * ["0.0", "3.0"]
     for one, other in zip(rows[::2], rows[1::2], strict=True):
         assert (one[:-1] == other[:-1]) == (one[1] == "CD"), "the exponent is LEA-MVD's"
+
+
+def test_a_setting_without_effect_is_warned_of_once(tmp_path: Path) -> None:
+    given = {"layers": 3, "methods": "random", "n_images": 20, "n_gen": 1, "seeds": 0, "x0": "none", "sigma0": 0.5}
+    settings = [part for name, value in given.items() for part in ("-p", f"{name}={value}")]
+    with pytest.warns(OptimizeWarning, match="random has no use for sigma0 without a start") as caught:
+        without_notebook("reproduce", "mnist-7x7", *settings, "--output", str(tmp_path), "--jobs", "1")
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("where", [("--jobs", "2"), ("--scheduler", "local", "--jobs", "2")])

@@ -197,9 +197,17 @@ def test_what_decides_on_a_run_is_in_its_name(
         (tmp_path / changed).write_bytes(files[TEST_LABELS])
     elif changed != "output":
         module = sections if changed == "get_host_cpu_name" else results
-        monkeypatch.setattr(module, changed, lambda: "another")
+        monkeypatch.setattr(module, changed, lambda *_: "another")
     after = sections.about(section, {"dataset": "~", "output": changed})["run"]
     assert (after == before) == (changed == "output")
+
+
+def test_the_version_of_pytorch_decides_on_the_runs_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    (known,) = sections.load(["mnist-7x7"])
+    monkeypatch.setattr(results, "versions", lambda *names: dict.fromkeys(names, "1"))
+    for values, there in (({}, False), ({"backend": "torch"}, True), ({"methods": ["lea-mvd:backend=torch"]}, True)):
+        versions = sections.about(known, {"profile": "quick", **values})["versions"]
+        assert ({*results.PACKAGES} <= {*versions}, "torch" in versions) == (True, there)
 
 
 def test_the_same_run_of_another_process_is_taken_and_what_dead_ones_left_goes(tmp_path: Path) -> None:

@@ -16,12 +16,14 @@ import re
 import shlex
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 from llvmlite.binding import get_host_cpu_name
+from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks, children
 from leamvd.data import images
@@ -309,7 +311,8 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
             shutil.rmtree(left, ignore_errors=True)
     if not (finished := folder.is_dir()):
         calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
-        by_module, summary = compute(section, values, calls, n_jobs)
+        with warnings.catch_warnings(action="ignore", category=OptimizeWarning):  # of settings: `check` has told them
+            by_module, summary = compute(section, values, calls, n_jobs)
         for module, tables in by_module.items():
             place = work / "tables" / (module.rpartition(".")[2] if len(by_module) > 1 else "")
             place.mkdir(parents=True)
