@@ -4,7 +4,7 @@ import contextlib
 import io
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -81,14 +81,36 @@ class _Folder(click.Path):
     """A folder; ~ stands for the user's, also where the shell leaves it as it is: --output=~/results."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":  # which a path takes for the folder that one is in
+            self.fail("a folder must have a name, got ''", param, ctx)
         return super().convert(Path(value).expanduser(), param, ctx)
+
+
+class _Count(click.IntRange):
+    """A number of at least 1, in digits alone: Python skips underscores."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if "_" in str(value):
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
+    """Return settings as they are; what follows a space would be a section."""
+    for value in values:
+        if "=" not in value:
+            raise click.BadParameter(f"a setting must be NAME=VALUE, got {value!r}")
+    return values
 
 
 OUTPUT = click.option(
     "--output", type=_Folder(path_type=Path, file_okay=False), default=Path("results"), show_default=True,
     help="Folder of the results.",
 )  # fmt: skip
-JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; default: one a processor.")
+JOBS = click.option("--jobs", type=_Count(), help="Processes; default: one a processor.")
 SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask scheduler whose workers compute, or local.")
 
 
@@ -96,7 +118,7 @@ SCHEDULER = click.option("--scheduler", metavar="ADDRESS|local", help="Dask sche
 @click.argument("names", metavar="[SECTION]...", nargs=-1)
 @click.option("--profile", metavar="NAME", help="The same as -p profile=...: quick (the default), paper, recorded, ...")
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    "-p", "settings", metavar="NAME=VALUE", callback=_settings, multiple=True,
     help="A notebook parameter, see `leamvd list SECTION`. With several values of one that takes a single number, "
     "such as exponent=1.5,3, the section is run with each.",
 )  # fmt: skip
@@ -121,9 +143,8 @@ def reproduce(
     """
     given = [f"{name}={text}" for name, text in (("profile", profile), ("dataset", dataset)) if text is not None]
     planned = sections.requested(sections.load(names), [*given, *settings])
-    if dataset or settings:  # a bad value is refused before the first of several runs begins
-        for section, values in ((section, values) for section, sets in planned for values in sets):
-            sections.check(section, values)
+    for section, values in ((section, values) for section, sets in planned for values in sets):
+        sections.check(section, values)  # a bad value is refused before the first of several runs begins
     try:
         with _computing(jobs, scheduler) as n_jobs:
             for section, sets in planned:
@@ -174,38 +195,59 @@ def _run(section: Section, values: Values, output: Path, n_jobs: int) -> pd.Data
 
 
 def _printed(summary: pd.DataFrame) -> str:
-    """Return a summary for reading: errors by method and layer, then their ratios to the recorded run, if any."""
+    """Return a summary for reading: errors by method and layer, and their ratios to others, a table for each."""
     if "measure" not in summary:
         return _text(summary)
-    heading = "mean-field errors per 10,000 images, with 95 % intervals; runs of each method"
-    lines = [f"{heading}: {summary['runs'].max()}", _text(_by_layer(summary))]
+    constant = "over the error of a constant image: geometric means, with 95 % intervals"
+    lines = [
+        f"mean-field errors per 10,000 images, with 95 % intervals; runs of each method: {summary['runs'].max()}",
+        *(_text(_by_layer(summary, "mean", "low", "high")), "at the start", _text(_by_layer(summary, "start"))),
+        *(constant, _text(_by_layer(summary, "over_constant", "over_constant_low", "over_constant_high"))),
+    ]
     if "ratio" in summary:
-        names = {"ratio": "mean", "ratio_low": "low", "ratio_high": "high"}
-        ratios = summary.drop(columns=["mean", "low", "high"]).rename(columns=names).dropna(subset="mean")
-        lines += [f"over those of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
-        lines += [_text(_by_layer(ratios))]
-    return "\n".join(lines)
+        ratios = summary.dropna(subset="ratio")
+        lines += [f"over the errors of the recorded run; seeds in common: {int(ratios['paired'].min())}"]
+        lines += [_text(_by_layer(ratios, "ratio", "ratio_low", "ratio_high"))]
+    return "\n".join([*lines, *_closing(summary)])
 
 
 def _together(runs: list[tuple[Values, pd.DataFrame]]) -> str:
-    """Return the summaries of runs that differ in some values as one table, a line for each run."""
+    """Return the summaries of runs that differ in some values as one, a line for each run."""
     swept = [name for name in runs[0][0] if len({str(values[name]) for values, _ in runs}) > 1]
-    tables = [
-        (_by_layer(table) if "measure" in table else table).assign(**{name: written(values[name]) for name in swept})
-        for values, table in runs
-    ]
-    together = pd.concat(tables).fillna("–")
-    return _text(together.sort_values([name for name in ("inputs", "method") if name in together], kind="stable"))
+    named = [table.assign(**{name: written(values[name]) for name in swept}) for values, table in runs]
+    together = pd.concat(named, ignore_index=True)
+    if "measure" not in together:
+        return _text(together.fillna("–"))
+    errors = _by_layer(together, "mean", "low", "high", by=swept)
+    over = _by_layer(together, "over_constant", "over_constant_low", "over_constant_high", by=swept)
+    return "\n".join([_text(errors), "over the error of a constant image", _text(over), *_closing(together, swept)])
 
 
-def _by_layer(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return mean-field errors with their intervals as texts, a column for each layer."""
-    from leamvd.paper.words import interval
+def _by_layer(summary: pd.DataFrame, value: str, *ends: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Return mean-field values, with intervals if they have `ends`, as texts, a column for each layer."""
+    from leamvd.paper.words import interval, named, number
 
-    errors = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", "layer"])
-    written = map(interval, errors["mean"], errors["low"], errors["high"])
-    cells = pd.Series([*written], errors.index).unstack("layer", sort=False)
-    return cells.add_prefix("RBM ").fillna("–").rename_axis(columns=None).reset_index()
+    rows = summary[summary["measure"] == "mean_field"].set_index(["inputs", "method", *by, "layer"])
+    texts = map(interval, *(rows[name] for name in (value, *ends))) if ends else map(number, rows[value])
+    cells = pd.Series([*texts], rows.index).unstack("layer", sort=False)
+    table = cells.add_prefix("RBM ").fillna("–").rename_axis(columns=None).reset_index()
+    table = table.sort_values(["inputs", "method"], kind="stable") if by else table
+    return table[[*table.columns.difference([*by], sort=False), *by]].assign(method=table["method"].map(named))
+
+
+def _closing(summary: pd.DataFrame, by: Sequence[str] = ()) -> list[str]:
+    """Return the sentence about errors that are small and tell of no learning, if there are any."""
+    from leamvd.paper.words import named
+
+    rows, same = summary[summary["measure"] == "mean_field"], ["inputs", "layer", *by]
+    both = rows.merge(rows.loc[rows["method"] == "cd", [*same, "mean"]], on=same, suffixes=("", "_of_cd"))
+    small = both[(both["mean"] < both["mean_of_cd"]) & (both["over_constant"] > 1)]
+    cells = []
+    for row in small.to_dict("records"):
+        where = [named(row["method"]), f"{row['inputs']} inputs", f"RBM {row['layer']}"]
+        cells.append(", ".join([*where, *(f"{name}={row[name]}" for name in by)]))
+    told = "Errors below CD's that are no sign of learning, for a constant image has a smaller one"
+    return [f"{told}: {'; '.join(cells)}."] if cells else []
 
 
 def _text(table: pd.DataFrame) -> str:
@@ -215,14 +257,12 @@ def _text(table: pd.DataFrame) -> str:
 @main.command()
 @click.argument("name", metavar="CLAIM", type=click.Choice([f"C{number}" for number in range(3, 11)]))
 @click.option(
-    "-p", "settings", metavar="NAME=VALUE", multiple=True,
+    "-p", "settings", metavar="NAME=VALUE", callback=_settings, multiple=True,
     help="A setting of contrastive divergence, or x0, x0_epochs, x0_batches: what makes the start of the searches.",
 )  # fmt: skip
 @click.option("--dataset", metavar="digits|mnist|PATH", default="mnist", show_default=True, help="Images.")
-@click.option(
-    "--images", type=click.IntRange(min=1), help="Training images; default: 10000, or all if there are fewer."
-)
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of each method.")
+@click.option("--images", type=_Count(), help="Training images; default: 10000, or all if there are fewer.")
+@click.option("--seeds", type=_Count(), default=3, show_default=True, help="Runs of each method.")
 @OUTPUT
 @JOBS
 @SCHEDULER
@@ -286,7 +326,7 @@ def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> 
 
 @main.command("verify")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--calls", type=click.IntRange(1), default=1, show_default=True, help="How many, of each table.")
+@click.option("--calls", type=_Count(), default=1, show_default=True, help="How many, of each table.")
 @OUTPUT
 @JOBS
 def verify_(names: tuple[str, ...], calls: int, output: Path, jobs: int | None) -> None:

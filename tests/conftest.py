@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 ROOT = Path(__file__).parent.parent
@@ -15,6 +16,10 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ["NUMBA_NUM_THREADS"] = "2"
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / "_build" / "numba"))
 os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "_build" / "config" / "matplotlib"))
+
+
+settings.register_profile("any machine", deadline=None)  # also one that is slow, or busy
+settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True, scope="session")

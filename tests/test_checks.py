@@ -62,7 +62,7 @@ REFUSED: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (TypeError, "reset, if not", lambda: Reading(reset="never")),  # type: ignore[arg-type]
     (ValueError, "limits must be one of", lambda: Reading(limits="wrap")),  # type: ignore[arg-type]
     (ValueError, "reading must be one of 'default'", lambda: Reading.named("mine")),
-    (ValueError, "n_elite must be an integer >= 1 and <= 7", lambda: lea_mvd(n_elite=8)),
+    (ValueError, "population_size=8 must be above n_elite=8", lambda: lea_mvd(n_elite=8)),
     (ValueError, "population_size must be > 4", lambda: lea_mvd(population_size=4, n_elite=2)),
     (ValueError, "reading.limits='clip' needs bounds", lambda: LEAMVD(np.zeros(5), reading=Reading(limits="clip"))),
     (ValueError, "x0 and bounds are both missing", lambda: lea_mvd(bounds=None)),

@@ -11,12 +11,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from scipy.optimize import OptimizeWarning
 
 import leamvd
 from leamvd import cli
 from leamvd.book import sections
 from leamvd.paper import esd, results, two_directions
-from leamvd.paper.words import interval
+from leamvd.paper.words import interval, number
 
 SMALL = (
     *("reproduce", "mnist-7x7", "-p", "layers=6,5", "-p", "methods=cd,lea-mvd", "-p", "n_images=40", "-p", "n_gen=2"),
@@ -91,6 +92,29 @@ def test_what_a_recorded_run_took_are_the_hours_of_all_seeds_and_layers(monkeypa
         (("reproduce", "mnist-7x7", "--profile", "Quick"), "'controls', got 'Quick'; did you mean 'quick'?"),
         (("reproduce", "verdicts", "--profile", "all"), "'recorded', 'quick', 'paper', got 'all'"),
         (("reproduce", "directions", "-p", "generations="), "generations must be a list of 1 or more, got []"),
+        (
+            ("reproduce", "mnist-7x7", "-p", "x0=None"),
+            "got 'None': leave it out for the profile's; did you mean 'none'?",
+        ),
+        (("claim", "C3", "-p", "x0=None"), "did you mean 'none'?"),
+        (("reproduce", "esd", "-p", "seed=None"), "got 'None': leave it out for the notebook's"),
+        (
+            ("reproduce", "mnist-28x28", "error-measures", "--profile", "fewer"),
+            "error-measures: profile must be one of",
+        ),
+        (("reproduce", "mnist-28x28", "verdicts", "--profile", "fewer"), "verdicts: profile must be one of"),
+        (("reproduce", "mnist-28x28", "longer-searches", "--profile", "fewer"), "longer-searches: profile must be one"),
+        (("reproduce", "mnist-7x7", "--profile", ""), "profile must be a word, got ''"),
+        (("reproduce", "mnist-7x7", "-p", "dataset="), "dataset must be a word, got ''"),
+        (("reproduce", "mnist-7x7", "--dataset", ""), "dataset must be a word, got ''"),
+        (("claim", "C3", "--dataset", ""), "there is no data set ''"),
+        (("data", "mnist", "--from", ""), "there is no data set ''"),
+        (("reproduce", "esd", "--output", ""), "a folder must have a name, got ''"),
+        (("book", "--results", ""), "a folder must have a name, got ''"),
+        (("reproduce", "mnist-7x7", "-p", "exponent", "3"), "must be NAME=VALUE, got 'exponent'"),
+        (("claim", "C3", "--seeds", "1_0"), "'1_0' is not a valid integer"),
+        (("reproduce", "classification", "-p", "scales=1_5"), "scales must be numbers >= 0 or 'glorot', got '1_5'"),
+        (("reproduce", "mnist-7x7", "-p", "cd_steps=1,1"), "cd_steps must be different values, got [1, 1]"),
         (("book", "--results=~"), "results must hold runs of"),
         (("reproduce", "esd", "-p", "seed"), "must be NAME=VALUE, got 'seed'"),
         (("reproduce", "mnist-7x7", "-p", "methods=cd,adam"), "mnist-7x7: methods must be one of"),
@@ -111,6 +135,8 @@ def test_bad_input_is_one_sentence_before_anything_is_computed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("USERPROFILE" if os.name == "nt" else "HOME", str(tmp_path))
+    monkeypatch.setattr(results, "run_all", lambda *_, **__: pytest.fail("was computed"))
+    monkeypatch.setattr("leamvd.data.mnist._download", lambda *_: pytest.fail("was downloaded"))
     found = CliRunner().invoke(cli.main, arguments)
     assert found.exit_code in (1, 2)
     assert message in found.output
@@ -126,6 +152,27 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return output, subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+def ended(methods: dict[str, tuple[float, float]], inputs: str = "own", layer: int = 3) -> pd.DataFrame:
+    """Return a summary of methods by their errors, and these over the constant image's."""
+    rows = [("mean_field", inputs, layer, name, 2, mean, over) for name, (mean, over) in methods.items()]
+    columns = ["measure", "inputs", "layer", "method", "runs", "mean", "over_constant"]
+    ends = dict.fromkeys(["low", "high", "start", "over_constant_low", "over_constant_high"], float("nan"))
+    return pd.DataFrame(rows, columns=columns).assign(**ends)
+
+
+def test_a_small_error_that_tells_of_no_learning_is_said_to_be_one() -> None:
+    errors = {"cd": (1200.0, 0.2), "lea-mvd:sigma0=0.3": (10.0, 1.5), "random": (900.0, 0.9), "cma-es": (1300.0, 2.0)}
+    said = cli._printed(ended(errors)).splitlines()[-1]
+    told = "Errors below CD's that are no sign of learning, for a constant image has a smaller one: LEA-MVD, σ0 = 0.3,"
+    assert said == f"{told} own inputs, RBM 3."
+    assert "no sign" not in cli._printed(ended(errors | {"lea-mvd:sigma0=0.3": (10.0, 0.9)}))
+    other = pd.concat([ended(errors).query("method != 'cd'"), ended({"cd": (1200.0, 0.2)}, layer=2)])
+    assert "no sign" not in cli._printed(other), "CD's of the same layer"
+    small = errors | {"lea-mvd:sigma0=0.3": (10.0, 0.9)}
+    together = cli._together([({"exponent": 1.5}, ended(small)), ({"exponent": 3.0}, ended(errors))])
+    assert together.splitlines()[-1] == f"{told} own inputs, RBM 3, exponent=3.0."
+
+
 def runs(output: Path) -> pd.DataFrame:
     return pd.read_csv(place(output) / "tables" / "runs.csv").drop(columns="seconds")
 
@@ -135,8 +182,12 @@ def test_a_run_prints_its_errors_and_leaves_notebook_tables_and_figures(whole: t
     folder = place(output)
     summary = pd.read_csv(folder / "summary.csv")
     assert f"runs of each method: {summary['runs'].max()}" in said
-    own = summary.query("measure == 'mean_field' and layer == 2 and method == 'cd' and inputs == 'own'")
-    assert interval(*own[["mean", "low", "high"]].squeeze()) in said
+    own = summary.query("measure == 'mean_field' and layer == 2 and method == 'lea-mvd' and inputs == 'own'").squeeze()
+    assert interval(*own[["mean", "low", "high"]]) in said
+    assert number(own["start"]) in said.partition("\nat the start\n")[2]
+    over = said.partition("\nover the error of a constant image: ")[2]
+    assert interval(*own[["over_constant", "over_constant_low", "over_constant_high"]]) in over
+    assert ("LEA-MVD" in said, "lea-mvd " in said) == (True, False)
     table = runs(output)
     assert {*table["seed"]} == {0, 1, 2}
     assert table["iteration"].max() == 2
@@ -155,12 +206,21 @@ def without_notebook(*arguments: str) -> Result:
 def test_several_values_are_run_one_after_the_other_and_end_with_one_table(tmp_path: Path) -> None:
     said = without_notebook(*SMALL, "-p", "exponent=0,3", "--output", str(tmp_path), "--jobs", "1").stdout
     assert len(list((tmp_path / "03_mnist_7x7").glob("quick*"))) == 2
-    heading, *table = said.rpartition("\n03_mnist_7x7, all of these runs:\n")[2].splitlines()
+    last = said.rpartition("\n03_mnist_7x7, all of these runs:\n")[2]
+    heading, *table = last.partition("\nover the error of a constant image\n")[0].splitlines()
     assert heading.split() == ["inputs", "method", "RBM", "1", "RBM", "2", "exponent"]
     rows = [row.split() for row in table]
     assert [row[-1] for row in rows] == 4 * ["0.0", "3.0"]
     for one, other in zip(rows[::2], rows[1::2], strict=True):
-        assert (one[:-1] == other[:-1]) == (one[1] == "cd"), "the exponent is LEA-MVD's"
+        assert (one[:-1] == other[:-1]) == (one[1] == "CD"), "the exponent is LEA-MVD's"
+
+
+def test_a_setting_without_effect_is_warned_of_once(tmp_path: Path) -> None:
+    given = {"layers": 3, "methods": "random", "n_images": 20, "n_gen": 1, "seeds": 0, "x0": "none", "sigma0": 0.5}
+    settings = [part for name, value in given.items() for part in ("-p", f"{name}={value}")]
+    with pytest.warns(OptimizeWarning, match="random has no use for sigma0 without a start") as caught:
+        without_notebook("reproduce", "mnist-7x7", *settings, "--output", str(tmp_path), "--jobs", "1")
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("where", [("--jobs", "2"), ("--scheduler", "local", "--jobs", "2")])

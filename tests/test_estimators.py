@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import expit
@@ -174,6 +175,26 @@ def test_gibbs_steps_go_on_and_begin_anew_after_a_fit() -> None:
     assert np.array_equal(second, pickle.loads(pickle.dumps(other)).gibbs(V))
     assert np.array_equal(first, model.fit(V).gibbs(V))
     assert not np.array_equal(first, another.set_params(random_state=1).gibbs(V))
+
+
+def test_columns_in_another_order_are_refused_wherever_images_go_in() -> None:
+    frame = pd.DataFrame(V).rename(columns="p{}".format)
+    other = frame[frame.columns[::-1]]
+    model = RBM(5, n_iter=1, random_state=SEED).fit(frame)
+    assert np.array_equal(model.gibbs(frame), RBM(5, n_iter=1, random_state=SEED).fit(V).gibbs(V))
+    model.gibbs(model.gibbs(frame))  # whose bits have no names, and need none
+    classifiers = (DBNClassifier(FrozenEstimator(one), n_iter=1) for one in (model, DBN((4,), n_iter=1).fit(frame)))
+    for call in (model.gibbs, *(lambda X, one=one: one.fit(X, Y) for one in classifiers)):
+        call(frame)
+        with pytest.raises(ValueError, match="must be in the same order"):
+            call(other)
+
+
+def test_logarithms_of_probabilities() -> None:
+    model = DBNClassifier(STACK, **TUNED).fit(V, Y)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(V)), model.predict_proba(V))
+    model.network_.intercepts_[-1][:] = [-2000, 0, 2000][-len(model.network_.intercepts_[-1]) :]
+    assert np.isneginf(model.predict_log_proba(V)).any()
 
 
 def test_iterations_done_are_counted() -> None:

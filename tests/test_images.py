@@ -164,6 +164,34 @@ def test_every_extension_is_read_and_a_truncated_file_is_named(tmp_path: Path, e
         load(write(folder, {f"test/{name}": content[: len(content) // 2]}), side=8)
 
 
+def pages(name: str) -> bytes:
+    file, (first, *more) = io.BytesIO(), [Image.new("RGB", (2, 2), (level,) * 3) for level in (0, 255)]
+    first.save(file, Image.registered_extensions()[Path(name).suffix], save_all=True, append_images=more)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("extension", [".jpg", ".png", ".webp", ".tif"])
+@pytest.mark.parametrize(("orientation", "turned"), [(3, 2), (6, 3), (8, 1)])
+def test_images_are_turned_as_they_say(tmp_path: Path, extension: str, orientation: int, turned: int) -> None:
+    levels = np.kron(np.uint8([[0, 255], [90, 160]]), np.ones((8, 8), np.uint8))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    given: dict[str, Any] = {"lossless": True} if extension == ".webp" else {}
+    file, image = io.BytesIO(), Image.fromarray(np.dstack([levels] * 3))
+    image.save(file, Image.registered_extensions()[extension], exif=exif, **given)
+    data = load(write(tmp_path, {f"{part}/a/0{extension}": file.getvalue() for part in ("train", "test")}), side=16)
+    np.testing.assert_allclose(data.train.reshape(16, 16), np.rot90(levels, turned) / 255, atol=6 / 255)
+
+
+def test_bits_in_an_npz_file_are_black_and_white(tmp_path: Path) -> None:
+    path = write(tmp_path, npz(x_train=X[:5] > 99, x_test=X[5:] > 99)) / "own.npz"
+    data = load(path, side=4)
+    np.testing.assert_array_equal(data.train, (X[:5] > 99).reshape(5, -1))
+    for how in ("threshold", "bernoulli"):
+        np.testing.assert_array_equal(load(path, side=4, binarize=how).train, data.train)
+    np.testing.assert_allclose(load(path, side=2, dtype="float64").test, resize(data.test, 2))
+
+
 RNG = np.random.default_rng(0)
 X, Y = RNG.integers(0, 256, (9, 4, 4), np.uint8), RNG.integers(0, 3, 9, np.uint8)
 ARRAYS = {"x_train": X[:5], "y_train": Y[:5], "x_test": X[5:], "y_test": Y[5:]}
@@ -226,6 +254,27 @@ DAMAGED = [
         ({"train/0.png": GRAY}, "train must be a folder"),
         (npz(x_train=X[:5].astype(int)), "x_train .*'uint8'.*'int64'"),
         (npz(x_test=X[5:] / 255), "x_test .*'uint8'.*'float64'"),
+        (npz(x_train=X[:5] > 99), "x_test .*'bool'.*'uint8'"),
+        (npz(x_train=X[:5] // 128, x_test=X[5:] // 128), "white is 255"),
+        (
+            IDX
+            | {
+                TRAIN_IMAGES: idx(FIVE + 1),
+                TRAIN_LABELS: idx(FIVE[:, 0, 0]),
+                TEST_IMAGES: idx(FIVE),
+                TEST_LABELS: idx(FIVE[:, 0, 0]),
+            },
+            "white is 255",
+        ),
+        (GOOD | {"test/a/0.png": encoded(Image.new("L", (2, 2), 1))}, "white is 255"),
+        *(
+            (npz(y_train=np.full(5, top, np.uint64)), "y_train must be 5 .*<= 9223372036854775807")
+            for top in (2**63, 2**64 - 1)
+        ),
+        *(
+            (GOOD | {f"train/a/{name}": pages(name)}, f"train.a.{name} .* one page or frame, got 2")
+            for name in ("1.tif", "1.png", "1.webp")
+        ),
         (npz(x_train=X[:5] / 1.0), r"x_train must lie in \[0, 1\]"),
         (npz(x_train=X[:5] / 255, x_test=X[5:] / 255 - 0.01), r"x_test must lie in \[0, 1\]"),
         (npz(x_test=X[5:, :3, :3]), r"x_test .*\(4, 3, 3\)"),

@@ -2,12 +2,15 @@
 
 import time
 from itertools import count, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from idx_files import fake_files, write
 from scipy import stats
+from scipy.optimize import OptimizeWarning
 from scipy.special import expit
 
 from leamvd.networks.dbn import Training, pretrain, train
@@ -64,6 +67,37 @@ def test_settings_are_changed_where_they_belong_and_none_changes_nothing() -> No
     assert (changed.seeds, changed.images.n_images, changed.size) == ((1,), 60, "mnist-28x28")
     with pytest.raises(TypeError, match="epochs"):
         SMALL.changed(epochs=3)
+
+
+def test_a_step_size_that_is_given_and_has_no_start_to_act_on_is_warned_of() -> None:
+    several = SMALL.changed(methods=("cd", "lea-mvd", "cma-es", "random"))
+    told = "^lea-mvd has no use for sigma0, random has no use for sigma0 without a start, x0='none'$"
+    with pytest.warns(OptimizeWarning, match=told) as caught:
+        several.changed(sigma0=0.1, x0="none")
+    assert len(caught) == 1
+    with pytest.warns(OptimizeWarning, match=r"^cma-es:x0=none\+x0_in_population=false has no use for x0_in_pop"):
+        SMALL.changed(methods=("cma-es:x0=none+x0_in_population=false", "cd", "random"))
+    several.changed(x0="none").changed(seeds=(1,))
+    several.changed(sigma0=0.2)
+    SMALL.changed(methods=("cd", "cma-es"), sigma0=0.2, x0="none")
+
+
+def test_a_file_that_is_replaced_or_named_from_another_folder_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write(tmp_path / "one", {f"own/{name}": file for name, file in fake_files(20, 9, 4).items()}))
+    asked = Images(dataset="own", side=4)
+    before = asked.known()
+    assert (len(asked.load("float64").train), len(before.load("float64").train)) == (20, 20)
+    write(tmp_path / "one" / "own", fake_files(30, 9, 4))
+    assert (len(asked.load("float64").train), len(asked.known().load("float64").train)) == (30, 30)
+    monkeypatch.chdir(write(tmp_path / "two", {f"own/{name}": file for name, file in fake_files(40, 9, 4).items()}))
+    assert (len(asked.load("float64").train), len(asked.known().load("float64").train)) == (40, 40)
+    for _ in range(2):  # which is not kept
+        with pytest.raises(ValueError, match="own is another data set here than where it was asked for"):
+            before.load("float32")
+    write(tmp_path / "two" / "own", fake_files(20, 9, 4))
+    assert len(before.load("float32").train) == 20
 
 
 def test_equal_studies_built_apart_have_equal_calls_and_unequal_ones_others() -> None:
@@ -177,6 +211,24 @@ def test_a_summary_is_compared_with_the_recorded_study_that_shares_most() -> Non
     assert found["ratio"].tolist() == pytest.approx([0.5] * 3)
     assert found["mean"].tolist() == [700] * 3
     assert "ratio" not in layers.summary(runs, SMALL.changed(n_gen=8), known)
+
+
+def test_errors_stand_beside_those_of_the_start_and_of_the_constant_image() -> None:
+    cell, single = ("own", 1, "cd"), ("own", 2, "cd")
+    runs = made({cell: [[8.0, 1.0], [6.0, 4.0], [4.0, 16.0]], single: [[3.0, 2.0]]})
+    found = layers.summary(runs).set_index(["measure", "layer"])
+    ends = layers.errors(runs).set_index(["measure", "layer"])
+    assert found["mean"].tolist() == ends["mean"].tolist()
+    assert found.loc[("sampled", 1), "start"] == pytest.approx(1800)
+    logs = np.log([1 / 50, 4 / 50, 16 / 50])
+    half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / np.sqrt(3)
+    over = found.loc[("mean_field", 1), ["over_constant_low", "over_constant", "over_constant_high"]]
+    assert np.log(over.to_numpy(float)) == pytest.approx(logs.mean() + half * np.array([-1, 0, 1]))
+    assert ends.loc[("mean_field", 1), "low"] < 0, "which no error is"
+    assert found[["low", "high"]].isna().all(axis=None)
+    narrow = made({cell: [[8.0, 3.0], [6.0, 4.0]]}).query("seed < 2").assign(mean_field=lambda t: 100 + t["mean_field"])
+    kept = layers.summary(narrow).query("measure == 'mean_field'")
+    assert kept[["low", "high"]].notna().all(axis=None)
 
 
 def test_a_search_leaves_its_start_where_it_first_is_below_it() -> None:

@@ -354,7 +354,6 @@ DTYPES = st.sampled_from(["float64", "float32"])
 
 
 @pytest.mark.compiled
-@settings(deadline=None)
 @given(
     sides=SIDES, dtype=DTYPES, limits=st.sampled_from(["clip", "reflect"]), at=st.sampled_from([None, 0.0, 0.5, 1.0])
 )
@@ -373,7 +372,7 @@ def test_no_point_lies_outside_the_bounds_that_are_given(sides: Any, dtype: str,
 
 
 @pytest.mark.compiled
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(reading=READINGS, seed=st.integers(0, 2**64 - 1), stagnating=st.booleans())
 def test_any_reading_follows_the_equations(reading: Reading, seed: int, stagnating: bool) -> None:
     opt = LEAMVD(np.linspace(-0.8, 0.8, 7), bounds=(-1, 1), seed=seed, reading=reading)

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,32 @@ def test_independent_pixels_are_exact_with_one_temperature() -> None:
     by_hand = np.log(p[0] * (1 - p[1]) * p[2])
     assert rbm.log_likelihood(V) == pytest.approx(by_hand, rel=1e-13)
     assert likelihood.estimate(rbm, V, log_w).log_likelihood == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [0.5, -1.0, 2.0])
+def test_only_bits_have_a_likelihood(wrong: float) -> None:
+    rbm, V = random_rbm(3, 2, 0.5), np.array([[1.0, 0, 1], [0, 0, 1]])
+    log_w = np.zeros(4)
+    assert rbm.log_likelihood(V == 1) == rbm.log_likelihood(V)
+    assert likelihood.estimate(rbm, V == 1, log_w) == likelihood.estimate(rbm, V, log_w)
+    V[1, 2] = wrong
+    for call in (rbm.log_likelihood, lambda V: likelihood.estimate(rbm, V, log_w)):
+        with pytest.raises(ValueError, match=rf"V must be 0 or 1, got {wrong} at index \(1, 2\)"):
+            call(V)
+    assert np.isfinite(likelihood.base_rates(np.abs(V) / 2)).all()
+
+
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)], ids=repr)
+def test_what_draws_is_a_generator(rng: Any) -> None:
+    rbm, told = random_rbm(3, 2, 0.5), r"rng must be a numpy.random.Generator, got"
+    calls: list[Any] = [
+        lambda: likelihood.log_weights(rbm, np.zeros(3), n_chains=2, n_temperatures=1, rng=rng),
+        lambda: rbm.sample_hidden(np.zeros((1, 3)), rng),
+        lambda: rbm.sample_visible(np.zeros((1, 2)), rng),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=told):
+            call()
 
 
 def test_base_rates_are_the_means_with_one_image_on_and_one_off() -> None:

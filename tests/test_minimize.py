@@ -5,6 +5,7 @@ import doctest
 import errno
 import functools
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -261,14 +262,161 @@ def test_a_checkpoint_of_another_function_is_refused(tmp_path: Path) -> None:
             run(other, **given)
 
 
-def test_args_are_compared_by_bytes_or_pickle_and_what_has_none_by_its_type(tmp_path: Path) -> None:
-    args = (np.arange(6.0).reshape(2, 3), {"a": [1, "b"]}, np.float32(0.5), "text", None)
-    saved(tmp_path / "run.npz", lambda X, *_: rastrigin(X), args=args)
-    saved(tmp_path / "run.npz", never, args=(np.asfortranarray(args[0]), *copy.deepcopy(args[1:])))
-    for fun in (lambda X, *_: rastrigin(X), never):
-        with pytest.warns(RuntimeWarning, match="in args has no pickle") as caught:
-            saved(tmp_path / "lambda.npz", fun, args=(lambda: None,))
-        assert [warning.filename for warning in caught] == [__file__]
+def test_args_are_compared_by_value_where_they_are_plain_and_else_by_their_type(tmp_path: Path) -> None:
+    plain = (np.arange(6.0).reshape(2, 3), 2.0, 0.5, "text", "t\n" * 90, True, 1j, None)
+    others = ({"a", "b", "c"}, {"a": [1, "b"]}, lambda: None, np.array([None]))
+    again = (
+        np.asfortranarray(plain[0]),
+        np.float64(2.0),
+        np.float32(0.5),
+        np.str_("text"),
+        "t\n" * 90,
+        np.True_,
+        1j,
+        None,
+    )
+    given: dict[str, Any] = {"fun": lambda X, *_: rastrigin(X), "path": tmp_path / "run.npz"}
+    whole = saved(**given, args=(*plain, *others))
+    assert_same(saved(**given, args=(*again, {"d"}, {}, lambda: 0, np.array([1, {}]))), whole)
+    for i, other in enumerate((np.arange(6.0), 2.5, 0.25, "texts", "t " * 90, False, 2j, 0)):
+        with pytest.raises(ValueError, match="is of a search with args="):
+            saved(**given, args=(*plain[:i], other, *plain[i + 1 :], *others))
+    given = {"fun": lambda X, d: rastrigin(X) + d["by"], "path": tmp_path / "dict.npz"}
+    saved(**given, args=({"by": 1},))
+    with pytest.raises(ValueError, match="fun must be that of the checkpoint"):
+        saved(**given, args=({"by": 2},))
+
+
+AT = 1.0
+
+
+class Model:
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def __call__(self, X: Any) -> Any:
+        return ((X - self.at) ** 2).sum(axis=-1)
+
+    def loss(self, X: Any) -> Any:
+        return self(X)
+
+
+def by_a_global(X: Any) -> Any:
+    return Model(AT)(X)
+
+
+def with_a_default(at: float) -> Any:
+    def fun(X: Any, at: float = at) -> Any:
+        return Model(at)(X)
+
+    return fun
+
+
+def edited(at: float) -> Any:
+    """Return a function as a notebook has it when its cell is run again."""
+    cell: dict[str, Any] = {"__name__": "__main__"}
+    exec(f"def fun(X):\n    return ((X - {at}) ** 2).sum(axis=-1)", cell)
+    return cell["fun"]
+
+
+NAMELESS: dict[str, Any] = {
+    "partial": lambda at: functools.partial(lambda X, at: Model(at)(X), at=at),
+    "object": Model,
+    "method": lambda at: Model(at).loss,
+    "closure and default": with_a_default,
+    "lambda": lambda at: lambda X: Model(at)(X),
+    "edited": edited,
+}
+
+
+@pytest.mark.parametrize("vectorized", [True, False])
+@pytest.mark.parametrize("make", NAMELESS.values(), ids=NAMELESS)
+def test_another_function_of_the_same_name_is_refused_by_its_values(
+    make: Any, vectorized: bool, tmp_path: Path
+) -> None:
+    given: dict[str, Any] = {"checkpoint": tmp_path / "run.npz", "vectorized": vectorized}
+    first = run(make(1), n_gen=4, **given)
+    before = given["checkpoint"].read_bytes()
+    for n_gen in (4, 8):
+        with pytest.raises(ValueError, match=r"fun must be that of the checkpoint, got [\d.]+ of .* has [\d.]+: name"):
+            run(make(2), n_gen=n_gen, **given)
+    assert given["checkpoint"].read_bytes() == before
+    assert_same(run(make(1), n_gen=4, **given), first)
+    assert_same(run(make(1), n_gen=8, **given), run(make(1), n_gen=8, vectorized=vectorized))
+
+
+def test_a_changed_global_is_another_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {"checkpoint": tmp_path / "run.npz"}
+    run(by_a_global, **given)
+    run(by_a_global, **given)
+    monkeypatch.setitem(globals(), "AT", 2.0)
+    with pytest.raises(ValueError, match="fun must be that of the checkpoint"):
+        run(by_a_global, **given)
+
+
+@pytest.mark.parametrize("vectorized", [True, False])
+def test_the_last_generation_is_asked_for_again_and_not_counted(vectorized: bool, tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def fun(x: Any) -> Any:
+        seen.append(np.copy(x))
+        return ((x - 0.5) ** 2).sum(axis=-1)
+
+    given: dict[str, Any] = {"vectorized": vectorized, "checkpoint": tmp_path / "run.npz"}
+    run(fun, **given, n_gen=4)
+    last = np.array(seen[-1] if vectorized else seen[-20:])
+    values = ((last - 0.5) ** 2).sum(axis=1)
+    seen.clear()
+    assert_same(run(fun, **given, n_gen=4), run(fun, n_gen=4, vectorized=vectorized))
+    asked = last if vectorized else last[sorted([values.argmin(), values.argmax()])]
+    np.testing.assert_array_equal(seen[0] if vectorized else seen[:2], asked)
+    assert_same(run(fun, **given, n_gen=9), run(fun, n_gen=9, vectorized=vectorized))
+
+
+def test_the_seconds_of_what_is_asked_again_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def fun(x: Any) -> float:
+        now[0] += 1
+        return point(x)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    given: dict[str, Any] = {"checkpoint": tmp_path / "run.npz"}
+    run(fun, **given)
+    assert run(fun, **given, n_gen=99, max_seconds=21).nit == 5 + 2  # a generation takes 20
+
+
+def test_noise_is_warned_of_and_a_rounding_is_neither_noise_nor_another_function(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    given: dict[str, Any] = {"x0": X0, "seed": 1, "n_gen": 6, "vectorized": True, "checkpoint": tmp_path / "run.npz"}
+
+    def noisy(X: Any, size: float = 1.0) -> Any:
+        return rastrigin(X) + size * rng.random(len(X))
+
+    first = minimize(noisy, **given)
+    with pytest.warns(RuntimeWarning, match=r"fun has noise: it returns [\d.]+ and [\d.]+ of the same") as caught:
+        again = minimize(noisy, **given)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert_same(again, first)
+    given |= {"checkpoint": tmp_path / "fine.npz"}
+    minimize(functools.partial(noisy, size=1e-5), **given)
+    calls: list[Any] = []
+    minimize(functools.partial(lambda X: calls.append(X) or noisy(X, 1e-5)), **given)
+    assert len(calls) == 1
+    with pytest.raises(ValueError, match="fun must be that"):
+        minimize(functools.partial(lambda X: rastrigin(X) * (1 + 2e-6)), **given)
+
+
+def test_values_of_the_file_that_are_not_finite_are_not_compared(tmp_path: Path) -> None:
+    def fun(X: Any, holes: Any = (np.nan, np.inf)) -> Any:
+        F = rastrigin(X)
+        F[:2] = holes
+        return F
+
+    whole = saved(tmp_path / "run.npz", fun, n_gen=4)
+    assert_same(saved(tmp_path / "run.npz", functools.partial(fun, holes=(0, 1e9)), n_gen=4), whole)
+    with pytest.raises(ValueError, match="got nan of the same point"):
+        saved(tmp_path / "run.npz", functools.partial(lambda X: np.full(len(X), np.nan)), n_gen=4)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -296,7 +444,7 @@ def test_limits_may_change_and_the_seed_may_be_left_out(tmp_path: Path) -> None:
     assert saved(tmp_path / "run.npz", n_gen=4).reason == "n_gen"
     given: dict[str, Any] = {"n_gen": 9, "sigma_min": 0, "reading": Reading(n_gen=3)}
     assert_same(saved(tmp_path / "run.npz", **given), plain)
-    assert_same(saved(tmp_path / "run.npz", never, n_gen=9, seed=None), plain)
+    assert_same(saved(tmp_path / "run.npz", n_gen=9, seed=None), plain)
     fresh = saved(tmp_path / "other.npz", n_gen=4, seed=None)
     assert_same(saved(tmp_path / "other.npz", seed=None), saved(None, seed=fresh.seed))  # type: ignore[arg-type]
 
@@ -316,7 +464,7 @@ def test_a_search_with_an_automatic_step_size_goes_on_with_the_one_it_has(tmp_pa
     saved(tmp_path / "run.npz", sphere, sigma0="auto", n_gen=3)
     told: list[Any] = []
     rest = saved(tmp_path / "run.npz", lambda X: told.extend(X) or sphere(X), sigma0="auto", seed=None)
-    assert len(told) == 9 * 20
+    assert len(told) == (1 + 9) * 20
     assert_same(rest, whole)
 
 
@@ -334,7 +482,7 @@ def test_a_search_that_nan_or_a_callback_has_ended_goes_on(tmp_path: Path) -> No
     path = tmp_path / "callback.npz"
     ended = saved(path, callback=third)
     assert (ended.reason, ended.nit) == ("callback", 3)
-    assert_same(saved(path, never, callback=third), ended)
+    assert_same(saved(path, callback=third), ended)
     assert_same(saved(path), saved(None))  # type: ignore[arg-type]
 
 
@@ -349,6 +497,17 @@ def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> Non
     assert_same(minimize(rastrigin, method=begun(), **given), minimize(rastrigin, method=begun(), vectorized=True))
     with pytest.raises(ValueError, match="generation=2, got 0"):
         minimize(never, method=LEAMVD(X0, seed=1, n_gen=20), **given)
+    opt = begun()
+    minimize(rastrigin, method=opt, **given)
+    with pytest.raises(ValueError, match="generation=2, got 20: give an optimizer that is where that one was"):
+        minimize(never, method=opt, **given)
+
+
+@pytest.mark.parametrize("checkpoint", ["", ".", 3], ids=str)
+def test_a_checkpoint_is_a_file(checkpoint: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=f"checkpoint must be the name of a file, got .*{checkpoint!r}"):
+        run(never, checkpoint=checkpoint)
 
 
 @pytest.mark.parametrize(

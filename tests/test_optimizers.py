@@ -346,7 +346,9 @@ def test_a_search_that_was_killed_again_and_again_is_the_same(
             search(functools.partial(killed), **options, n_gen=20, checkpoint=path, checkpoint_every=every)
         assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
     assert_same(search(fun, **options, n_gen=20, checkpoint=path, checkpoint_every=every), plain)
-    finished = search(functools.partial(lambda _: pytest.fail("was called")), **options, n_gen=20, checkpoint=path)
+    again: list[Any] = []
+    finished = search(functools.partial(lambda X: again.append(X) or fun(X)), **options, n_gen=20, checkpoint=path)
+    assert len(again) == 1
     assert_same(finished, plain)
 
 

@@ -4,6 +4,8 @@ import dataclasses
 import hashlib
 import re
 import subprocess
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as metadata_version
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,32 @@ def test_equal_calls_have_equal_keys_whatever_their_settings_are_built_of() -> N
     for nested in ([same[0]], {"a": (same[0],)}, Settings((same[0],))):
         with pytest.raises(ValueError, match="a call must be an argument"):
             delayed(number)(nested)
+
+
+@dataclasses.dataclass(frozen=True)
+class Computing:
+    backend: str
+
+
+def test_the_version_of_pytorch_is_in_the_keys_of_what_it_computes_and_of_what_needs_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def keys(installed: str | None) -> list[str]:
+        def version(name: str) -> str:
+            if name == "torch" and installed is None:
+                raise PackageNotFoundError(name)
+            return str(installed if name == "torch" else metadata_version(name))
+
+        monkeypatch.setattr(results, "version", version)
+        results.code.cache_clear()
+        calls = [delayed(number)(3, settings=Computing(name)) for name in ("numpy", "torch")]
+        return [results.code(), *(call.key for call in calls), *(delayed(doubled)(call).key for call in calls)]
+
+    without, old, new = map(keys, (None, "2.0", "2.1"))
+    monkeypatch.undo()
+    results.code.cache_clear()
+    assert [a == b for a, b in zip(without, old, strict=True)] == [True, True, False, True, False]
+    assert [a == b for a, b in zip(old, new, strict=True)] == [True, True, False, True, False]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Calls of `minimize` as users of SciPy, scikit-learn, PyTorch and pycma write them."""
 
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import cma
@@ -66,6 +69,10 @@ NO_BOUNDS: list[Any] = [
 ]  # fmt: skip
 ENDS = np.zeros(2), np.ones(2)
 AMBIGUOUS: list[Any] = [ENDS, (ENDS[0].tolist(), ENDS[1]), (ENDS[0], ENDS[1].tolist()), tuple(map(pd.Series, ENDS))]
+EITHER: list[Any] = [
+    ([-5, -3], [3, 5]), ([0, 0], [1, 1]), ((0, 0), (1, 1)), ([0, 0], [None, None]), [[None, None], [0, 0]],
+    np.array([[-5, -3], [3, 5]]), np.array([[0, 0], [1, 1]]), [[0, 1], [2, 3]], ([np.float64(0), 0], [1, np.inf]),
+]  # fmt: skip
 MISTYPED = {"exponnt": "exponent", "taget": "target", "MaxIter": "maxiter", "sgma0": "sigma0"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"x0": []}, "at least one variable"),
@@ -75,7 +82,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"x0": [0.1], "bounds": Bounds(np.inf, np.inf)}, "between low and high, got inf and inf"),
     *(({"bounds": bounds}, r"bounds must be scipy.*Bounds, .*pair.*\(low_i, high_i") for bounds in NO_BOUNDS),
     *(({"bounds": bounds}, "pair.*of two variables could be") for bounds in AMBIGUOUS),
+    *(({"bounds": b, "x0": [9.0, 9.0]}, r"Bounds, or \[\(low, high\), \(low, high\)\] of tuples") for b in EITHER),
     ({"sigma0": np.full(6, 0.1)}, "sigma0 must be a number, got"),
+    *(({"bounds": b}, "bounds must not be NaN") for b in ((0, np.nan), [(0, 1)] * 5 + [(np.nan, 1)])),
+    ({"options": [("n_gen", 2)]}, r"^options must be a dict of arguments, .* got \[\('n_gen', 2\)\]"),
+    *(({"options": o}, "^options must be a dict of") for o in ("n_gen", [], {"options": {"n_gen": 2}})),
+    ({"seed": None, "rng": np.random}, r"^rng \(seed\) must be an integer, a generator of numpy.random"),
     *(({"callback": call}, "callback must") for call in (3, lambda: None, lambda a, b: None, lambda *, x: None)),
     ({"n_gen": None, "maxiter": 2.5}, r"^maxiter \(n_gen\) must be an integer, got 2.5"),
     ({"seed": None, "rng": -1}, r"^rng \(seed\) must be an integer"),
@@ -104,6 +116,27 @@ def test_pairs_are_read_as_scipy_reads_them(bounds: Any) -> None:
     given: dict[str, Any] = {"method": minimize, "options": {"rng": 1, "n_gen": 5, "sigma0": 1}}
     assert_same(scipy.optimize.minimize(point, [0.2, 0.3], bounds=bounds, **given), plain)
     assert_same(run(x0=[0.2, 0.3], bounds=map(tuple, bounds), sigma0=1), plain)
+
+
+ONE_READING: list[tuple[Any, list[Any]]] = [
+    ([[0, 1], [0, 1]], [(0, 1), (0, 1)]),
+    (([1, 1], [0, 0]), [(1, 1), (0, 0)]),
+    ([(0, 0), (None, None)], [(0, 0), (-np.inf, np.inf)]),
+    (((-5, -3), (3, 5)), [(-5, -3), (3, 5)]),
+    (((-5, -3), [3, 5]), [(-5, -3), (3, 5)]),
+    ([[0, 1], [1, 2]], [(0, 1), (1, 2)]),  # as pairs and as (low, high)
+    ([[None, None], [None, None]], [(-np.inf, np.inf)] * 2),
+]
+
+
+@pytest.mark.parametrize(("bounds", "pairs"), ONE_READING)
+def test_what_two_variables_can_mean_in_one_way_only_is_taken(bounds: Any, pairs: list[Any]) -> None:
+    low, high = zip(*pairs, strict=True)
+    given: dict[str, Any] = {"x0": [0.5, 0.5], "sigma0": 9, "n_gen": 3}
+    with warnings.catch_warnings(action="ignore", category=OptimizeWarning):  # of x0, which may lie outside
+        assert_same(run(**given, bounds=bounds), run(**given, bounds=Bounds(low, high)))
+    with pytest.raises(ValueError, match=r"got \[\[-5, -3\], \[3, 5\]\]: those of two"):
+        run(never, **given, bounds=iter(EITHER[0]))
 
 
 @every_method
@@ -223,6 +256,29 @@ def test_a_summary_is_printed_once_if_asked(method: str, capsys: pytest.CaptureF
     assert capsys.readouterr().out == ""
 
 
+def test_a_population_that_is_too_small_for_the_elites_is_named() -> None:
+    for given in ({"population_size": 4}, {"reading": Reading(population_size=3)}):
+        with pytest.raises(ValueError, match=r"^population_size=\d must be above n_elite=4"):
+            run(never, **given)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_function_that_stops_an_iteration_ends_the_search_wherever_it_runs(vectorized: bool, tmp_path: Path) -> None:
+    def stops(x: Any) -> float:
+        raise StopIteration("mine")
+
+    saved: dict[str, Any] = {"checkpoint": tmp_path / "run.npz", "vectorized": vectorized}
+    run(partial(sphere if vectorized else point), **saved)
+    with pytest.raises(StopIteration, match="mine"):
+        run(partial(stops), **saved)
+
+    with ThreadPoolExecutor(2) as threads:
+        for workers in (1, map, threads, lambda f, items: (f(item) for item in items)):
+            with pytest.raises(StopIteration, match="mine") as caught:
+                run(stops, workers=workers, vectorized=vectorized)
+            assert caught.value.result.nit == 0  # type: ignore[attr-defined]
+
+
 def test_an_error_of_fun_is_left_as_it_is() -> None:
     def fails(_: Any) -> float:
         raise ValueError("seed of my simulator")
@@ -253,6 +309,24 @@ def test_a_baseline_takes_from_a_reading_what_it_has_and_names_the_rest_once(met
             minimize(never, bounds=(-1, 1), **given, **limits)
     with pytest.raises(TypeError, match="reading must be a"):
         minimize(never, reading="printed", **given)
+
+
+@every_method
+def test_what_needs_a_start_solution_and_has_none_is_warned_of_where_it_is_given(method: str) -> None:
+    given: dict[str, Any] = {"fun": point, "bounds": [(-1, 1)] * 6, "method": method, "n_gen": 2, "seed": 1}
+    names = "" if method.endswith("cma-es") else "sigma0 without x0, "
+    told = f"^{method} has no use for {names}x0_in_population without x0$"
+    with pytest.warns(OptimizeWarning, match=told) as caught:
+        found = minimize(**given, x0_in_population=True, sigma0=0.1)
+    assert_same(found, minimize(**given))
+    assert [warning.filename for warning in caught] == [__file__]
+    minimize(**given, reading=Reading(x0_in_population=False))  # a preset, say, has more than what is meant
+
+
+def test_a_period_of_a_checkpoint_without_one_is_warned_of() -> None:
+    with pytest.warns(OptimizeWarning, match="no use for checkpoint_every without checkpoint") as caught:
+        minimize(point, X0, n_gen=2, checkpoint_every=1)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_only_pycma_has_no_use_for_a_dtype() -> None:
@@ -291,9 +365,8 @@ def test_the_message_says_that_no_better_point_was_found(method: str) -> None:
     assert told in run(lambda X: (X**2).sum(axis=1), x0=np.zeros(6), vectorized=True, method=method).message
     assert told not in run(sphere, vectorized=True, method=method).message
     assert told not in run(sphere, x0=None, bounds=[(-1, 1)] * 6, vectorized=True, method=method).message
-    for bounds in ([(-1, 1)] * 6, (-1, 1)):
-        x0 = None if isinstance(bounds, list) else X0
-        assert told not in run(lambda _: 3.0, x0=x0, bounds=bounds, x0_in_population=False, method=method).message
+    assert told not in run(lambda _: 3.0, x0=None, bounds=[(-1, 1)] * 6, method=method).message
+    assert told not in run(lambda _: 3.0, bounds=(-1, 1), x0_in_population=False, method=method).message
     seen: list[str] = []
     run(lambda _: 3.0, method=method, callback=lambda intermediate_result: seen.append(intermediate_result.message))
     assert seen[0] == "The search has not stopped yet." or method.endswith("cma-es")

@@ -19,7 +19,7 @@ from idx_files import TEST_LABELS, TRAIN_LABELS, fake_files, write
 
 from leamvd.book import sections
 from leamvd.book.sections import Parameter, Section, written
-from leamvd.paper import claims, results
+from leamvd.paper import claims, esd, linear_cost, results, two_directions
 
 CELL = """\
 from typing import Optional
@@ -58,7 +58,7 @@ def section(tmp_path: Path) -> Section:
 @pytest.mark.parametrize(
     ("name", "text", "value"),
     [
-        ("n", "12", 12), ("n", "None", None), ("share", "1e-3", 0.001), ("sizes", "3, 4", [3, 4]),
+        ("n", "12", 12), ("share", "1e-3", 0.001), ("sizes", "3, 4", [3, 4]),
         ("sizes", "[3]", [3]),
         ("flag", "true", True), ("profile", "quick", "quick"), ("seeds", "0-3,7", [0, 1, 2, 3, 7]),
         ("n", "1e3", 1000), ("sizes", "1e3,2.0", [1000, 2]), ("seeds", "9007199254740993", [2**53 + 1]),
@@ -76,6 +76,8 @@ def test_values_are_read_from_text_by_the_type_of_their_parameter(
     ("name", "text"),
     [
         ("n", "1.5"), ("n", "1e999"), ("share", "much"), ("sizes", "1,x"), ("flag", "maybe"), ("seeds", "1,5-3"),
+        *((name, "None") for name in ("n", "sizes", "share", "flag", "seeds", "dataset")), ("dataset", ""), ("n", ""),
+        ("share", "1_5"), ("n", "1_0"), ("seeds", "1_0"), ("sizes", "1,1_0"),
     ],
 )  # fmt: skip
 def test_a_text_of_another_type_is_refused(section: Section, name: str, text: str) -> None:
@@ -101,6 +103,37 @@ def test_a_list_that_is_none_is_refused_by_its_name(known: Section, value: objec
         claims.Margins(linear=value)  # type: ignore[arg-type]
 
 
+RUNS = {
+    "esd": {"exponents": [1, 2.0, 1.0], "population_sizes": [6, 6]},
+    "directions": {"generations": [5, 5], "seeds": [1, 2, 1]},
+    "mnist-7x7": {"methods": ["lea-mvd:reset=off+sigma0=0.2", "cd", "lea-mvd:sigma0=0.2+reset=off"], "seeds": [0, 0]},
+    "linear-cost": {"methods": ["lea-mvd", "lea-mvd"], "sizes": [100, 100]},
+    "error-measures": {"batches": [3, 1, 3]},
+    "readings": {"sizes": [20, 20]},
+    "classification": {"scales": ["0.1", "0.10"]},
+    "explanation": {"sigmas": [0.1, 0.1]},
+    "settings-map": {"batches": [5, 5], "protocols": ["0.1/0.1", "0.1/0.1"]},
+}
+
+
+@pytest.mark.parametrize(("name", "given"), [(name, {n: v}) for name, of in RUNS.items() for n, v in of.items()])
+def test_a_run_that_is_named_twice_is_refused(
+    name: str, given: dict[str, list[object]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module, computing in ((results, "run_all"), (esd, "simulate"), (two_directions, "trace")):
+        monkeypatch.setattr(module, computing, None)
+    (known,) = sections.load([name])
+    ((parameter, values),) = given.items()
+    with pytest.raises(ValueError, match=f"{parameter} must be .*different values, got .*{re.escape(str(values[0]))}"):
+        sections.compute(known, {"profile": "quick"} | given, tmp_path)
+
+
+def test_an_empty_list_is_not_the_default() -> None:
+    for name in ("methods", "sizes"):
+        with pytest.raises(ValueError, match=f"{name} must be a list of 1 or more"):
+            linear_cost.planned("quick", **{name: []})
+
+
 def test_images_of_ones_own_are_named_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path, dict.fromkeys(["images/0", "mnist/0", "own.npz"], b""))
@@ -113,6 +146,9 @@ def test_images_of_ones_own_are_named_from_everywhere(tmp_path: Path, monkeypatc
 def test_several_values_are_several_runs(section: Section) -> None:
     ((_, sets),) = sections.requested([section], ["share=0.1,0.2", "n=3,4", "dataset=/a b,c"])
     assert sets == [{"profile": "quick", "n": n, "share": s, "dataset": "/a b,c"} for n in (3, 4) for s in (0.1, 0.2)]
+    for text in ("share=0.1,0.10", "n=3,4,3.0"):
+        with pytest.raises(ValueError, match="must be different values, got"):
+            sections.requested([section], [text])
     ((_, sets),) = sections.requested([section], ["sizes=1,2"])
     assert sets == [{"profile": "quick", "sizes": [1, 2]}]
 
@@ -161,9 +197,17 @@ def test_what_decides_on_a_run_is_in_its_name(
         (tmp_path / changed).write_bytes(files[TEST_LABELS])
     elif changed != "output":
         module = sections if changed == "get_host_cpu_name" else results
-        monkeypatch.setattr(module, changed, lambda: "another")
+        monkeypatch.setattr(module, changed, lambda *_: "another")
     after = sections.about(section, {"dataset": "~", "output": changed})["run"]
     assert (after == before) == (changed == "output")
+
+
+def test_the_version_of_pytorch_decides_on_the_runs_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    (known,) = sections.load(["mnist-7x7"])
+    monkeypatch.setattr(results, "versions", lambda *names: dict.fromkeys(names, "1"))
+    for values, there in (({}, False), ({"backend": "torch"}, True), ({"methods": ["lea-mvd:backend=torch"]}, True)):
+        versions = sections.about(known, {"profile": "quick", **values})["versions"]
+        assert ({*results.PACKAGES} <= {*versions}, "torch" in versions) == (True, there)
 
 
 def test_the_same_run_of_another_process_is_taken_and_what_dead_ones_left_goes(tmp_path: Path) -> None:

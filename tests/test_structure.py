@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parent.parent
@@ -77,3 +78,7 @@ def test_links_lead_where_their_words_say(path: Path) -> None:
             assert re.search(rf"(?:^|[-/])0?{number[1].lower()}(?:_|$)", target), f"[{words}]({target})"
         if path.suffix == ".md" and "//" not in target:
             assert (path.parent / target.partition("#")[0]).exists(), target
+
+
+def test_no_property_fails_on_a_slow_or_busy_machine() -> None:
+    assert settings().deadline is None

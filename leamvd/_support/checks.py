@@ -7,7 +7,9 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
+from types import ModuleType
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -23,6 +25,8 @@ def cut(text: str, length: int) -> str:
 
 def shown(value: object) -> str:
     """Return a value's representation on one line, for a message; what is long is shortened."""
+    if isinstance(value, ModuleType):  # without its path
+        return f"<module {value.__name__!r}>"
     with np.printoptions(threshold=6, edgeitems=2):
         return cut(" ".join(repr(value).split()), 100)
 
@@ -95,12 +99,24 @@ def choice(name: str, value: object, options: Sequence[object]) -> Any:
     raise ValueError(f"{name} must be one of {known}, got {shown(value)}{did_you_mean(given, names)}")
 
 
-def several(name: str, value: object, *, at_least: int = 0) -> tuple[Any, ...]:
-    """Return the items of a list; a TypeError for what has none, or is a text: nobody means its letters."""
+def decimal(text: str) -> float:
+    """Return the number that a text stands for; a ValueError where it has an underscore, which Python skips."""
+    if "_" in text:
+        raise ValueError(f"a number must be digits alone, got {text!r}")
+    return float(text)
+
+
+def several(name: str, value: object, *, at_least: int = 0, different: bool = False) -> tuple[Any, ...]:
+    """Return the items of a list; a TypeError for what has none, or is a text: nobody means its letters.
+
+    They are `different` where each of them is a run.
+    """
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a list, got {shown(value)}")
     if len(items := tuple(value)) < at_least:
         raise ValueError(f"{name} must be a list of {at_least} or more, got {shown(value)}")
+    if different and any(one == other for one, other in combinations(items, 2)):
+        raise ValueError(f"{name} must be different values, got {shown(value)}")
     return items
 
 

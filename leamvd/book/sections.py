@@ -16,12 +16,14 @@ import re
 import shlex
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 from llvmlite.binding import get_host_cpu_name
+from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks, children
 from leamvd.data import images
@@ -41,14 +43,15 @@ _IMPORT = "from typing import Optional"
 
 def _whole(text: str) -> int:
     """Return a whole number, which 1e3 is and 1.5 is not."""
+    number = checks.decimal(text)
     with contextlib.suppress(ValueError):
         return int(text)
-    return checks.count("", float(text))
+    return checks.count("", number)
 
 
 _KINDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "int": ("a whole number", _whole),
-    "float": ("a number", float),
+    "float": ("a number", checks.decimal),
     "bool": ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
     "str": ("a word", str),
 }
@@ -66,21 +69,28 @@ class Parameter(NamedTuple):
     description: str
 
     def parse(self, text: str) -> Any:
-        """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges."""
+        """Return the value that a text stands for; items of a list are separated by commas, seeds may be ranges.
+
+        None stands for none: what is not given has its default.
+        """
         ((optional, listed, kind),) = _TYPE.findall(self.type)
-        if (text := text.strip()) == "None" and optional:
-            return None
-        if self.name == "dataset" and text not in images.NAMED and (path := Path(text).expanduser()).exists():
-            return str(path.resolve())
         words, read = _KINDS[kind]
         several = ", or several with commas" * bool(listed) + ", or ranges such as 0-9" * (self.name == "seeds")
+        told = f"{self.name} must be {words}{several}, got {(text := text.strip())!r}"
+        if text == "None":
+            close = "; did you mean 'none'?" if "'none'" in self.description else ""
+            raise ValueError(f"{told}: leave it out for the {'profile' if optional else 'notebook'}'s{close}")
+        if not text and not listed:
+            raise ValueError(told)
+        if self.name == "dataset" and text not in images.NAMED and (path := Path(text).expanduser()).exists():
+            return str(path.resolve())
         try:
             if not listed:
                 return read(text)
             items = (_RANGE.sub(_seeds, text) if self.name == "seeds" else text).strip("[]").split(",")
             return [read(item) for item in (item.strip(" '\"") for item in items) if item]
         except (KeyError, TypeError, ValueError):
-            raise ValueError(f"{self.name} must be {words}{several}, got {text!r}") from None
+            raise ValueError(told) from None
 
 
 _RANGE = re.compile(r"\b(\d{1,6})-(\d{1,6})\b")  # of seeds, both ends included
@@ -183,9 +193,7 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
     """
     texts, known = {}, {name for section in sections for name in section.parameters}
     for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals:
-            raise ValueError(f"a setting must be NAME=VALUE, got {setting!r}")
+        name, _, text = setting.partition("=")
         if (name := name.strip()) in _WHERE:
             raise ValueError(f"{name} is set by --{'jobs' if name == 'n_jobs' else name}")
         if name not in known:
@@ -200,7 +208,8 @@ def requested(sections: Sequence[Section], settings: Iterable[str]) -> list[tupl
             if name in texts:
                 one_number = parameter.type.removeprefix("Optional[").startswith(("int", "float"))
                 several = texts[name].split(",") if one_number else [texts[name]]
-                sets = [values | {name: parameter.parse(one)} for values in sets for one in several]
+                runs = checks.several(name, [parameter.parse(one) for one in several], different=True)
+                sets = [values | {name: value} for values in sets for value in runs]
         planned.append((section, sets))
     return planned
 
@@ -226,13 +235,18 @@ def compute(section: Section, values: Values, calls: Path, n_jobs: int = 1) -> t
 
 
 def check(section: Section, values: Values) -> None:
-    """Refuse values that the plans of the section's modules refuse; those without one take seconds and do so then."""
+    """Refuse values that the plans of the section's modules refuse.
+
+    Where there is no plan, an unknown profile is refused, and other values are when it is computed.
+    """
     given = section.complete(values)
     try:
         for module in map(importlib.import_module, section.modules):
             if plan := getattr(module, "planned", None):
                 asked = module.tables if given["profile"] == "recorded" else plan  # which reads what ships
                 asked(**_accepted(asked, given))
+            elif given["profile"] != "recorded":
+                results.profile(given["profile"], module.PROFILES)
     except (MemoryError, ValueError) as error:
         raise ValueError(f"{section.name}: {error}") from error
 
@@ -259,6 +273,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
     usual = {name: one.default for name, one in section.parameters.items()} | {"profile": None}
     changed = {name: written(value) for name, value in parameters.items() if value != usual[name]}
     words = [word for name, text in changed.items() for word in ("-p", f"{name}={text}")]
+    with_torch = [results.TORCH] if any(results.TORCH in text for text in changed.values()) else []
     content = {
         "section": section.name,
         "command": shlex.join(["leamvd", "reproduce", section.name, *words]),
@@ -266,7 +281,7 @@ def about(section: Section, values: Values) -> dict[str, Any]:
         "program": section.program,
         "code": results.code(),
         "data": hashlib.sha256(b"".join(data)).hexdigest()[:12],
-        "versions": results.versions(),
+        "versions": results.versions(*results.PACKAGES, *with_torch),
         "processor": get_host_cpu_name(),
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
@@ -296,7 +311,8 @@ def run(section: Section, values: Values, output: Path, *, n_jobs: int = 1) -> t
             shutil.rmtree(left, ignore_errors=True)
     if not (finished := folder.is_dir()):
         calls = Path(os.environ.get(results.STORE, output / "calls")).resolve()
-        by_module, summary = compute(section, values, calls, n_jobs)
+        with warnings.catch_warnings(action="ignore", category=OptimizeWarning):  # of settings: `check` has told them
+            by_module, summary = compute(section, values, calls, n_jobs)
         for module, tables in by_module.items():
             place = work / "tables" / (module.rpartition(".")[2] if len(by_module) > 1 else "")
             place.mkdir(parents=True)

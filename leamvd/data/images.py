@@ -80,10 +80,11 @@ def load(
         by class is a test image: 1,437 for training and 360 for testing, whatever the seed.
         "mnist": the folder that `fetch_mnist` finds or fills.
         A folder with images in ``train/CLASS`` and ``test/CLASS``, as for torchvision's ImageFolder: labels are places
-        in the sorted names of the classes. What is hidden is left out, colors become gray, transparent pixels white.
+        in the sorted names of the classes. What is hidden is left out, colors become gray, transparent pixels white;
+        images are turned as they say.
         A folder with four IDX files under MNIST's names, gzipped or not (Fashion-MNIST, say).
         An ``.npz`` file with ``x_train``, ``y_train``, ``x_test`` and ``y_test``, as Keras has MNIST: images of shape
-        (n, side, side), uint8 with white at 255 or floats in [0, 1], and labels.
+        (n, side, side), uint8 with white at 255, bool with white at True, or floats in [0, 1], and labels.
     side : int
         Side of the images, made by `resize`: 28 and 7 in the paper.
     pooling : {"mean", "center"}
@@ -123,7 +124,7 @@ def load(
     elif first:
         raise ValueError(f"image_set must be 0 where n_train takes all images, got {first}")
 
-    data, parts = _read(source), []
+    data, parts = _checked(source), []
     for n, (images, labels) in zip((n_train, None), data.parts, strict=True):
         subset_rng, bits_rng = rng.spawn(2)
         if n is not None:
@@ -145,13 +146,24 @@ def known(source: str | Path) -> tuple[str, int]:
     """Return the checksum of a data set and the number of its training images; MNIST's without its files."""
     if source == "mnist":
         return _checksum(MNIST_SHA256), N_TRAIN
-    data = _read(source)
+    data = _checked(source)
     return data.checksum, len(data.parts[0][0])
+
+
+def _checked(source: str | Path) -> _Source:
+    """Return a data set; a DataError where its bytes are zeros and ones, which would be nearly black gray levels."""
+    data = _read(source)
+    if data.white == 255 and max(images.max() for images, _ in data.parts) == 1:
+        raise DataError(f"{data.name} has gray levels of 0 and 1 alone, and in bytes white is 255: multiply them by it")
+    return data
 
 
 def _read(source: str | Path) -> _Source:
     if source == "digits":
         return _digits()
+    named = "name 'digits', 'mnist', a folder of images or IDX files, or an .npz file"
+    if source == "":  # which a path takes for the folder that one is in
+        raise DataError(f"there is no data set '': {named}")
     if source == "mnist":  # unpacked or not
         return _read_idx(fetch_mnist(progress=sys.stderr.isatty()).resolve())._replace(checksum=known(source)[0])
     path = Path(source).expanduser().resolve()
@@ -159,7 +171,7 @@ def _read(source: str | Path) -> _Source:
         return _read_images(path) if (path / "train").is_dir() else _read_idx(path)
     if path.is_file():
         return _read_npz(path)
-    raise DataError(f"there is no {path}: name 'digits', 'mnist', a folder of images or IDX files, or an .npz file")
+    raise DataError(f"there is no {path}: {named}")
 
 
 def _checksum(digests: Mapping[str, str]) -> str:
@@ -258,9 +270,13 @@ def _read_images(folder: Path) -> _Source:
 
 def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
     """Return an image's gray levels, shape (side * side,), and the SHA-256 of its file; a side of 0 is any."""
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     with _reading(path), Image.open(io.BytesIO(content := path.read_bytes())) as image:
+        if (frames := getattr(image, "n_frames", 1)) > 1:
+            raise ValueError(f"images must have one page or frame, got {frames}")
+        image.load()  # which turns TIFF already
+        ImageOps.exif_transpose(image, in_place=True)
         if image.size != (side or image.width,) * 2:
             size = f"{side} x {side}" if side else "square"
             raise ValueError(f"images must all be {size}, got {image.width} x {image.height} pixels")
@@ -272,7 +288,8 @@ def _read_gray(path: Path, side: int) -> tuple[NDArray[np.uint8], str]:
 
 
 def _read_npz(path: Path) -> _Source:
-    side, types, parts = None, ["uint8", "float16", "float32", "float64"], []  # one type, that of training images
+    # one type, that of training images
+    side, types, parts = None, ["uint8", "bool", "float16", "float32", "float64"], []
     with _reading(path), np.lib.npyio.NpzFile(io.BytesIO(content := path.read_bytes()), allow_pickle=False) as file:
         if missing := [name for name in ("x_train", "y_train", "x_test", "y_test") if name not in file]:
             raise ValueError(f"it has no {' and no '.join(missing)}")
@@ -283,11 +300,16 @@ def _read_npz(path: Path) -> _Source:
             images = checks.array(f"x_{part}", images, shape=(None, side, side), dtype=types[0])
             if not images.size:
                 raise ValueError(f"x_{part} has no pixels")
-            if types != ["uint8"] and not 0 <= images.min() <= images.max() <= 1:
+            if types[0].startswith("float") and not 0 <= images.min() <= images.max() <= 1:
                 raise ValueError(f"x_{part} must lie in [0, 1], got {images.min()} to {images.max()}")
-            if labels.dtype.kind not in "iu" or labels.size != len(images) or labels.min() < 0:
+            most = np.iinfo(np.int64).max
+            if (
+                labels.dtype.kind not in "iu"
+                or labels.size != len(images)
+                or not 0 <= labels.min() <= labels.max() <= most
+            ):
                 have = f"{labels.size}: {checks.shown(labels)}"
-                raise ValueError(f"y_{part} must be {len(images)} whole numbers >= 0, got {have}")
+                raise ValueError(f"y_{part} must be {len(images)} whole numbers >= 0 and <= {most}, got {have}")
             parts.append((images.reshape(len(images), -1), labels.ravel()))
     checksum = _checksum({path.name: hashlib.sha256(content).hexdigest()})
     return _Source(path.name, parts, 255 if types == ["uint8"] else 1, checksum)

@@ -57,6 +57,8 @@ def fetch_mnist(source: str | Path | None = None, *, progress: bool = True) -> P
     DataError
         Files of a given folder are missing or damaged, or every mirror failed.
     """
+    if source == "":
+        raise DataError("there is no data set '': name a folder with MNIST's original files, or an address")
     if isinstance(source, str) and source.startswith("file:"):
         source = url2pathname(urlsplit(source).path)
     address = isinstance(source, str) and source.startswith(("http://", "https://"))

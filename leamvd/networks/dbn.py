@@ -22,7 +22,7 @@ from leamvd.networks.torch_backend import Computation, computation
 from leamvd.optimizers import random_streams
 from leamvd.optimizers.base import Optimizer
 from leamvd.optimizers.methods import METHODS as OPTIMIZERS
-from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.methods import optimizer, unused_without_x0
 from leamvd.optimizers.reading import Reading
 
 METHODS = ("cd", *OPTIMIZERS)  # that can train a layer
@@ -121,7 +121,8 @@ class Training(CDSettings):
             options |= {"dtype": self.dtype}
             if self.x0 == "none":
                 options |= {"bounds": (-self.x0_limit, self.x0_limit)}
-        return options
+        unused = unused_without_x0(method) if "bounds" in options else ()
+        return {name: value for name, value in options.items() if name not in unused}
 
 
 class Step(NamedTuple):

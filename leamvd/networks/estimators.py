@@ -231,6 +231,8 @@ class RBM(_Network):
         they return they are a chain, the same one after each `fit` where `random_state` is an integer.
         """
         check_is_fitted(self, "layers_")
+        if hasattr(v, "columns"):  # the bits of the call before have no names
+            v = self._images(v)
         if not hasattr(self, "random_state_"):
             self.random_state_ = np.random.default_rng(random_streams.child(_seed(self), random_streams.GIBBS))
         H = self.parameters_.sample_hidden(v, self.random_state_)
@@ -377,15 +379,15 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "batch_size": checks.integer("batch_size", self.batch_size, at_least=1),
             "momentum": checks.real("momentum", self.momentum, at_least=0, below=1),
         }
-        layers = self._pretrained(V, seed)
+        layers = self._pretrained(X, V, seed)
         tuning = fine_tune(layers, V, labels, epochs=n_iter, seed=seed, **settings)
         steps = list(tqdm(tuning, desc="fine-tuning", total=n_iter, unit="epoch", disable=not self.verbose))
         self.classes_, self.layers_, self.network_ = classes, layers, steps[-1][0]
         self.loss_curve_, self.n_iter_ = [loss for _, loss in steps], n_iter
         return self
 
-    def _pretrained(self, V: Array, seed: int) -> list[RBMParameters]:
-        """Return the layers that fine-tuning starts from."""
+    def _pretrained(self, X: ArrayLike, V: Array, seed: int) -> list[RBMParameters]:
+        """Return the layers that fine-tuning starts from; `V` are the numbers of `X`."""
         dbn = DBN() if self.dbn is None else self.dbn
         if isinstance(dbn, _Network):
             dbn = clone(dbn)
@@ -399,6 +401,8 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise TypeError(f"dbn must be {forms}, got {checks.shown(self.dbn)}")
         if V.shape[1] != len(layers[0].b):
             raise ValueError(f"X must have shape (m, {len(layers[0].b)}), as dbn, got {V.shape}")
+        if isinstance(dbn, FrozenEstimator):
+            dbn.estimator._images(X)  # refuses columns of other names
         layer_input(layers, V[:1])  # refuses layers that do not belong together
         return list(layers)
 
@@ -409,6 +413,12 @@ class DBNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with one_blas_thread():
             probabilities: Array = self.network_.predict_proba(V)
         return probabilities
+
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Return the logarithms of `predict_proba`, shape (m, n_classes), for the images `X`."""
+        with np.errstate(divide="ignore"):
+            logarithms: Array = np.log(self.predict_proba(X))
+        return logarithms
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the most probable class of each image, shape (m,), for the images `X`, shape (m, n_visible)."""

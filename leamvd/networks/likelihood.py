@@ -14,7 +14,7 @@ from scipy.special import expit, logsumexp
 from leamvd._support import checks
 from leamvd._support.compile import Array
 from leamvd._support.threads import one_blas_thread
-from leamvd.networks.rbm import RBMParameters, images, sample_bits
+from leamvd.networks.rbm import RBMParameters, bits, images, sample_bits
 
 
 class LogLikelihood(NamedTuple):
@@ -78,4 +78,4 @@ def estimate(rbm: RBMParameters, V: ArrayLike, log_w: Array) -> LogLikelihood:
     double = RBMParameters(*(p.astype(np.float64) for p in rbm))
     log_z = float(logsumexp(log_w) - np.log(len(log_w)))
     error = float(np.exp(log_w - log_z).std(ddof=1) / np.sqrt(len(log_w)))
-    return LogLikelihood(float(-double.free_energy(V).mean()) - log_z, log_z, error)
+    return LogLikelihood(float(-double.free_energy(bits("V", V)).mean()) - log_z, log_z, error)

@@ -151,9 +151,9 @@ class RBMParameters(NamedTuple):
         return log_z
 
     def log_likelihood(self, V: ArrayLike) -> float:
-        """Return the exact mean of log P(v) over the rows of `V`; errors as `log_partition`."""
+        """Return the exact mean of log P(v) over the rows of `V`, which are bits; errors as `log_partition`."""
         self.check()
-        return float(-self._double().free_energy(V).mean() - self.log_partition())
+        return float(-self._double().free_energy(bits("V", V)).mean() - self.log_partition())
 
     def _double(self) -> "RBMParameters":
         return RBMParameters(*(p.astype(np.float64, copy=False) for p in self))
@@ -180,7 +180,18 @@ def images(name: str, V: ArrayLike, dtype: DTypeLike | None = None, *, unit_inte
     return V
 
 
+def bits(name: str, V: ArrayLike) -> Array:
+    """Return `V` as `images` does, if each number is 0 or 1: others have no probability."""
+    V = images(name, V, unit_interval=False)
+    if not (right := (V == 0) | (V == 1)).all():
+        where = tuple(np.argwhere(~right)[0].tolist())
+        raise ValueError(f"{name} must be 0 or 1, got {V[where]} at index {where}: draw bits of gray levels first")
+    return V
+
+
 def sample_bits(P: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
     """Return an array (in `out`) of ones with probability `P` and zeros elsewhere, of the shape and dtype of `P`."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, got {checks.shown(rng)}")
     U = rng.random(P.shape, dtype=P.dtype.type, out=out)
     return np.less(U, P, out=U)

@@ -276,24 +276,41 @@ def read_only(rows: Floats) -> Floats:
 def _sides(bounds: BoundsLike) -> tuple[Array, Array]:
     """Return low and high of bounds in any form: float64, with one axis or, for all variables at once, none.
 
-    Pairs are the limits of one variable after the other, as SciPy reads them. Two of them that are no lists or tuples,
-    but arrays say, are refused: they could be (low, high) of two variables, too.
+    Pairs are the limits of one variable after the other, as SciPy reads them. Two of them are refused where they could
+    be (low, high) of two variables, too.
     """
     if isinstance(bounds, Bounds):
         return _side(np.squeeze(bounds.lb), -np.inf), _side(np.squeeze(bounds.ub), np.inf)  # numbers have been arrays
+    bounds = [*bounds] if isinstance(bounds, Iterator) else bounds
     forms = "scipy.optimize.Bounds, a pair (low, high) of numbers or arrays, or n pairs (low_i, high_i)"
     told = f"bounds must be {forms}, got {checks.shown(bounds)}"
     try:
-        rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray | Iterator) else []
+        rows = list(bounds) if isinstance(bounds, list | tuple | np.ndarray) else []
         paired = bool(rows) and all(np.shape(row) == (2,) for row in rows)
-        listed = isinstance(bounds, np.ndarray) or all(isinstance(row, list | tuple) for row in rows)
-        if paired and len(rows) == 2 and not listed:
-            told += ": those of two variables could be (low, high) or (low_i, high_i) for each"
+        if paired and len(rows) == 2 and _ambiguous(rows, isinstance(bounds, np.ndarray)):
+            pairs = "[(low, high), (low, high)] of tuples, a pair for each variable"
+            told = f"bounds must be scipy.optimize.Bounds, or {pairs}, got {checks.shown(bounds)}: those of two"
+            told += " variables could be (low, high) too"
             raise ValueError
         low, high = zip(*rows, strict=True) if paired else rows
         return _side(low, -np.inf), _side(high, np.inf)
     except (TypeError, ValueError) as error:
         raise type(error)(told) from None
+
+
+def _ambiguous(rows: list[Any], matrix: bool) -> bool:
+    """Return whether two pairs, the rows of a matrix or anything else, could be (low, high) of two variables as well.
+
+    Pairs are written as tuples; low and high, as with more variables, as lists or arrays.
+    """
+    if not matrix and not all(isinstance(row, list | tuple) for row in rows):
+        return True
+    box = np.array([_side(rows[0], -np.inf), _side(rows[1], np.inf)])
+    first, second = zip(*rows, strict=True)
+    pairs = np.array([_side(first, -np.inf), _side(second, np.inf)])
+    if (box == pairs).all() or (box[0] >= box[1]).any():
+        return False
+    return bool(matrix or all(isinstance(row, list) for row in rows) or (pairs[0] == pairs[1]).all())
 
 
 def _side(limits: Any, none: float) -> Array:
@@ -332,6 +349,8 @@ def _search_space(
     low, high = _inward(below, np.inf, dtype), _inward(above, -np.inf, dtype)
     if not (right := (low <= high) & (below < np.inf) & (above > -np.inf)).all():
         i = int(np.argmin(right))
+        if np.isnan(below[i]) or np.isnan(above[i]):
+            raise ValueError(f"bounds must not be NaN, got {below[i]} and {above[i]} at index {i}")
         raise ValueError(f"bounds must have a {dtype} between low and high, got {below[i]} and {above[i]} at index {i}")
     if start is None:
         if not (finite := np.isfinite(low) & np.isfinite(high)).all():

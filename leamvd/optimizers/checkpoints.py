@@ -4,9 +4,8 @@ import dataclasses
 import functools
 import json
 import os
-import pickle
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,18 @@ from leamvd.optimizers.cma_es import CMAES
 from leamvd.optimizers.reading import Reading
 
 _OTHERS = ("n_gen", "sigma_min", "nfev", "n_nan", "n_inf")  # limits, and what follows from the values
+_SAME = 1e-6  # two values of one point differ by less, relative to the largest one of the generation
 
 
 class Checkpoint:
     """The file of one search in NumPy's format .npz, without pickles. It is replaced whole, or not at all."""
 
     def __init__(self, path: str | os.PathLike[str], fun: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+            raise ValueError(f"checkpoint must be the name of a file, got {checks.shown(path)}")
         self._path = Path(os.path.realpath(path))  # a link stays one
+        if self._path.is_dir():
+            raise ValueError(f"checkpoint must be the name of a file, got a folder: {str(path)!r}")
         named: Any = fun if hasattr(fun, "__qualname__") else type(fun)
         self._called = {"fun": f"{named.__module__}.{named.__qualname__}", "args": f"({', '.join(map(_text, args))})"}
         self.arguments: dict[str, Any] = {}  # of the search in the file, "seed" and "sigma0" among them
@@ -47,15 +51,27 @@ class Checkpoint:
             told = f"checkpoint={str(path)!r} cannot be read as one of this version ({error}): name another file, or "
             raise ValueError(f"{told}delete this one") from error
 
-    def begin(self, opt: Optimizer) -> Iterator[Array]:
-        """Yield the values that the optimizer, which has begun, is to be told; a ValueError where it is another's."""
+    def begin(
+        self, opt: Optimizer, tell: Callable[[Array], None], evaluate: Callable[[Any], Array], *, whole: bool
+    ) -> None:
+        """Bring an optimizer, which has begun, to where the search is, by `tell`; a ValueError where it is another's.
+
+        Values of the last generation are compared with what `evaluate` returns now: of `whole` generations, or else of
+        the two points of the lowest and of the highest value.
+        """
         arguments, made_by = _arguments(opt) | self._called, _made_by(opt)
+        began = self.arguments.get("generation", arguments["generation"])
+        if began != arguments["generation"]:
+            raise ValueError(
+                f"checkpoint={str(self._path)!r} is of a search that began with generation={began}, got "
+                f"{arguments['generation']}: give an optimizer that is where that one was, or name another file"
+            )
         if changed := [name for name in arguments if arguments[name] != self.arguments.get(name, arguments[name])]:
             what = ", ".join(f"{name}={self.arguments[name]}, got {arguments[name]}" for name in changed)
             raise ValueError(f"checkpoint={str(self._path)!r} is of a search with {what}: name another file")
         opt.nfev = self._measured = self._measured if self.told else opt.nfev
         before, self.arguments, self._made_by = self._made_by, arguments, made_by
-        for candidates, F in self.told:
+        for number, (candidates, F) in enumerate(self.told, start=1):
             if checksum(opt.ask()) != candidates:
                 others = sorted(made_by.items() - before.items())
                 changes = [f"{name} {before.get(name)} became {now}" for name, now in others]
@@ -64,7 +80,30 @@ class Checkpoint:
                     f"candidates here ({', '.join(changes) or 'with the same versions, code and processor'}): name "
                     f"another file, or take np.load({str(self._path)!r})['x'] of value {np.load(self._path)['fun']}"
                 )
-            yield F
+            if number == len(self.told):
+                self._compare(opt, F, evaluate, whole=whole)
+            tell(F)
+
+    def _compare(self, opt: Optimizer, F: Array, evaluate: Callable[[Any], Array], *, whole: bool) -> None:
+        """Refuse a function that has other values than the file, unless it has others each time, which is warned of."""
+        finite = np.flatnonzero(np.isfinite(F))
+        if not finite.size:
+            return
+        points, told, near = opt.ask(), F, _SAME * np.abs(F[finite]).max()
+        if not whole:
+            ends = np.unique(finite[[F[finite].argmin(), F[finite].argmax()]])
+            points, told = points[ends], F[ends]
+        now = evaluate(points)
+        others = np.flatnonzero(np.isfinite(told) & ~(np.abs(now - told) <= near))
+        if not others.size:
+            return
+        i = int(others[0])
+        again = evaluate(points)
+        same = (np.abs(again - now) <= near) | (again == now) | (np.isnan(again) & np.isnan(now))
+        where = f"of the same point of generation {opt.generation + 1}, where {str(self._path)!r} has {told[i]}"
+        if same[others].all():
+            raise ValueError(f"fun must be that of the checkpoint, got {now[i]} {where}: name another file")
+        checks.warn(f"fun has noise: it returns {now[i]} and {again[i]} {where}; the search goes on with the file's")
 
     def write(self, opt: Optimizer) -> None:
         """Store what was told, with the best point and its value, or leave the earlier file there."""
@@ -94,16 +133,15 @@ def _arguments(opt: Optimizer) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Return text that another value does not have, of arrays and of what is not plain with a checksum."""
+    """Return text that another number, text or array does not have; of what else there is, the type."""
     if type(value) is np.ndarray and not value.dtype.hasobject:
         return f"{value.dtype} {value.shape} {checks.shown(value.flat[:3].tolist())} {zlib.crc32(value.tobytes()):x}"
-    if isinstance(value, bool | int | float | complex | None) or (isinstance(value, str) and len(value) < 100):
-        return repr(value)
-    try:
-        return f"{type(value).__qualname__} {zlib.crc32(pickle.dumps(value, protocol=4)):x}"
-    except Exception:  # whatever its own methods raise
-        checks.warn(f"{checks.shown(value)} in args has no pickle: its type counts")
-        return type(value).__qualname__
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return repr(value) if len(value) < 80 else f"{checks.shown(value)} {zlib.crc32(repr(value).encode()):x}"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return repr(value) if isinstance(value, int | float | complex | None) else type(value).__qualname__
 
 
 def checksum(X: Floats) -> int:

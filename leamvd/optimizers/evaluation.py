@@ -3,7 +3,7 @@
 import functools
 import os
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,22 +33,39 @@ class Evaluation:
         Where candidates are on a graphics card, values are what the function returns.
         """
         if not isinstance(X, np.ndarray):
-            return self._call(X)
+            return _returned(self._call(X))
         if not self._vectorized:
-            values = [_number(value) for value in self._map(self._call, [x.copy() for x in X])]
+            values = [_number(_returned(value)) for value in self._map(self._call, [x.copy() for x in X])]
             return checks.objective_values(NAME, values, len(X))
         parts = np.array_split(X, min(len(X), self._n_parts))
         returned = self._map(self._call, parts)
         try:
-            told = [checks.objective_values(NAME, F, len(part)) for part, F in zip(parts, returned, strict=True)]
+            told = [
+                checks.objective_values(NAME, _returned(F), len(part)) for part, F in zip(parts, returned, strict=True)
+            ]
         except ValueError as error:
             error.add_note("a generation has a point in each row: for a function of columns give lambda X: fun(X.T)")
             raise
         return np.concatenate(told)
 
 
+class _Stopped(NamedTuple):
+    """What `fun` has raised: a map, or a generator, would take it for its own end."""
+
+    error: StopIteration
+
+
 def _call(fun: Callable[..., Any], args: tuple[Any, ...], x: Floats) -> Any:
-    return fun(x, *args)
+    try:
+        return fun(x, *args)
+    except StopIteration as error:
+        return _Stopped(error)
+
+
+def _returned(value: Any) -> Any:
+    if isinstance(value, _Stopped):
+        raise value.error
+    return value
 
 
 def _number(value: Any) -> float:

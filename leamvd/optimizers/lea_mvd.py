@@ -125,7 +125,10 @@ class LEAMVD(Optimizer):
             dtype=dtype,
         )
         self.sigma_min = checks.real("sigma_min", sigma_min, at_least=0)
-        self.n_elite = checks.count("n_elite", n_elite, at_least=1, at_most=self.population_size - 1)
+        self.n_elite = checks.count("n_elite", n_elite, at_least=1)
+        if self.n_elite >= self.population_size:
+            kept = f"n_elite={self.n_elite}, the individuals that it keeps"
+            raise ValueError(f"population_size={self.population_size} must be above {kept}")
         if self.reading.n_descent_rows >= self.population_size:
             raise ValueError(f"population_size must be > {self.reading.n_descent_rows}, the rows of the descent (R7)")
         if not isinstance(self.reading.reset, str):

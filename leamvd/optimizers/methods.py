@@ -37,12 +37,17 @@ def arguments(method: str) -> set[str]:
     return _TAKEN[method] | _TAKEN["lea-mvd"] | _FIELDS
 
 
+def unused_without_x0(method: str) -> tuple[str, ...]:
+    """Return the options that a method has no use for without a start solution: a CMA-ES has of `sigma0`."""
+    return ("x0_in_population",) if method.endswith("cma-es") else ("sigma0", "x0_in_population")
+
+
 def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optimizer:
     """Return the optimizer called `method`, one of `METHODS`; `options` go to its constructor.
 
     The fields of a reading may be among them, and replace those of `reading`. From it a baseline takes the population
-    size, `n_gen` and `x0_in_population`; one warning names what it has no use for. Limits that it does not keep are a
-    ValueError.
+    size, `n_gen` and `x0_in_population`; one warning names what the method has no use for. Limits that it does not keep
+    are a ValueError.
     """
     create = CLASSES[checks.choice("method", method, METHODS)]
     reading = Reading() if (given := options.pop("reading", None)) is None else given
@@ -50,7 +55,10 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
         raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
     fields = {name: options.pop(name) for name in _FIELDS - {"population_size", "n_gen"} & options.keys()}
     reading = dataclasses.replace(reading, **fields)
+    idle = unused_without_x0(method) if x0 is None else ()
+    told = [f"{name} without x0" for name in idle if name in {*options, *fields}]
     if method == "lea-mvd":
+        _warn_of_unused(method, told)
         return create(x0, **options, reading=reading)
     bounded = options.get("bounds") is not None
     if bounded and reading.limits in ("first", "reflect"):
@@ -58,6 +66,11 @@ def optimizer(method: str, x0: ArrayLike | None = None, **options: Any) -> Optim
     options |= {name: getattr(reading, name) for name in _SHARED if options.get(name) is None}
     others = {*fields} | {name for name in _FIELDS if getattr(reading, name) != getattr(Reading, name)}
     others |= arguments("lea-mvd") & options.keys() - _TAKEN[method]
-    if unused := sorted(others - {*_SHARED} - ({"limits"} if bounded else set())):
-        checks.warn(f"{method} has no use for {', '.join(unused)}", OptimizeWarning)
+    unused = sorted(others - {*_SHARED} - ({"limits"} if bounded else set()))
+    _warn_of_unused(method, unused + told)
     return create(x0, **{name: value for name, value in options.items() if name not in unused})
+
+
+def _warn_of_unused(method: str, names: list[str]) -> None:
+    if names:
+        checks.warn(f"{method} has no use for {', '.join(names)}", OptimizeWarning)

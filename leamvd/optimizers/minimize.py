@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -41,10 +41,13 @@ def _with_names_of_scipy(search: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @functools.wraps(search)
     def call(*args: _P.args, **given: _P.kwargs) -> _R:
-        inside: Any = given.pop("options", None) or {}
+        inside: Any = given.pop("options", None)
+        inside = {} if inside is None else inside
+        if not isinstance(inside, Mapping) or "options" in inside:
+            raise TypeError(f"options must be a dict of arguments, without options in it, got {checks.shown(inside)}")
         if twice := sorted(given.keys() & inside):
             raise TypeError(f"{', '.join(twice)} must be given once, directly or in options, got both")
-        arguments: Any = given | inside
+        arguments: Any = given | dict(inside)
         known: dict[str, str] = {}  # names that were given, by ours
         for other, name in _SCIPYS.items():
             if (value := arguments.pop(other, None)) is not None:
@@ -78,7 +81,7 @@ def minimize(
     max_seconds: float | None = None,
     max_stagnation: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_every: int = 1,
+    checkpoint_every: int | None = None,
     args: tuple[Any, ...] = (),
     constraints: Any = (),
     jac: Any = None,
@@ -106,7 +109,8 @@ def minimize(
         `bounds`, and a CMA-ES starts at their center.
     bounds : scipy.optimize.Bounds, n pairs (low_i, high_i), or pair (low, high) of float or array_like, optional
         Search limits, which every point keeps; with ``limits="first"``, as in the paper, those of the first generation
-        alone (item R15). None and infinities are open ends, which need `x0`. It is clipped if it lies outside.
+        alone (item R15). None and infinities are open ends, which need `x0`. It is clipped if it lies outside. Pairs of
+        two variables are tuples: lists or arrays are refused where they could be (low, high).
     vectorized : bool
         Whether `fun` takes all candidates of a generation at once, one a row; what takes one a column, as SciPy's
         `differential_evolution` has them, is transposed: ``lambda X: fun(X.T)``.
@@ -136,13 +140,17 @@ def minimize(
         File in which the values of the search are stored after generations, whole or not at all. If it is there, the
         search is told them again and goes on, to the bit as if it had not ended. It is refused where arguments differ,
         other than limits (`n_gen`, `sigma_min`, `target`, `max_...`) and a `seed` that is left out; or candidates, by
-        other versions, code or processors. `fun` counts by module and name, or by its type if it has none; `args` by
-        bytes or pickle, or by type, with a warning. `callback` is called once more for the last generation of the file.
-        A search that values of NaN have ended goes on too. One process at a time may use the file, which holds numbers
-        and text, no pickle; the best point is ``np.load(file)["x"]``.
-    checkpoint_every : int
-        Store each of so many generations, and the last one of a search that ends by itself: a kill, Ctrl-C or an
-        exception of `fun` loses those since.
+        other versions, code or processors. `fun` counts by module and name, or by its type if it has none, and by its
+        values: for the last generation of the file it is called again, also where nothing is left to compute, for the
+        whole of it where `vectorized`, else for the points of its lowest and highest value. Values that differ by more
+        than a millionth of the largest one are asked for once more: if they differ again, `fun` has noise, a warning
+        says so, and the search goes on; else it is refused. These calls are not counted. Of `args`, numbers, text and
+        arrays count by value, all else by its type. `callback` is called once more for that generation. A search that
+        values of NaN have ended goes on too. One process at a time may use the file, which holds numbers and text, no
+        pickle; the best point is ``np.load(file)["x"]``.
+    checkpoint_every : int, optional
+        Store each of so many generations, by default all, and the last one of a search that ends by itself: a kill,
+        Ctrl-C or an exception of `fun` loses those since.
     args : tuple
         Passed on to `fun`; what is not a tuple is its only element.
     constraints : sequence
@@ -178,7 +186,8 @@ def minimize(
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of range, or clashes with another one or the checkpoint, before `fun` is first called.
+        If an argument is out of range, or clashes with another one or the checkpoint, before `fun` is first called; or
+        if `fun` has other values than the checkpoint.
     OSError
         If the checkpoint cannot be written, before `fun` is first called or later; the earlier one is still there.
     concurrent.futures.BrokenExecutor
@@ -201,7 +210,9 @@ def minimize(
     evaluation = Evaluation(called, args, vectorized=vectorized, workers=workers)
     call = None if callback is None else _by_its_signature(callback)
     seconds = np.inf if max_seconds is None else checks.real("max_seconds", max_seconds, above=0)
-    every = checks.count("checkpoint_every", checkpoint_every, at_least=1)
+    every = 1 if checkpoint_every is None else checks.count("checkpoint_every", checkpoint_every, at_least=1)
+    if checkpoint is None and checkpoint_every is not None:
+        checks.warn("minimize has no use for checkpoint_every without checkpoint", OptimizeWarning)
     saved = None if checkpoint is None else Checkpoint(checkpoint, fun, args)
     if isinstance(method, Optimizer):
         if given := [name for name, value in ({"x0": x0, "bounds": bounds} | options).items() if value is not None]:
@@ -224,6 +235,14 @@ def minimize(
     def tell(F: Any) -> None:
         opt.tell(opt.ask(), F)
         history.extend(opt.told(F))
+
+    def again(X: Any) -> Any:
+        """Return values on the host, in no time: of the seconds, too, they are not counted."""
+        nonlocal began
+        start = time.monotonic()
+        F = opt.host_values(evaluation(X))
+        began += time.monotonic() - start
+        return F
 
     def limit() -> None:
         """Halt the search where, after the history's last generation, a limit ends it."""
@@ -251,8 +270,8 @@ def minimize(
         with tqdm(total=total, initial=opt.generation, desc=name, unit="gen", disable=not progress) as bar:
             if auto:
                 opt.sigma0 = _half_of_sigma_star(opt, evaluation)
-            for F in [] if saved is None else saved.begin(opt):
-                tell(F)
+            if saved is not None:
+                saved.begin(opt, tell, again, whole=vectorized)
             opt.resume()
             review()
             while not opt.stop():

@@ -92,7 +92,12 @@ def key(seed: SeedLike, name: str = "seed") -> int:
         seed = np.random.SeedSequence([checks.integer(f"{name}[{i}]", part, at_least=0) for i, part in enumerate(seed)])
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1, np.uint64)[0])
-    return secrets.randbits(64) if seed is None else checks.integer(name, seed, at_least=0, at_most=2**64 - 1)
+    if seed is None:
+        return secrets.randbits(64)
+    if not hasattr(seed, "__index__"):
+        forms = "an integer, a generator of numpy.random, a SeedSequence or a sequence of integers"
+        raise TypeError(f"{name} must be {forms}, got {checks.shown(seed)}")
+    return checks.integer(name, seed, at_least=0, at_most=2**64 - 1)
 
 
 def child(seed: int, consumer: int, *number: int) -> np.random.SeedSequence:

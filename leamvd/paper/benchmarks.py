@@ -17,7 +17,7 @@ from leamvd.networks.dbn import Training, layer_seed
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.networks.rbm import n_parameters
 from leamvd.optimizers.base import Optimizer
-from leamvd.optimizers.methods import optimizer
+from leamvd.optimizers.methods import optimizer, unused_without_x0
 from leamvd.optimizers.reading import Reading
 from leamvd.optimizers.state import State
 
@@ -105,7 +105,10 @@ def start(
     if trainer == "lea-mvd":
         options |= {"n_elite": training.n_elite, "reading": reading}
     within = {"n_var": problem.n_var, "bounds": (-functions.LIMIT, functions.LIMIT)}  # initialization (A)
-    options |= within if training.x0 == "none" else {"x0": x0}
+    if training.x0 != "none":
+        options |= {"x0": x0}
+    else:
+        options = {name: value for name, value in options.items() if name not in unused_without_x0(trainer)} | within
     return optimizer(trainer, **options, n_gen=budget, seed=seed), objective
 
 

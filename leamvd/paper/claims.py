@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from leamvd._support import checks
 
-from . import architectures, classification, minima
+from . import architectures, classification, minima, results
 from .layers import PRINTED, last
 from .linear_cost import COSTS, RECORDED_AS, costs, slopes
 from .plots import GRAY, GREEN, VERMILION, legend, log_scale, panels, styled
@@ -109,13 +109,16 @@ class Tables(NamedTuple):
     architectures: pd.DataFrame  # test errors of five networks, at the start and at the end
 
 
+PROFILES = dict.fromkeys(("recorded", "quick", "paper"))
+
+
 def tables(profile: str = "recorded") -> Tables:
     """Return the recorded tables, which are judged at every profile: quick runs decide nothing.
 
     Runs of your own take their place by `Tables._replace`. On shared inputs CMA-ES has as many evaluations as LEA-MVD
     in its first 42 generations; on its own, RBM 2 and 3 see other features then, and are among the controls.
     """
-    checks.choice("profile", profile, ("recorded", "quick", "paper"))
+    results.profile(profile, PROFILES)
     parts = ([read_recorded(f"{name}{end}") for end in ("", "_controls")] for name in ("mnist_7x7", "mnist_28x28"))
     small, large = (pd.concat(rows, ignore_index=True) for rows in parts)
     first = small.query("method == 'cma-es' and inputs == 'shared' and iteration <= 42").assign(method=EQUAL)

@@ -55,11 +55,14 @@ class Settings(Study):
         super().__post_init__()
         checks.choice("inputs", self.inputs, [("own",)])
         object.__setattr__(self, "scales", tuple(map(str, checks.several("scales", self.scales))))
+        stds: list[str | float] = []
         for scale in self.scales:
             try:
-                checks.real("scales", 0.0 if scale == GLOROT else float(scale), at_least=0)
+                std = scale if scale == GLOROT else checks.real("scales", checks.decimal(scale), at_least=0)
             except ValueError:
                 raise ValueError(f"scales must be numbers >= 0 or {GLOROT!r}, got {scale!r}") from None
+            stds.append(std)
+        checks.several("scales", stds, different=True)
         checks.integer("epochs", self.epochs, at_least=1)
         checks.real("tuning_rate", self.tuning_rate, above=0)
         if checks.integer("n_chains", self.n_chains, at_least=2 * BATCHES) % BATCHES:

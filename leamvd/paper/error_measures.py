@@ -51,7 +51,7 @@ class Started(Study):
         if len(self.layers) < 2:
             raise ValueError(f"layers must be two or more, got {self.layers}: the uppermost one changes its features")
         for name in ("batches", "probed"):
-            values = checks.several(name, getattr(self, name))
+            values = checks.several(name, getattr(self, name), different=True)
             object.__setattr__(self, name, tuple(checks.integer(name, value, at_least=1) for value in values))
 
     def ends(self) -> "Started":

@@ -46,8 +46,9 @@ def tables(
 ) -> Tables:
     """Return the section's tables; `n_tournaments` of None takes the profile's number."""
     usual = results.profile(profile, PROFILES)
-    exponents = [checks.real("exponents", e, at_least=0) for e in checks.several("exponents", exponents, at_least=1)]
-    population_sizes = checks.several("population_sizes", population_sizes, at_least=1)
+    exponents = checks.several("exponents", exponents, at_least=1, different=True)
+    exponents = [checks.real("exponents", exponent, at_least=0) for exponent in exponents]
+    population_sizes = checks.several("population_sizes", population_sizes, at_least=1, different=True)
     checks.integer("population_size", population_size, at_least=2)  # of one, nothing is selected
     checks.integer("seed", seed, at_least=0, at_most=2**64 - 1)
     n = usual if n_tournaments is None else n_tournaments

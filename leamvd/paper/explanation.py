@@ -51,7 +51,7 @@ class Settings(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sigmas = checks.several("sigmas", self.sigmas, at_least=1)
+        sigmas = checks.several("sigmas", self.sigmas, at_least=1, different=True)
         object.__setattr__(self, "sigmas", tuple(checks.real("sigmas", s, above=0, below=1e100) for s in sigmas))
         checks.integer("n_pairs", self.n_pairs, at_least=2)
         for method in self.methods:
@@ -124,7 +124,7 @@ def planned(profile: str, **changes: Any) -> Plan:
 def summary(measured: Tables, profile: str = "recorded", **changes: Any) -> pd.DataFrame:
     """Return the last errors of the searches (of those that are recorded, at 7x7 pixels), see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(measured.runs[measured.runs["study"] == PAPER.size])
+        return layers.summary(measured.runs[measured.runs["study"] == PAPER.size])
     known = [(study, read_recorded(f"explanation{end}")) for end, study in SIZES.items()]
     return layers.summary(measured.runs, PROFILES[profile].changed(**changes), known)
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import OptimizeWarning
 
 from leamvd._support import checks
 from leamvd._support.threads import one_blas_thread
@@ -21,6 +22,7 @@ from leamvd.networks.dbn import EXPERIMENT, METHODS, Training, fitted, layer_inp
 from leamvd.networks.objective import Errors, reconstruction_errors
 from leamvd.networks.rbm import RBMParameters, n_parameters
 from leamvd.networks.torch_backend import Computation, import_torch
+from leamvd.optimizers.methods import unused_without_x0
 from leamvd.optimizers.reading import Reading
 
 from .results import Call, Result, canonical, delayed
@@ -46,10 +48,8 @@ class Images:
         """Return the images; a data set other than the checksum's is an error."""
         pixels = {"side": self.side, "pooling": self.pooling, "binarize": self.binarize}
         training = {"n_train": self.n_images, "image_set": self.image_set}
-        data = _load(self.dataset, **pixels, **training, dtype=str(dtype))
-        if self.checksum not in ("", data.checksum):
-            raise ValueError(f"{self.dataset} is another data set here than where it was asked for: checksums differ")
-        return data
+        checksum = self.checksum or data_sets.known(self.dataset)[0]  # of a file, which may be another one by now
+        return _load(self.dataset, checksum, **pixels, **training, dtype=str(dtype))
 
     def known(self) -> Self:
         """Return the same images with their checksum and number; those of MNIST need not be here."""
@@ -59,7 +59,12 @@ class Images:
         return dataclasses.replace(self, checksum=checksum, n_images=count)
 
 
-_load = functools.lru_cache(2)(data_sets.load)
+@functools.lru_cache(2)
+def _load(dataset: str, checksum: str, **options: Any) -> Dataset:
+    data = data_sets.load(dataset, **options)
+    if data.checksum != checksum:
+        raise ValueError(f"{dataset} is another data set here than where it was asked for: checksums differ")
+    return data
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,7 +87,11 @@ class Study:
             values = checks.several(name, getattr(self, name))
             values = tuple(str(Method.parse(value)) for value in values) if name == "methods" else values
             object.__setattr__(self, name, values)
-            if not values or (len(set(values)) < len(values) and name != "layers"):
+            if name == "methods":  # one may have its settings in another order
+                alike = {(Method.parse(value).trainer, frozenset(Method.parse(value).settings)) for value in values}
+            else:
+                alike = {*values}
+            if not values or (len(alike) < len(values) and name != "layers"):
                 raise ValueError(f"{name} must be one or more different values, got {values!r}")
         if self.iterations is not None:
             object.__setattr__(self, "iterations", checks.several("iterations", self.iterations))
@@ -109,7 +118,19 @@ class Study:
             value = given.pop(part, getattr(self, part))
             fields = {name: given.pop(name) for name in vars(value) if name in given}
             self = dataclasses.replace(self, **{part: dataclasses.replace(value, **fields)})
-        return dataclasses.replace(self, **given)
+        self = dataclasses.replace(self, **given)
+        self._warn_of_unused({name for name, value in changes.items() if value is not None})
+        return self
+
+    def _warn_of_unused(self, given: set[str]) -> None:
+        """Warn of what is given about a start solution, for all methods or one, where there is none."""
+        told = []
+        for method in map(Method.parse, self.methods):
+            if method.trainer != "cd" and method.training(self.training).x0 == "none":
+                asked = given | {name for name, _ in method.settings}
+                told += [f"{method} has no use for {n}" for n in unused_without_x0(method.trainer) if n in asked]
+        if told:
+            checks.warn(f"{', '.join(told)} without a start, x0='none'", OptimizeWarning)
 
     def known(self) -> Self:
         """Return the study of images with their checksum, see `Images.known`."""
@@ -349,13 +370,30 @@ def ratios(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["measure", *GROUP, "paired", "low", "ratio", "high"])
 
 
-def summary(table: pd.DataFrame, study: Study, recorded: Iterable[tuple[Study, pd.DataFrame]] = ()) -> pd.DataFrame:
+def beside_constant(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `errors`, with those of the start, and the geometric mean of the last ones over the constant image's.
+
+    An interval of errors that reaches zero is left out.
+    """
+    ends, by, measures = last(table), ["measure", *GROUP], [*MEASURES]
+    start = errors(table[table["iteration"] == 0], measures)[[*by, "mean"]].rename(columns={"mean": "start"})
+    each = pd.concat([ends[GROUP].assign(measure=name, value=ends[f"{name}_ratio"]) for name in measures])
+    over = summarize(each, "value", by, geometric=True).drop(columns="runs")
+    over = over.rename(columns={"mean": "over_constant", "low": "over_constant_low", "high": "over_constant_high"})
+    whole = errors(table, measures).merge(start, how="left", on=by).merge(over, how="left", on=by)
+    whole.loc[whole["low"] <= 0, ["low", "high"]] = np.nan
+    return whole
+
+
+def summary(
+    table: pd.DataFrame, study: Study | None = None, recorded: Iterable[tuple[Study, pd.DataFrame]] = ()
+) -> pd.DataFrame:
     """Return the last errors of a study, and their ratios to those of a recorded study that has the same settings.
 
-    Methods, inputs and seeds may differ, and what computes the errors that optimizers see; of several recorded studies
-    it is the one that shares most methods and inputs.
+    Errors are as of `beside_constant`. Methods, inputs and seeds may differ, and what computes the errors that
+    optimizers see; of several recorded studies it is the one that shares most methods and inputs.
     """
-    last_errors, alike = errors(table), {}
+    last_errors, alike = beside_constant(table), {}
     for known, rows in recorded:
         free = {name: getattr(known, name) for name in ("methods", "inputs", "seeds")}
         computed = {name: getattr(known.training, name) for name in Computation._fields}

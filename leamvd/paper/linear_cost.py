@@ -82,9 +82,12 @@ def summary(measured: Tables, **_: Any) -> pd.DataFrame:
 def planned(profile: str, methods: Sequence[str] | None = None, sizes: Sequence[int] | None = None) -> Plan:
     """Return a measurement for each method, dtype and number of variables."""
     usual = results.profile(profile, SIZES)
-    sizes = [checks.integer("sizes", n, at_least=1) for n in checks.several("sizes", sizes or ())]
-    methods = [checks.choice("methods", m, [*DTYPES]) for m in checks.several("methods", methods or [*DTYPES])]
-    chosen = {method: sizes or usual[method] for method in methods}
+    methods = checks.several("methods", [*DTYPES] if methods is None else methods, at_least=1, different=True)
+    chosen = {checks.choice("methods", method, [*DTYPES]): usual[method] for method in methods}
+    if sizes is not None:
+        several = checks.several("sizes", sizes, at_least=1, different=True)
+        asked = [checks.integer("sizes", n, at_least=1) for n in several]
+        chosen = dict.fromkeys(chosen, asked)
     keys = ((method, n, dtype) for method, numbers in chosen.items() for dtype in DTYPES[method] for n in numbers)
     return {"optimizers": (["method", "n", "dtype"], {key: delayed(measure)(*key) for key in keys})}
 

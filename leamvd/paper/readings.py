@@ -107,8 +107,8 @@ class Settings(Study):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes = tuple(checks.integer("sizes", n_var, at_least=2) for n_var in checks.several("sizes", self.sizes))
-        object.__setattr__(self, "sizes", sizes)
+        sizes = checks.several("sizes", self.sizes, different=True)
+        object.__setattr__(self, "sizes", tuple(checks.integer("sizes", n_var, at_least=2) for n_var in sizes))
         checks.integer("budget", self.budget, at_least=self.reading.population_size)
         if not pairs(self.methods):
             raise ValueError(f"methods must have an alternative and its default among them, got {self.methods!r}")
@@ -184,7 +184,7 @@ def planned(profile: str, measure: str, **changes: Any) -> Plan:
 def summary(measured: Tables, profile: str = "recorded", measure: str = "", **changes: Any) -> pd.DataFrame:  # noqa: ARG001
     """Return the last errors of all methods by both measures, see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(measured.runs[measured.runs["data"] == "paper"])
+        return layers.summary(measured.runs[measured.runs["data"] == "paper"])
     study = PROFILES[profile].changed(**changes)
     same = {"sizes": study.sizes, "budget": study.budget}  # no layer depends on them
     known = [(PROFILES[name].changed(**same), read_recorded(archive)) for name, archive in ARCHIVE.items()]

@@ -31,7 +31,8 @@ from leamvd._support import checks, children, sources
 from leamvd._support.threads import limited_to, thread_count
 from leamvd.optimizers.reading import Reading
 
-PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma", "torch")  # whose versions decide on results
+PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn", "cma")  # whose versions decide on results
+TORCH = "torch"  # decides on those of calls that use it alone
 
 STORE = "LEAMVD_STORE"  # the environment variable that names the folder of results, whatever a notebook's folder is
 
@@ -71,13 +72,16 @@ def delayed(function: Callable[..., Result]) -> Callable[..., Call]:
 def canonical(value: Any) -> Any:
     """Return a value as JSON has it: tuples as lists, 3.0 as 3, dataclasses by class and fields.
 
-    A reading is complete: what acts is the same whether it is written or left open.
+    A reading is complete: what acts is the same whether it is written or left open. Settings that compute by PyTorch
+    have its version.
     """
     if isinstance(value, Call):
         raise ValueError(f"a call must be an argument of another one, not part of an argument, got {value.key}")
     value = value.complete() if isinstance(value, Reading) else value
     if dataclasses.is_dataclass(value):
-        return {"class": type(value).__qualname__, **canonical(vars(value))}
+        fields = canonical(vars(value))
+        used = versions(TORCH) if fields.get("backend") == TORCH else {}
+        return {"class": type(value).__qualname__, **fields, **used}
     if isinstance(value, dict):
         return {str(name): canonical(item) for name, item in value.items()}
     if isinstance(value, (tuple, list)):
@@ -164,10 +168,10 @@ def code() -> str:
     return hashlib.sha256((json.dumps(versions()) + digest).encode()).hexdigest()[:12]
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of the packages that decide on results, those that are installed."""
+def versions(*names: str) -> dict[str, str]:
+    """Return the versions of the packages of these names, or those that decide on all results; of what is installed."""
     installed = {}
-    for name in PACKAGES:
+    for name in names or PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             installed[name] = version(name)
     return installed
@@ -286,7 +290,7 @@ def write_recorded(name: str, frames: Mapping[str, pd.DataFrame], settings: Any,
         path = next(place.glob(f"{table}.csv*"), place / f"{table}.csv.xz")
         rows.to_csv(path, index=False, lineterminator="\n")
         sums[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    known = {"settings": settings, "code": code(), "commit": commit, "versions": versions()}
+    known = {"settings": settings, "code": code(), "commit": commit, "versions": versions(*PACKAGES, TORCH)}
     known |= {"processor": get_host_cpu_name(), "sha256": sums}
     (place / "provenance.json").write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return place

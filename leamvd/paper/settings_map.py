@@ -114,8 +114,8 @@ class Map:
         A change to None is none.
         """
         cells = dict.fromkeys(cell[0] for cell in self.cells), dict.fromkeys(cell[1] for cell in self.cells)
-        names = checks.several("protocols", protocols or tuple(cells[0]))
-        counts = checks.several("batches", batches or tuple(cells[1]))
+        names = checks.several("protocols", protocols or tuple(cells[0]), different=True)
+        counts = checks.several("batches", batches or tuple(cells[1]), different=True)
         for name in names:
             checks.choice("protocols", name, tuple(self.protocols))
         for count in counts:

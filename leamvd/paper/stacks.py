@@ -109,7 +109,7 @@ def planned(profile: str, size: str, **changes: Any) -> Plan:
 def summary(measured: Tables, profile: str = "recorded", size: str = "7x7", **changes: Any) -> pd.DataFrame:
     """Return the last errors, and where the same is recorded their ratios to it, see `layers.summary`."""
     if profile == "recorded":
-        return layers.errors(measured.runs)
+        return layers.summary(measured.runs)
     recorded = {name: kept for name, kept in RECORDED.items() if name.startswith(f"mnist_{size}")}
     known = [(kept.settings, read_recorded(name)) for name, kept in recorded.items()]
     return layers.summary(measured.runs, PROFILES[size][profile].changed(**changes), known)

@@ -47,7 +47,7 @@ class Settings:
         checks.choice("function", self.function, [*FUNCTIONS])
         checks.integer("n_populations", self.n_populations, at_least=1)
         checks.real("start", self.start, at_least=0)
-        object.__setattr__(self, "seeds", checks.several("seeds", self.seeds, at_least=1))
+        object.__setattr__(self, "seeds", checks.several("seeds", self.seeds, at_least=1, different=True))
 
     def run(self, seed: int, *, reset: Any = 1.0, start: float = 1.0) -> Iterator[State]:
         """Yield the state after each generation, in double precision; the start solution is from N(0, start^2 I)."""
@@ -101,7 +101,7 @@ def tables(
     given = {name: value for name, value in changes.items() if value is not None}
     settings = dataclasses.replace(results.profile(profile, PROFILES), **given)
     checks.integer("generation", generation, at_least=1)
-    several = checks.several("generations", generations, at_least=1)
+    several = checks.several("generations", generations, at_least=1, different=True)
     generations = [checks.integer("generations", number, at_least=1) for number in several]
     checks.integer("seed", seed, at_least=0)
     functions = dict.fromkeys(("sphere", "ellipsoid", settings.function))

@@ -88,7 +88,11 @@ def differences(known: Mapping[str, Any]) -> list[str]:
     """Return what rounding depends on and is not as it was recorded: the processor and versions."""
     then, old, here = known["processor"], known["versions"] or {}, get_host_cpu_name()
     texts = [] if then == here else [f"the processor was {then} and is {here}"]
-    return texts + [f"{n} was {old[n]} and is {now}" for n, now in results.versions().items() if old.get(n, now) != now]
+    return texts + [
+        f"{n} was {old[n]} and is {now}"
+        for n, now in results.versions(*results.PACKAGES, results.TORCH).items()
+        if old.get(n, now) != now
+    ]
 
 
 def compare(known: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsewhere: bool) -> pd.DataFrame:
