@@ -21,7 +21,7 @@ SMALL: dict[str, tuple[Any, ...]] = {
     "local_minima": ("schwefel", 2, "cma-es", 1),
     "last_step_minima": ("rastrigin", 2, "lea-mvd:perturbation=off", 1),
     "origin": ("rotated ellipsoid", 10, "lea-mvd:reset=off", "added", 10.0, 10.0, 1),
-    "carries": ("rotated ellipsoid", 10.0, "normal, constant, 3", "about the center", 1, "none", 1),
+    "carries": ("sphere", 1.0, "factor", "unbiased", 4, "none", 1),
     "readings_functions": ("sphere", 100, "lea-mvd:shift=printed", 1),
     "path_and_factor": ("sphere", 100, "lea-mvd:path=off", 1),
 }
