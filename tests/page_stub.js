@@ -1,5 +1,6 @@
-// What the playground's script needs of a browser: elements that know their attributes, children and listeners, a form
-// of the controls of playground.html, and an address. tests/test_playground.py reads what the script makes of them.
+// What the scripts of the playground and of the first page need of a browser: elements that know their attributes,
+// children and listeners, a form of the page's controls, an address, pictures, and canvases that keep what was drawn
+// last. tests/test_playground.py and tests/test_first_page.py read what the scripts make of them.
 
 class Element {
   constructor(tag, attributes = {}, size = [400, 300]) {
@@ -26,6 +27,13 @@ class Element {
   getBoundingClientRect() { return { width: this.size[0], height: this.size[1] }; }
   addEventListener() {}
   scrollIntoView() {}
+  get width() { return Number(this.attributes.width); }
+  get height() { return Number(this.attributes.height); }
+  get valueAsNumber() { return Number(this.value); }
+  getContext() {
+    const clearRect = () => { this.ink = []; };
+    return { clearRect, drawImage: (picture, ...where) => { if (picture.loaded) this.ink.push([picture.src, ...where]); } };
+  }
   matches(selector) {
     const [, tag, name, attribute, value] = selector.match(/^([\w-]+)?(?:\.([\w-]+))?(?:\[([\w-]+)(?:=([\w-]+))?\])?$|^\*$/);
     return (!tag || tag === this.tagName) && (!name || (this.attributes.class ?? "").split(" ").includes(name)) &&
@@ -53,6 +61,11 @@ class FormData {
 
 class ResizeObserver { observe() {} }
 
+class Image {
+  constructor() { Image.every = [...(Image.every ?? []), this]; }
+  load() { this.loaded = true; this.onload(); }
+}
+
 const location = { hash: "" };
 const history = { replaceState() {} };
 const window = { devicePixelRatio: 2, addEventListener: (name, listener) => { window[name] = listener; } };
@@ -77,4 +90,12 @@ function stand(controls, outputs, presets) {
   root.appendChild(new Element("details"));
   document.getElementById = (name) => (name === "playground" ? root : { textContent: JSON.stringify(presets) });
   return root;
+}
+
+/** An element of a page with all in it, given as [tag, attributes, text, children]. */
+function built([tag, attributes, text, children]) {
+  const element = new Element(tag, attributes);
+  Object.assign(element, { own: text, value: attributes.value });
+  for (const child of children) element.appendChild(built(child));
+  return element;
 }

@@ -167,6 +167,15 @@ def test_a_gibbs_chain_has_the_models_distribution() -> None:
     assert v.dtype == BernoulliRBM(2, n_iter=1).fit(X).gibbs(X).dtype
 
 
+def test_a_gibbs_step_draws_the_hidden_units_as_bits() -> None:
+    """One that is on or off as often turns both pixels on or both off; at one half either could be on alone."""
+    model = RBM(1, n_iter=1, random_state=SEED).fit([[0.0, 1.0]])
+    model.layers_ = [RBMParameters(np.full((2, 1), 40.0), np.full(2, -20.0), np.full(1, -40.0))]
+    drawn = model.gibbs(np.tile([1.0, 0.0], (200, 1)))
+    assert np.array_equal(drawn[:, 0], drawn[:, 1])
+    assert 60 < drawn[:, 0].sum() < 140  # more than five standard deviations
+
+
 def test_gibbs_steps_go_on_and_begin_anew_after_a_fit() -> None:
     model, other, another = (RBM(5, n_iter=2, random_state=SEED).fit(V) for _ in "abc")
     first, second = model.gibbs(V), model.gibbs(V)
@@ -282,6 +291,17 @@ def test_an_epoch_more_is_by_the_settings_of_its_time() -> None:
     cd.go_on_with(V, CDSettings(**then))
     model = RBM(5, n_iter=2, random_state=SEED).fit(V).set_params(**then)
     assert same(model.partial_fit(V).parameters_, cd.epoch())
+
+
+def test_an_epoch_has_as_many_updates_as_mini_batches_of_the_size_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, update = [], ContrastiveDivergence._update
+    monkeypatch.setattr(
+        ContrastiveDivergence, "_update", lambda cd, batch, *rest: sizes.append(len(batch)) or update(cd, batch, *rest)
+    )
+    model = RBM(5, n_iter=1, batch_size=20, random_state=SEED).fit(V)
+    for size in (11, 30):
+        model.set_params(batch_size=size).partial_fit(V)
+    assert sizes == [20, 20, 5, 11, 11, 11, 11, 1, 30, 15]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,18 @@
 """The picture of the book's first page: its data and static figure are what the script makes of what is recorded."""
 
 import json
+import re
 import runpy
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from bs4 import BeautifulSoup, NavigableString, Tag
 from figures import same_figure
+from py_mini_racer import MiniRacer
 
 from leamvd.paper import error_measures, plots
 from leamvd.paper.layers import last
@@ -75,3 +80,141 @@ def test_digits_are_those_of_the_recorded_pictures_in_16_levels() -> None:
             shown = row[:, 29 * i : 29 * i + 28].astype(int)
             assert np.abs(shown - digit).max() <= MADE["STEP"] / 2
             assert not (shown % MADE["STEP"]).any()
+
+
+# ---- what a reader sees, drawn by the script in a page without a browser
+
+FORM = BeautifulSoup((BOOK / "static" / "first_page.html").read_text(encoding="utf-8"), "html.parser").form
+assert FORM is not None
+SHOWN = """
+function drawn() {
+  return JSON.stringify({
+    words: root_.querySelector("p").textContent, name: root_.querySelector(".chosen").textContent,
+    said: controls_.batches.getAttribute("aria-valuetext"), chart: root_.querySelector("svg").innerHTML,
+    rows: root_.querySelectorAll("canvas").map((canvas) => canvas.ink), hidden: root_.hidden,
+  });
+}
+function shown(method, position) {
+  controls_.method.value = method;
+  controls_.batches.value = String(position);
+  root_.oninput();
+  return drawn();
+}
+"""
+
+
+def as_tree(tag: Tag) -> list[Any]:
+    attributes = {name: " ".join(value) if isinstance(value, list) else value for name, value in tag.attrs.items()}
+    text = "".join(part for part in tag.children if isinstance(part, NavigableString)).strip()
+    return [tag.name, attributes, text, [as_tree(part) for part in tag.children if isinstance(part, Tag)]]
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[MiniRacer]:
+    """The page in which the script has run, and its pictures have arrived."""
+    with MiniRacer() as engine:
+        engine.eval((BOOK.parent / "tests" / "page_stub.js").read_text(encoding="utf-8"))
+        engine.eval(f"const root_ = built({json.dumps(as_tree(FORM))}), data_ = {{ textContent: {json.dumps(TEXT)} }}")
+        engine.eval("document.getElementById = (id) => ({ 'first-page': root_, 'first-page-data': data_ })[id]")
+        engine.eval(
+            "const [batches, method] = ['batches', 'method'].map((name) => root_.querySelector(`[name=${name}]`))"
+        )
+        engine.eval("const controls_ = root_.elements = { batches, method }")
+        engine.eval(f"{{ {(BOOK / 'static' / 'first_page.js').read_text(encoding='utf-8')} }}")
+        engine.eval(SHOWN)
+        engine.eval("for (const picture of Image.every) picture.load()")
+        engine.eval("const opening_ = drawn()")
+        yield engine
+
+
+def test_the_page_opens_with_what_its_controls_say(page: MiniRacer) -> None:
+    opening = json.loads(page.eval("opening_"))
+    method = FORM.select_one("[name=method][checked]")["value"]
+    position = int(FORM.select_one("[name=batches]")["value"])
+    assert opening == json.loads(page.eval(f"shown({json.dumps(method)}, {position})"))
+    assert opening["hidden"] is False
+
+
+def errors_in_words(error: float, ratio: float) -> str:
+    """Return what is said of two ratios: below one in hundredths, else in two digits."""
+    said = [f"{x:.2f} of" if x < 1 else f"{float(f'{x:.2g}'):g} times" for x in (error, ratio)]
+    return f"{said[0]} CD’s error, {said[1]} a constant image’s"
+
+
+@pytest.mark.parametrize("position", range(9))
+@pytest.mark.parametrize("method", MADE["METHODS"])
+def test_the_page_says_and_gives_back_what_is_chosen(page: MiniRacer, method: str, position: int) -> None:
+    shown = json.loads(page.eval(f"shown({json.dumps(method)}, {position})"))
+    label = FORM.find("input", value=method).parent
+    assert label.text.split(maxsplit=1)[1] == shown["name"] == MADE["LABELS"][method]
+    batches = error_measures.BATCHES[position]
+    words = [f"{batches} mini-batch{'es' * (batches > 1)}"]
+    for i, (size, side) in enumerate(MADE["SIZES"].items()):
+        lines = {name: DATA[size][name] for name in MADE["METHODS"] if name in DATA[size]}
+        rows = [(name, k) for name, line in lines.items() for k in line["batches"]]
+        there = (method, batches) in rows
+        said, chosen = "not run", []
+        if there:
+            at = lines[method]["batches"].index(batches)
+            said = errors_in_words(lines[method]["CD"][at], lines[method]["constant"][at])
+            chosen = [2 + rows.index((method, batches))]
+        words.append(f"{side}×{side} pixels: {said}")
+        width, digits = 10 * side + 9, DATA[size]["digits"]
+        expected = [
+            [[digits, 0, row * side, width, side, 0, 0, width, side] for row in own] for own in ([0], [1], chosen)
+        ]
+        assert shown["rows"][i::2] == expected, "the originals, those of CD, and the chosen ones or none"
+    assert shown["words"] == shown["said"] == f"{'. '.join(words)}."
+
+
+@pytest.mark.parametrize("method", MADE["METHODS"])
+def test_the_charts_of_the_page_show_the_errors_at_their_axes(page: MiniRacer, method: str) -> None:
+    position = 4
+    shown = json.loads(page.eval(f"shown({json.dumps(method)}, {position})"))
+    chart = BeautifulSoup(shown["chart"], "html.parser")
+    titles = [text.text for text in chart.select("text.title")]
+    assert titles == [f"{side}×{side} pixels" for side in MADE["SIZES"].values()]
+    below = [text for text in chart.find_all("text", recursive=False) if "title" not in text["class"]]
+    signs = {name: FORM.find("input", value=name).parent.b.text for name in MADE["METHODS"]}
+    for i, size in enumerate(MADE["SIZES"]):
+        own, ticks, rule = DATA[size], below[3 * i : 3 * i + 3], chart.select("path.rule")[i]
+        spots, logs = [float(tick["x"]) for tick in ticks], [np.log(float(tick.text)) for tick in ticks]
+        across = np.polyfit(spots, logs, 1)
+        for over, of, left, panel in zip(
+            ("CD", "constant"),
+            ("CD", "a constant image"),
+            chart.select("g.small"),
+            chart.select(f"g.{size}"),
+            strict=True,
+        ):
+            assert left.find("text", class_="").text == f"error of RBM 3 over {of}’s"
+            ticks = left.select("text.end")
+            heights, logs = [float(tick["y"]) for tick in ticks], [np.log(float(tick.text)) for tick in ticks]
+            slope, start = np.polyfit(heights, logs, 1)
+            levels = [float(y) for y in re.findall(r"M[\d.]+,([\d.]+)H", panel.select_one("path.axis")["d"])]
+            assert slope < 0 < across[0], "up and to the right is more"
+            assert abs(-start / slope - levels[0]) < 6, "the word 1 stands beside the line at 1"
+            frame = re.findall(r"[\d.]+", panel.select_one("path.axis")["d"])[:4]
+            west, north, south, east = map(float, frame)
+            expected = [1, own["cd"]][: len(levels)]
+            assert np.exp(slope * (np.array(levels) - levels[0])) == pytest.approx(expected)
+            assert len(levels) == (1 if over == "CD" else 2)
+            names = [word.text for word in panel("text", class_="") if "error" not in word.text]
+            assert names == [over, "CD"][: len(levels)]
+            curves = panel.select("g.curve")
+            assert {curve["class"][1] for curve in curves} == own.keys() & {*MADE["METHODS"]}
+            assert method not in own or curves[-1]["class"][1] == method, "the chosen one lies on top"
+            for curve in curves:
+                name, line = curve["class"][1], own[curve["class"][1]]
+                marks = curve.select("path.mark")
+                places = [re.findall(r"[\d.]+", mark["transform"]) for mark in marks]
+                x, y = np.array(places, dtype=float).T
+                assert west < x.min() < x.max() < east
+                assert north < y.min() < y.max() < south
+                assert np.exp(np.polyval(across, x)) == pytest.approx(line["batches"])
+                assert np.exp(slope * (y - levels[0])) == pytest.approx(line[over])
+                assert re.findall(r"[\d.]+", curve.path["d"]) == [number for place in places for number in place]
+                shape = "●" if "a" in marks[0]["d"] else "■" if "H" in marks[0]["d"] else "◆"
+                assert shape == signs[name], "marks are those that the choices have"
+        place = float(re.findall(r"M([\d.]+)", rule["d"])[0])
+        assert np.exp(np.polyval(across, place)) == pytest.approx(error_measures.BATCHES[position])

@@ -248,6 +248,7 @@ DAMAGED = [
         (GOOD | {"test/a/1.png": encoded(Image.new("L", (3, 3)))}, "test.a.1.png .* 2 x 2, got 3 x 3"),
         (GOOD | {"train/a/0.png": encoded(Image.new("L", (3, 2)))}, "train.a.0.png .* square, got 3 x 2"),
         (GOOD | {"train/b/0.png": encoded(Image.new("I;16", (2, 2)))}, "train.b.0.png .* 8 bits"),
+        (GOOD | {"train/b/0.tif": encoded(Image.new("F", (2, 2)), ".tif")}, "train.b.0.tif .* 8 bits .* mode F"),
         (GOOD | {"test/b/.0.png": GRAY}, "test.b holds no images"),
         (GOOD | {"test/c/0.png": GRAY}, "test.c is of a class that .*train does not have"),
         ({"train/a/0.png": GRAY}, "test must be a folder"),

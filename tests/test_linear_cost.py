@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import sys
 import time
 from typing import Any
 
@@ -112,28 +113,36 @@ def test_a_peak_is_of_what_was_held_at_once() -> None:
             np.ones(5_000_000)  # 40 MB, freed each time
 
     peak = linear_cost.peak_bytes(work)
-    assert math.isnan(peak) or 35e6 < peak < 60e6
+    assert 35e6 < peak < 60e6 if sys.platform == "linux" else math.isnan(peak)
 
 
 @pytest.mark.parametrize("method", ["lea-mvd", "sep-cma-es", "cma-es"])
 def test_each_method_is_measured(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, einsum = itertools.count(), np.einsum  # each look is a second later: one for `ask`, one for `tell`
-    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
-    monkeypatch.setattr(np, "einsum", lambda *given: next(clock) and einsum(*given))  # and a second for the objective
+    """By a clock whose looks are further and further apart: look k is at k^2 seconds.
+
+    A round has looks k and k + 1 around `ask`, k + 2 for the objective, k + 3 and k + 4 around `tell`: 4 k + 8 seconds.
+    Then k + 5 and k + 6 are around the normals, 2 k + 11 seconds, and the next of seven rounds begins at k + 7.
+    """
+    clock, einsum = itertools.count(), np.einsum
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock) ** 2))
+    monkeypatch.setattr(np, "einsum", lambda *given: next(clock) and einsum(*given))
     monkeypatch.setattr(linear_cost, "NORMALS", 100)  # five rows of 24
     row = linear_cost.measure(method, 20, "float64").rows.squeeze()
-    assert row[["generation_low", "generation_seconds", "generation_high"]].tolist() == [2, 2, 2]
-    assert row["normal_seconds"] == pytest.approx(24 / 5)
+    low, middle, high = row[["generation_low", "generation_seconds", "generation_high"]]
+    assert (middle - low, high - middle) == (1.5 * 28, 1.5 * 28), "quartiles of seven: one and a half rounds apart"
+    assert row["normal_seconds"] == pytest.approx((middle / 2 + 7) * 24 / 5)
     assert (row["status"], row["population_bytes"]) == ("ok", 24 * 20 * 8)
 
 
 def test_a_run_measures_what_it_is_asked_for(tmp_path) -> None:
-    found = linear_cost.tables("quick", tmp_path, methods=["lea-mvd"], sizes=[10, 20])
+    found = linear_cost.tables("quick", tmp_path, methods=["lea-mvd"], sizes=[10, 4_000])
     own = found.optimizers[["method", "dtype", "n"]].to_numpy().tolist()
-    assert own == [["lea-mvd", dtype, n] for dtype in ("float32", "float64") for n in (10, 20)]
-    again = linear_cost.tables("quick", tmp_path, methods=["lea-mvd"], sizes=[10, 20])
+    assert own == [["lea-mvd", dtype, n] for dtype in ("float32", "float64") for n in (10, 4_000)]
+    again = linear_cost.tables("quick", tmp_path, methods=["lea-mvd"], sizes=[10, 4_000])
     pd.testing.assert_frame_equal(found.optimizers, again.optimizers)
-    assert linear_cost.summary(found)["n"].tolist() == [20, 20]
+    ends = linear_cost.summary(found)
+    assert ends["n"].tolist() == [4_000, 4_000]
+    assert (ends["memory / population"] > 0.9).all() or sys.platform != "linux", "it holds its population"
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,13 @@ def test_it_is_a_method_of_scipys_minimize() -> None:
     assert [warning.filename for warning in caught] == [__file__]
 
 
+@pytest.mark.parametrize("args", [[1.0, 2.0], np.array([1.0, 2.0]), {"a": 1}, "ab", None])
+def test_args_that_are_no_tuple_are_one_argument(args: Any) -> None:
+    seen: list[Any] = []
+    minimize(lambda x, *rest: seen.append(rest) or point(x), X0, args=args, n_gen=1, seed=1)
+    assert all(len(rest) == 1 and rest[0] is args for rest in seen)
+
+
 # ---- a step size that is measured
 
 

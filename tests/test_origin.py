@@ -3,6 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
+import cma
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,12 +109,36 @@ def test_factors_about_the_start_are_factors_where_it_is_the_origin() -> None:
     assert found.rows["best"][0] == pytest.approx(own.best_fun, rel=1e-9)
 
 
+@pytest.mark.parametrize(("c", "scale"), [(7.0, 1.0), (0.5, 3.0)])
+def test_constant_noise_is_in_units_of_the_numbers_of_the_start_solution(c: float, scale: float) -> None:
+    start, objective = origin.centered("sphere", 10, SEED)
+    x0 = c + scale * start
+    given = {"sigma0": 0.3 * scale, "n_elite": 4, "sigma_min": 0, "n_gen": 1000, "seed": SEED}
+    noise, size = f"{origin.SPARSE}, 1", np.linalg.norm(x0) / np.sqrt(10)
+    own = Varied(x0, noise=noise, spread=PRINTED, size=size, reading=Reading(), **given)
+    while own.nfev + own.n_candidates <= 1000:
+        X = own.ask()
+        own.tell(X, objective(X - c))
+    found = origin.search("sphere", 10, c, scale, "lea-mvd", noise, SEED, PRINTED, 4)
+    assert found.rows["best"][0] == pytest.approx(own.best_fun, rel=1e-9)
+
+
+def test_the_baseline_has_the_population_of_its_authors() -> None:
+    """Of 12 in 20 variables, which 2,000 evaluations hold 166 times."""
+    size = cma.CMAEvolutionStrategy(np.ones(20), 0.3, {"verbose": -9}).popsize
+    found = origin.search("sphere", 20, 1.0, 1.0, origin.BASELINE, OFF, SEED, PRINTED, 4)
+    assert found.rows["evaluations"].tolist() == [2_000 // size * size] != [2_000 // 7 * 7]
+
+
 def test_factors_about_the_start_move_a_layer_from_it() -> None:
     small = Images(n_images=60)
     rows = origin.about_start(small, 5, 0.01, SEED).rows
     V = images.load("digits", side=7, n_train=60, dtype="float32").train
     start = ContrastiveDivergence(V, 5, seed=layer_seed(SEED, 1)).epoch().flat()
-    assert rows["mean_field"][0] == ReconstructionObjective(V, 5)(start[None])[0]
+    objective, seed = ReconstructionObjective(V, 5), layer_seed(SEED, 1)
+    first = LEAMVD(np.zeros_like(start), sigma0=0.01, seed=seed, dtype="float32").ask()
+    assert rows["mean_field"][0] == objective(start[None])[0]
+    assert rows["mean_field"][1] == objective(start + first).min()
     assert rows["iteration"].tolist() == list(range(51))
     assert (np.diff(rows["mean_field"]) <= 0).all()
     assert rows["mean_field"].iloc[-1] < rows["mean_field"][0]

@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup, Tag
+from matplotlib.colors import to_hex
 from py_mini_racer import MiniRacer
 from scipy import stats
 
@@ -288,9 +289,55 @@ def test_the_static_figure_is_of_a_preset() -> None:
     said = {name: number(first_value(CONTROLS[name])) for name in ("function", "sigma0")} | PRESETS[drawn["PRESET"]]
     assert drawn["CONTROLS"] == said
     assert "shift" not in said, "the library runs its default"
-    figure = drawn["figure"]()
-    assert [axes.get_title() for axes in figure.axes][-1] == "ellipsoid, generation 7"
+
+
+def test_the_static_figure_shows_the_states_of_its_search() -> None:
+    """In the colors of the page, by daylight."""
+    drawn = runpy.run_path(str(ROOT / "book" / "playground.py"))
+    states, figure = drawn["states"](), drawn["figure"]()
+    colors = dict(re.findall(r"--(path|descent|shift|model): (#\w+);", TEXTS["playground.css"].partition("[data-")[0]))
+    *charts, plane = figure.axes
     plt.close(figure)
+    state = states[-1]
+    P, C, mean = state.path, state.descent, state.mean
+    v = state.beta2 * P + (1 - state.beta2) * abs(state.descent_mean) * C  # eq. (4)
+
+    assert plane.get_title() == "ellipsoid, generation 7"
+    (ellipse,) = plane.patches
+    np.testing.assert_allclose(ellipse.center, mean)
+    np.testing.assert_allclose([ellipse.width / 2, ellipse.height / 2, ellipse.angle], [*state.std, 0])
+    assert to_hex(ellipse.get_edgecolor()) == colors["model"]
+    best, center, *arrows = plane.lines
+    for marked, point, marker in ((best, state.population[0], "*"), (center, mean, "+")):
+        assert marked.get_marker() == marker
+        np.testing.assert_allclose(marked.get_xydata(), [point])
+    elites = {"the others": slice(4, None), "elites": slice(4)}
+    for label, rows in elites.items():
+        (points,) = (drawn for drawn in plane.collections if drawn.get_label() == label)
+        np.testing.assert_allclose(points.get_offsets(), state.population[rows])
+    ends = []
+    for arrow, word, name, vector in zip(arrows, plane.texts, ("shift", "path", "descent"), (v, P, C), strict=True):
+        start, end = arrow.get_xydata()
+        np.testing.assert_allclose(start, mean)
+        np.testing.assert_allclose((end - start) / np.linalg.norm(end - start), vector / np.linalg.norm(vector))
+        np.testing.assert_allclose(word.xy, end)
+        assert arrow.get_color() == word.get_color() == colors[name]
+        ends.append(np.linalg.norm(end - start))
+    assert ends == pytest.approx([1.5 * ends[1], ends[1], ends[1]])
+    assert [word.get_text() for word in plane.texts] == ["v", "P", "$C_{ani}$"]
+
+    curves = {
+        "error of the best": [[one.fitness[0] for one in states]],
+        "step sizes": [[getattr(one, beta) for one in states] for beta in ("beta1", "beta2")],
+        r"$\|\sigma\| / \sqrt{n}$": [[np.sqrt(np.mean(one.std**2)) for one in states]],
+    }
+    assert [chart.get_title() for chart in charts] == [*curves]
+    for chart, lines in zip(charts, curves.values(), strict=True):
+        assert chart.get_yscale() == ("linear" if len(lines) == 2 else "log")
+        for curve, values in zip(chart.lines, lines, strict=True):
+            np.testing.assert_allclose(curve.get_xydata(), [*enumerate(values, start=1)])
+    assert [line.get_color() for line in charts[1].lines] == [colors["model"], colors["path"]], "as on the page"
+    assert [text.get_text() for text in charts[1].get_legend().texts] == [r"$\beta_1$", r"$\beta_2$"]
 
 
 # ---- what a reader sees, drawn by the script in a page without a browser

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leamvd._support import sources
 from leamvd._support.threads import thread_count
 from leamvd.paper import layers, readings, results
 from leamvd.paper.results import Call, Result, delayed, run_all
@@ -203,6 +204,21 @@ def test_the_digest_of_the_code_sees_what_can_change_a_result(tmp_path: Path, mo
         digests.append(results.code.__wrapped__())
     assert len(set(digests[:-1])) == 1
     assert digests[-1] != digests[0]
+
+
+def test_each_file_of_the_package_that_does_not_only_show_is_in_the_digest_of_the_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [*sources.read(Path(results.leamvd.__file__).parent)]
+
+    def digest(changed: str) -> str:
+        texts = {name: f"x = {int(name == changed)}" for name in names}
+        monkeypatch.setattr(results.sources, "read", lambda _: texts)
+        return results.code.__wrapped__()
+
+    same = {name for name in names if digest(name) == digest("none")}
+    book = {name for name in names if name.startswith("leamvd/book/")}
+    assert same == {"leamvd/__main__.py", "leamvd/cli.py", "leamvd/paper/plots.py"} | book
 
 
 def test_tables_have_the_columns_that_name_a_call_first(tmp_path: Path) -> None:

@@ -159,6 +159,13 @@ def test_rank_intervals_invert_the_tests(test) -> None:
     assert np.isnan(few.rank_low), "three runs cannot reach 5 %"
 
 
+def test_a_rank_interval_leaves_out_what_the_test_refuses_at_exactly_its_level() -> None:
+    """Of 40 values of the statistic that are equally likely the first and the last have 2.5 % each."""
+    assert statistics._rank_interval(np.arange(40.0), np.ones(40)) == [19.5, 0, 39]
+    assert statistics._rank_interval(np.arange(39.0), np.ones(39))[0] == 19
+    assert np.isnan(statistics._rank_interval(np.arange(39.0), np.ones(39))[1:]).all()
+
+
 @pytest.mark.parametrize(
     ("unit", "bounds", "truth"),
     [("ratio", {"upper": 0}, -0.05), ("ratio", {"lower": -0.05, "upper": 0.05}, 0), ("%", {"lower": -0.04}, 0)],
@@ -218,6 +225,7 @@ def test_a_table_compares_pairs_within_groups(unit: str) -> None:
     assert found[["layer", "method"]].values.tolist() == [[n, m] for n in (2, 1) for m in ("b", "same", "lone")]
     assert found["runs"].tolist() == [12, 12, 1] * 2
     assert found["equal"].tolist() == [0, 12, 0] * 2
+    assert not found.loc[found["method"] == "same", "below"].any(), "what is equal is not below"
     assert found["p"].isna().tolist() == [False, True, True] * 2, "nothing differs, or there is one pair"
     raw = []
     for i, layer in ((0, 2), (3, 1)):

@@ -3,6 +3,7 @@
 import functools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from scipy import stats
 
 from leamvd import cli
+from leamvd.data.mnist import DataError
 from leamvd.paper import explanation, results, stacks, verify
 from leamvd.paper.results import Recorded, Result, delayed
 
@@ -123,6 +125,63 @@ def test_a_recorded_number_that_was_altered_is_found(
         cli.main(["verify", "small", "--output", str(tmp_path), "--jobs", "1"])
     known = results.provenance("small") | {"processor": "another", "versions": {"numpy": "1.0"}}
     assert [text.partition(" was ")[0] for text in verify.differences(known)] == ["the processor", "numpy"]
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return what adds a name to those that are recorded, and records it in an empty archive."""
+    known: dict[str, Recorded] = {}
+    monkeypatch.setattr(results, "ARCHIVE", tmp_path / "archive")
+    monkeypatch.setattr(verify, "all_recorded", lambda: known)
+
+    def record(name: str, settings: Any = (), function: Callable[..., Result] = call) -> None:
+        plan = {"runs": (LABELS, {(1, "cd", seed): delayed(function)(1, "cd", seed) for seed in range(2)})}
+        known[name] = Recorded([settings], lambda: plan, keep=lambda rows: rows.query("iteration >= 4"))
+        if function is call:
+            rows = results.tables(plan, tmp_path / "calls")["runs"].query("iteration >= 4")
+            results.write_recorded(name, {"runs": rows}, [[]], "0123456789ab")
+
+    return record
+
+
+def ends(*arguments: str) -> int:
+    """Return the exit status of a command."""
+    with pytest.raises(SystemExit) as raised:
+        cli.main([*arguments, "--jobs", "1"])
+    return int(raised.value.code or 0)
+
+
+def without_data(layer: int, method: str, seed: int) -> Result:
+    raise DataError("no images")
+
+
+def test_verifying_fails_where_settings_are_others_or_nothing_was_compared(
+    tmp_path: Path, small: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = "--output", str(tmp_path)
+    small("as it was")
+    small("changed", settings=[3])
+    small("without data", function=without_data)
+    results.write_recorded("without data", {}, [[]], "0123456789ab")
+    assert ends("verify", "as it was", "without data", *place) == 0, "the others were compared"
+    assert "1 of 2 compared" in capsys.readouterr().out
+    assert ends("verify", "changed", "as it was", *place) == 1
+    assert ends("verify", "without data", *place) == 1
+    assert "0 of 1 compared" in capsys.readouterr().out
+
+
+def test_what_is_recorded_anew_are_the_rows_that_ship(
+    tmp_path: Path, small: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small("one")
+    before = results.provenance("one")
+    (results.ARCHIVE / "one" / "provenance.json").unlink()
+    monkeypatch.setattr(results, "committed", lambda: "fedcba987654")
+    assert ends("record", "one", "--output", str(tmp_path)) == 0
+    found = results.read_recorded("one")
+    assert found["iteration"].tolist() == [4, 5] * 2
+    assert found["error"].tolist() == [value for seed in range(2) for value in call(1, "cd", seed).rows["error"][4:]]
+    assert results.provenance("one") == before | {"commit": "fedcba987654"}
 
 
 @pytest.mark.parametrize(
