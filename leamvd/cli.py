@@ -298,8 +298,8 @@ def claim(
     click.echo(_text(ratios))
     if dataset != "mnist":
         click.echo("\nthese are not the paper's images: its numbers are no bounds here")
-    else:
-        click.echo(f"\n{settings_map.nearest(name, given)}")
+    elif near := settings_map.nearest(name, given):
+        click.echo(f"\n{near}")
 
 
 @main.command()

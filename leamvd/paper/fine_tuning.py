@@ -22,7 +22,7 @@ from leamvd.networks.dbn import fine_tune
 from . import results, settings_map
 from .classification import GLOROT, RANDOM, normal_stack, random_stack
 from .layers import Images, Study, rbms, stack
-from .results import Call, Plan, Recorded, Result, delayed, read_recorded
+from .results import Call, Plan, Result, delayed, read_recorded
 from .settings_map import Map
 
 TRAINED, RESIZED = "trained", "random"  # where a network starts: at a method's stack, or at random weights as large
@@ -247,9 +247,3 @@ def plan_of_map(study: OfMap) -> Plan:
     held_out = dataclasses.replace(images, image_set=study.image_set)
     columns = [*settings_map.CELL, *SIDE]
     return plan_of(columns, sides, images, images, held_out, dtype, study.epochs, study.rates)
-
-
-RECORDED = {
-    "classification_moved": Recorded(PAPER, lambda: plan(PAPER)),
-    "map_networks": Recorded(OF_MAP, lambda: plan_of_map(OF_MAP)),
-}

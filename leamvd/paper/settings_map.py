@@ -155,22 +155,13 @@ OWN_INPUTS = Map(inputs=("own",))
 SMALL = OWN_INPUTS.changed(protocols=FIRST)
 OTHERS = tuple(cell for cell in CELLS if cell not in SMALL.cells)
 MORE = dataclasses.replace(OWN_INPUTS, cells=OTHERS, searched=OTHERS)
-FULL = dataclasses.replace(
-    OWN_INPUTS,
-    methods=(EQUAL,),
-    seeds=(0, 1),
-    cells=(BOOK, ("0.1/0.1", 5), ("0.01/0.003", 60)),
-    searched=(BOOK, ("0.1/0.1", 5), ("0.01/0.003", 60)),
-)  # CMA-ES with its whole matrix, of which the separable form stands for
-SHARED = Map(inputs=("shared",)).changed(protocols=BOOK[:1])
-SEARCHED: tuple[Cell, ...] = ()  # at 28x28 pixels, by the rule: see `chosen`
 LARGE = Map(
     images=Images(dataset="mnist", side=28, n_images=10_000),
     layers=(500, 500, 2000),
     inputs=("own",),
     seeds=(0, 1, 2),
     methods=tuple(METHODS[name] for name in READINGS.values()),
-    searched=SEARCHED,
+    searched=(),
 )
 QUICK = Map(
     images=Images(n_images=200),
@@ -180,34 +171,28 @@ QUICK = Map(
     updates=600,
     first_updates=60,
 )
-QUICK_LARGE = dataclasses.replace(
-    QUICK, images=Images(side=28, n_images=100), layers=(20, 20, 40), inputs=("own",), methods=LARGE.methods
-)
 PROFILES = {"quick": QUICK, "paper": OWN_INPUTS}
-LARGE_PROFILES = {"quick": QUICK_LARGE, "paper": LARGE}
 
 
 class Tables(NamedTuple):
-    """Errors of the layers of each cell."""
+    """What is measured."""
 
-    runs: pd.DataFrame  # at 7x7 pixels
-    large: pd.DataFrame  # at 28x28 pixels
+    runs: pd.DataFrame  # errors of the layers of each cell
 
 
 def tables(profile: str = "recorded", folder: str | Path = ".", *, n_jobs: int = 1, **changes: Any) -> Tables:
     """Return the errors of all layers by cell: what is recorded, or what is computed here."""
     if profile == "recorded":
         results.refuse(changes)
-        small = pd.concat([read_recorded("map_7x7"), read_recorded("map_7x7_more")], ignore_index=True)
-        return Tables(small, read_recorded("map_28x28"))
+        runs = pd.concat([read_recorded("map_7x7"), read_recorded("map_7x7_more")])
+        places = {name: place for place, name in enumerate(PROTOCOLS)}
+        return Tables(runs.sort_values("protocol", key=lambda names: names.map(places), kind="stable"))
     return Tables(**results.tables(planned(profile, **changes), folder, n_jobs=n_jobs, label="the map"))
 
 
-def planned(profile: str, *, layers: Sequence[int] | None = None, **changes: Any) -> Plan:
-    """Return the plan of a profile with changes; the layers are those of 7x7 pixels."""
-    small = results.profile(profile, PROFILES).changed(layers=layers, **changes)
-    large = LARGE_PROFILES[profile].changed(**changes)
-    return {"runs": plan(small)["runs"], "large": plan(large)["runs"]}
+def planned(profile: str, **changes: Any) -> Plan:
+    """Return the plan of a profile with changes."""
+    return plan(results.profile(profile, PROFILES).changed(**changes))
 
 
 # ---- what is computed
@@ -259,9 +244,6 @@ def kept(rows: pd.DataFrame) -> pd.DataFrame:
 RECORDED = {
     "map_7x7": Recorded(SMALL, lambda: plan(SMALL), kept),
     "map_7x7_more": Recorded(MORE, lambda: plan(MORE), kept),
-    "map_7x7_shared": Recorded(SHARED, lambda: plan(SHARED), kept),
-    "map_7x7_full": Recorded(FULL, lambda: plan(FULL), kept),
-    "map_28x28": Recorded(LARGE, lambda: plan(LARGE), kept),
 }
 
 # ---- answers
@@ -598,33 +580,29 @@ def own_maps(
 
 
 def nearest(claim: str, given: Mapping[str, Any]) -> str:
-    """Return in a sentence the answer to a claim at the cell of the map that is nearest.
+    """Return in a sentence the answer to a claim at the cell of the map that is nearest; "" where there is no map.
 
     Near is by the logarithms of the first weights' scale, the rate and the mini-batches of the start.
     """
+    if claim in OF_LARGE:
+        return ""
     usual = CDSettings()
     scale = given.get("weight_scale", usual.weight_scale)
     rate = given.get("learning_rate", usual.learning_rate)
     batches = given.get("x0_batches", 1) if given.get("x0") == "batch" else 600 * given.get("x0_epochs", 1)
     asked = np.log(np.maximum([scale, rate, batches], 1e-9))
-    recorded = tables()
-    of_large = claim in OF_LARGE
     distances = {}
-    for (name, count), rows in cells(recorded.large if of_large else recorded.runs):
-        if name in CROSSED and rows["method"].isin(METHODS).any():
+    of_cells = dict(cells(tables().runs))
+    for name, count in of_cells:
+        if name in CROSSED:
             there = CROSSED[name]
             logs = np.log([there.weight_scale, there.learning_rate, count])
             distances[name, count] = float(np.abs(logs - asked).sum())
-    protocol, count = min(distances, key=lambda cell: distances[cell])
-    small, large = (rows[(rows["protocol"] == protocol) & rows["batches"].isin([0, count])] for rows in recorded)
-    if of_large:
-        found = answers_of_large(evidence_of_large(large, small, Margins()))
-    else:
-        found = answers(evidence(small, Margins()))
-    told = "; ".join(f"{view}: {word}" for view, word in found[protocol, count][claim].items())
-    words = protocol_words(protocol).replace("\n", ", ").removesuffix("*")
-    seeds = "three seeds" if of_large else "ten seeds"
-    return f"the nearest cell of the map, {words}, a start of {count} mini-batches (10,000 images, {seeds}): {told}"
+    near = min(distances, key=lambda cell: distances[cell])
+    found = answers(evidence(of_cells[near], Margins()))[near][claim]
+    told = "; ".join(f"{view}: {word}" for view, word in found.items())
+    words = protocol_words(near[0]).replace("\n", ", ").removesuffix("*")
+    return f"the nearest cell of the map, {words}, a start of {near[1]} mini-batches (10,000 images, ten seeds): {told}"
 
 
 def seconds(settings: Map) -> float:
@@ -692,11 +670,11 @@ def plot_answers(found: pd.DataFrame, marked: Sequence[str]) -> Figure:
 
     Gray columns: contrastive divergence of these protocols, which are `marked`, has told images apart by too little.
     """
-    figure, ((ax,),) = panels(1, 1, height=0.9 + 0.24 * len(found))
-    for y, (_, row) in enumerate(found.iterrows()):
-        for words, (color, marker) in LOOKS.items():
-            at = np.flatnonzero(row == words)
-            ax.plot(at, [y] * len(at), marker, color=color, markersize=5, linewidth=0, label=words)
+    figure, ((ax,),) = panels(1, 1, height=2.6 + 0.24 * len(found))
+    for words, (color, marker) in LOOKS.items():
+        y, x = np.nonzero(found.to_numpy() == words)
+        if len(x):
+            ax.plot(x, y, marker, color=color, markersize=5, linewidth=0, label=words)
     for x, (protocol, _) in enumerate(found.columns):
         if protocol in marked:
             ax.axvspan(x - 0.5, x + 0.5, color="black", alpha=0.12, linewidth=0)
