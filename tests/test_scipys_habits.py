@@ -85,6 +85,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     *(({"bounds": b, "x0": [9.0, 9.0]}, r"Bounds, or \[\(low, high\), \(low, high\)\] of tuples") for b in EITHER),
     ({"sigma0": np.full(6, 0.1)}, "sigma0 must be a number, got"),
     *(({"bounds": b}, "bounds must not be NaN") for b in ((0, np.nan), [(0, 1)] * 5 + [(np.nan, 1)])),
+    ({"bounds": [[0, np.nan], [1, 2]], "x0": [0.5, 0.5]}, "bounds must not be NaN"),
     ({"options": [("n_gen", 2)]}, r"^options must be a dict of arguments, .* got \[\('n_gen', 2\)\]"),
     *(({"options": o}, "^options must be a dict of") for o in ("n_gen", [], {"options": {"n_gen": 2}})),
     ({"seed": None, "rng": np.random}, r"^rng \(seed\) must be an integer, a generator of numpy.random"),

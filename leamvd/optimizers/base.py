@@ -308,7 +308,7 @@ def _ambiguous(rows: list[Any], matrix: bool) -> bool:
     box = np.array([_side(rows[0], -np.inf), _side(rows[1], np.inf)])
     first, second = zip(*rows, strict=True)
     pairs = np.array([_side(first, -np.inf), _side(second, np.inf)])
-    if (box == pairs).all() or (box[0] >= box[1]).any():
+    if (box == pairs).all() or not (box[0] < box[1]).all():
         return False
     return bool(matrix or all(isinstance(row, list) for row in rows) or (pairs[0] == pairs[1]).all())
 
