@@ -1,14 +1,17 @@
-"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``.
+"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``, and reading captions.
 
 After a change that is right: ``make accept``, and git shows what has moved.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import same_color
 
 ACCEPTED = Path(__file__).parent / "figures"
 MEASURED = "timing-"  # how names of figures of seconds and bytes begin, which are other ones each time
@@ -39,3 +42,26 @@ def words(figure: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Return what is written at each panel of a figure."""
     for panel in figure:
         yield {name: value for name, value in panel.items() if name != "arrays"}
+
+
+def faces_said(notebook: str, figure: str) -> dict[str, bool]:
+    """Return whether a figure's caption calls markers filled, and not hollow or open, by the two words that say which.
+
+    "training images (filled)", "Filled: float32".
+    """
+    content = json.loads((ACCEPTED.parents[1] / "notebooks" / f"{notebook}.ipynb").read_text(encoding="utf-8"))
+    texts = ["".join(cell["source"]) for cell in content["cells"]]
+    (at,) = (i for i, text in enumerate(texts) if f'"{figure}", output' in text)
+    caption = texts[at + 1].lower()
+    said = re.findall(r"(\w+ \w+) \((filled|hollow|open)", caption)
+    said += [(words, face) for face, words in re.findall(r"(filled|hollow|open): (\w+)", caption)]
+    return {words: face == "filled" for words, face in said}
+
+
+def faces_drawn(ax: Axes) -> dict[tuple[float, ...], bool]:
+    """Return whether the markers of circles are filled, by the places of lines of them."""
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    return {
+        tuple(np.ravel(line.get_xydata()).tolist()): bool(same_color(line.get_markerfacecolor(), line.get_color()))
+        for line in dots
+    }
