@@ -1,4 +1,4 @@
-"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``, and reading captions.
+"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``; captions, and rules.
 
 After a change that is right: ``make accept``, and git shows what has moved.
 """
@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import same_color
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import same_color, to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from leamvd.paper.plots import COLORS
+from leamvd.paper.words import named
 
 ACCEPTED = Path(__file__).parent / "figures"
 MEASURED = "timing-"  # how names of figures of seconds and bytes begin, which are other ones each time
@@ -65,3 +71,29 @@ def faces_drawn(ax: Axes) -> dict[tuple[float, ...], bool]:
         tuple(np.ravel(line.get_xydata()).tolist()): bool(same_color(line.get_markerfacecolor(), line.get_color()))
         for line in dots
     }
+
+
+def assert_sound(figure: Figure) -> None:
+    """Assert that all points lie within the axes, and that intervals have the colors of lines."""
+    for ax in figure.axes:
+        lines = [line.get_xydata() for line in ax.lines if line.get_transform() == ax.transData]
+        dots = [drawn.get_offsets() for drawn in ax.collections if isinstance(drawn, PathCollection)]
+        points = np.concatenate([np.empty((0, 2)), *lines, *dots])
+        for limits, values in zip((ax.get_xlim(), ax.get_ylim()), points.astype(float).T, strict=True):
+            there = values[np.isfinite(values)]
+            assert ((there >= min(limits)) & (there <= max(limits))).all(), f"{ax.get_title()}: beyond {limits}"
+        known = {to_hex(line.get_color()) for line in ax.lines}
+        for drawn in ax.collections:
+            if isinstance(drawn, LineCollection | PolyCollection):
+                colors = drawn.get_color() if isinstance(drawn, LineCollection) else drawn.get_facecolor()
+                assert {to_hex(color) for color in colors} <= known
+
+
+def assert_methods_have_their_colors(figure: Figure) -> None:
+    """Assert that what is labeled by a method has the method's color, the same in every figure."""
+    own = {named(method): color for method, color in COLORS.items()}
+    drawn = {label: line for ax in figure.axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    assert own.keys() & drawn.keys()
+    for label in own.keys() & drawn.keys():
+        line = drawn[label] if isinstance(drawn[label], Line2D) else drawn[label].lines[0]
+        assert same_color(line.get_color(), own[label]), label

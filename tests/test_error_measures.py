@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import faces_drawn, faces_said
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 
 from leamvd.data.images import load
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
@@ -157,6 +157,8 @@ def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
     ends = ends.assign(low=ends["mean"] - 1, high=ends["mean"] + 1)
     figure = error_measures.plot_paths(path.assign(**cell), ends.assign(**cell))
     plt.close(figure)
+    assert_sound(figure)
+    assert_methods_have_their_colors(figure)
     said = faces_said("06_what_the_error_measures", "measures-paths")
     assert said.keys() == {"the start", "last iteration"}
     assert faces_drawn(figure.axes[0]) == {(1, 3): said["the start"], (4, 9): said["last iteration"]}

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from figures import faces_drawn, faces_said
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.paper import linear_cost
@@ -171,7 +171,10 @@ def test_what_is_recorded_says_what_it_was_measured_on() -> None:
 def test_markers_of_figures_look_as_captions_say() -> None:
     both = pd.concat([costs(1.0), costs(1.0, factor=3).assign(dtype="float32")])
     said = faces_said("05_linear_cost", "costs-growth")
-    for ax, cost in zip(linear_cost.plot_growth(both).axes, linear_cost.COSTS.values(), strict=True):
+    growth = linear_cost.plot_growth(both)
+    assert_sound(growth)
+    assert_methods_have_their_colors(growth)
+    for ax, cost in zip(growth.axes, linear_cost.COSTS.values(), strict=True):
         lines = {dtype: line[["n", cost]].to_numpy(dtype=float) for dtype, line in both.groupby("dtype")}
         assert faces_drawn(ax) == {tuple(line.ravel()): said[dtype] for dtype, line in lines.items()}
     ends = linear_cost.at_ends(linear_cost.relative(costs(1.0, factor=3)))

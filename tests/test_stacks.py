@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figures import faces_drawn, faces_said
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 from test_layers import made
 
 from leamvd.networks import dbn
@@ -161,6 +161,7 @@ def test_points_of_training_and_of_test_images_look_as_the_caption_says(notebook
     )
     (ax,) = stacks.plot_ends(table, "error").axes
     plots.plt.close(ax.figure)
+    assert_sound(ax.figure)
     drawn = {place[0]: filled for place, filled in faces_drawn(ax).items()}
     said = faces_said(notebook, "mnist-{size}-ends")
     assert drawn == {2.5: said["training images"], 7.5: said["test images"]}
@@ -177,3 +178,5 @@ def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(fo
     figure = stacks.plot_learning(found.runs, "sampled", "error")
     plots.save(figure, "usual", tmp_path)
     assert all(line.get_marker() == "None" for ax in figure.axes for line in ax.lines)
+    assert_sound(figure)
+    assert_methods_have_their_colors(figure)
