@@ -294,10 +294,10 @@ def test_gains_are_plotted_alike_on_both_axes_and_what_is_needed_in_the_color_of
     for ax, kind in zip(figure.axes, ("predicted", "retrodicted"), strict=True):
         assert ax.get_xlim() == ax.get_ylim()
         assert max(ax.get_xlim()) > 70
-        at = ax.transData.transform([(fall, fall) for fall in (0, 1, 10, 100)])
-        below, first, second = np.diff(at[:, 0])
-        assert first == pytest.approx(second), "logarithmic from one percent on"
-        assert below < 1.2 * first, "and linear below"
+        at = ax.transData.transform([(fall, fall) for fall in (0, 1, np.sqrt(10), 10, 100)])
+        below, *decades = np.diff(at[:, 0])
+        assert decades == pytest.approx([decades[2] / 2, decades[2] / 2, decades[2]]), "logarithmic from one percent on"
+        assert below < 1.2 * decades[2], "and linear below"
         points = {line.get_xydata()[0][0]: line.get_color() for line in ax.lines if line.get_marker() != "None"}
         assert [*points] == both[kind].tolist()
         needed = {line.get_ydata()[0]: line.get_color() for line in ax.lines if line.get_transform() != ax.transData}
