@@ -1,14 +1,23 @@
-"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``.
+"""Comparing the arrays that figures plot with the accepted ones in ``tests/figures/PROFILE``; captions, and rules.
 
 After a change that is right: ``make accept``, and git shows what has moved.
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+from matplotlib.colors import same_color, to_hex
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from leamvd.paper.plots import COLORS
+from leamvd.paper.words import named
 
 ACCEPTED = Path(__file__).parent / "figures"
 MEASURED = "timing-"  # how names of figures of seconds and bytes begin, which are other ones each time
@@ -39,3 +48,52 @@ def words(figure: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Return what is written at each panel of a figure."""
     for panel in figure:
         yield {name: value for name, value in panel.items() if name != "arrays"}
+
+
+def faces_said(notebook: str, figure: str) -> dict[str, bool]:
+    """Return whether a figure's caption calls markers filled, and not hollow or open, by the two words that say which.
+
+    "training images (filled)", "Filled: float32".
+    """
+    content = json.loads((ACCEPTED.parents[1] / "notebooks" / f"{notebook}.ipynb").read_text(encoding="utf-8"))
+    texts = ["".join(cell["source"]) for cell in content["cells"]]
+    (at,) = (i for i, text in enumerate(texts) if f'"{figure}", output' in text)
+    caption = texts[at + 1].lower()
+    said = re.findall(r"(\w+ \w+) \((filled|hollow|open)", caption)
+    said += [(words, face) for face, words in re.findall(r"(filled|hollow|open): (\w+)", caption)]
+    return {words: face == "filled" for words, face in said}
+
+
+def faces_drawn(ax: Axes) -> dict[tuple[float, ...], bool]:
+    """Return whether the markers of circles are filled, by the places of lines of them."""
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    return {
+        tuple(np.ravel(line.get_xydata()).tolist()): bool(same_color(line.get_markerfacecolor(), line.get_color()))
+        for line in dots
+    }
+
+
+def assert_sound(figure: Figure) -> None:
+    """Assert that all points lie within the axes, and that intervals have the colors of lines."""
+    for ax in figure.axes:
+        lines = [line.get_xydata() for line in ax.lines if line.get_transform() == ax.transData]
+        dots = [drawn.get_offsets() for drawn in ax.collections if isinstance(drawn, PathCollection)]
+        points = np.concatenate([np.empty((0, 2)), *lines, *dots])
+        for limits, values in zip((ax.get_xlim(), ax.get_ylim()), points.astype(float).T, strict=True):
+            there = values[np.isfinite(values)]
+            assert ((there >= min(limits)) & (there <= max(limits))).all(), f"{ax.get_title()}: beyond {limits}"
+        known = {to_hex(line.get_color()) for line in ax.lines}
+        for drawn in ax.collections:
+            if isinstance(drawn, LineCollection | PolyCollection):
+                colors = drawn.get_color() if isinstance(drawn, LineCollection) else drawn.get_facecolor()
+                assert {to_hex(color) for color in colors} <= known
+
+
+def assert_methods_have_their_colors(figure: Figure) -> None:
+    """Assert that what is labeled by a method has the method's color, the same in every figure."""
+    own = {named(method): color for method, color in COLORS.items()}
+    drawn = {label: line for ax in figure.axes for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    assert own.keys() & drawn.keys()
+    for label in own.keys() & drawn.keys():
+        line = drawn[label] if isinstance(drawn[label], Line2D) else drawn[label].lines[0]
+        assert same_color(line.get_color(), own[label]), label

@@ -1,8 +1,10 @@
 """Section 6: starts alone, weights that win for nothing, and both measures along a search."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 
 from leamvd.data.images import load
 from leamvd.networks.contrastive_divergence import ContrastiveDivergence
@@ -146,6 +148,20 @@ def test_the_mechanism_compares_other_features_with_other_training() -> None:
     fewer = made(own_start_3=(30, 1.0)).assign(n_images=5)  # a sum over half as many images
     found = error_measures.mechanism(pd.concat([made(**cells), fewer])).loc[3]
     assert found.tolist() == pytest.approx([1 / 4, 5, 16, 1 / 5, 2 * 30 / 25])
+
+
+def test_paths_begin_and_end_with_the_markers_that_the_caption_says() -> None:
+    path = pd.DataFrame({"mean_field_ratio": [1.0, 2.0, 4.0], "sampled_ratio": [3.0, 5.0, 9.0], "iteration": range(3)})
+    cell = {"inputs": "own", "layer": 1, "method": "lea-mvd"}
+    ends = path.tail(1).melt(["iteration"], ["mean_field_ratio", "sampled_ratio"], "measure", "mean")
+    ends = ends.assign(low=ends["mean"] - 1, high=ends["mean"] + 1)
+    figure = error_measures.plot_paths(path.assign(**cell), ends.assign(**cell))
+    plt.close(figure)
+    assert_sound(figure)
+    assert_methods_have_their_colors(figure)
+    said = faces_said("06_what_the_error_measures", "measures-paths")
+    assert said.keys() == {"the start", "last iteration"}
+    assert faces_drawn(figure.axes[0]) == {(1, 3): said["the start"], (4, 9): said["last iteration"]}
 
 
 @pytest.mark.parametrize(

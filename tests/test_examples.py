@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 import leamvd
+from leamvd.optimizers.base import REASONS
 from leamvd.optimizers.reading import Reading
 
 ROOT = Path(__file__).parents[1]
@@ -69,3 +70,13 @@ def test_the_page_on_your_function_runs_as_printed(tmp_path: Path, monkeypatch: 
     assert f"with {auto.nfev - Reading.population_size} evaluations around `x0`" in PAGE
     assert f"a search has {Reading().complete().n_gen} generations, the paper's number" in PAGE
     assert names["other"].fun < names["careful"].fun
+
+
+def test_the_page_and_the_docstring_have_each_reason_with_its_status() -> None:
+    statuses = {reason: status for reason, (status, _) in REASONS.items()}
+    rows = re.findall(r"^\| (-?\d) \| (.*?) \|", PAGE, re.MULTILINE)
+    on_page = [(reason, int(status)) for status, names in rows for reason in re.findall(r"`(\w+)`", names)]
+    told = re.findall(r'\(("\w+"(?:, "\w+")*): (-?\d)\)', " ".join((leamvd.minimize.__doc__ or "").split()))
+    in_docstring = [(reason, int(status)) for names, status in told for reason in re.findall(r"\w+", names)]
+    for found in (on_page, in_docstring):
+        assert sorted(found) == sorted(statuses.items())

@@ -4,8 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from figures import ACCEPTED, MEASURED, check_figures
+from matplotlib.colors import same_color, to_hex
+from PIL import Image
 
 from leamvd.paper import plots
 
@@ -18,6 +21,35 @@ def test_the_figures_of_the_recorded_runs_plot_what_is_accepted(file_regression:
     drawn = {path.name for path in (DRAWN / "figures").glob("*.json") if not path.name.startswith(MEASURED)}
     accepted = {path.name for path in (ACCEPTED / "recorded").glob("*.json") if not path.name.startswith(MEASURED)}
     assert drawn == accepted
+
+
+def test_a_figure_is_as_wide_as_the_text_and_has_more_pixels_than_are_shown(tmp_path: Path) -> None:
+    figure, _ = plots.panels(1, 1, height=3)
+    shown = plots.save(figure, "one", tmp_path)
+    with Image.open(tmp_path / "figures" / "one.png") as image:
+        assert shown.width == 620
+        assert 1.5 * shown.width < image.width < 2 * shown.width
+        assert image.height / image.width == pytest.approx(3 / plots.WIDTH, rel=0.01)
+
+
+def test_a_band_is_the_interval_in_the_color_of_its_line() -> None:
+    figure, ((ax,),) = plots.panels(1, 1, height=3)
+    line = pd.DataFrame({"n": [1.0, 2.0], "mean": [3.0, 5.0], "low": [2.0, 4.0], "high": [7.0, 9.0]})
+    for shift, color in ((0, plots.GREEN), (10, plots.SKY)):
+        plots.band(ax, line + shift, "n", color=color)
+    plots.plt.close(figure)
+    for drawn, area, shift in zip(ax.lines, ax.collections, (0, 10), strict=True):
+        assert same_color(area.get_facecolor()[0, :3], drawn.get_color())
+        assert area.get_facecolor()[0, 3] < 0.5, "what lies below is seen"
+        corners = {tuple(corner) for corner in area.get_paths()[0].vertices - shift}
+        assert corners == {(1, 2), (2, 4), (1, 7), (2, 9)}
+
+
+def test_no_two_methods_have_one_color_but_the_start_and_contrastive_divergence() -> None:
+    colors = {method: to_hex(color) for method, color in plots.COLORS.items()}
+    assert colors.pop("start") == colors["cd"]
+    assert len({*colors.values()}) == len(colors)
+    assert all(plots.method_look(f"{method}:printed")["color"] == color for method, color in colors.items())
 
 
 @pytest.mark.parametrize(

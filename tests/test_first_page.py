@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup, NavigableString, Tag
-from figures import same_figure
+from figures import assert_sound, same_figure
 from py_mini_racer import MiniRacer
 
 from leamvd.paper import error_measures, plots
@@ -31,7 +31,9 @@ def test_data_and_figure_are_what_the_script_makes(tmp_path: Path) -> None:
         drawn = [MADE["rows_of"](one.pop("digits"), side) for one in (own, accepted.copy())]
         np.testing.assert_array_equal(*drawn)  # of another library's version the file may be another one
         assert own == {name: value for name, value in accepted.items() if name != "digits"}
-    plots.save(MADE["figure"](MADE["data"]()), "first_page", tmp_path)
+    figure = MADE["figure"](MADE["data"]())
+    assert_sound(figure)
+    plots.save(figure, "first_page", tmp_path)
     same_figure(tmp_path / "figures" / "first_page.json", BOOK / "static" / "figures" / "first_page.json")
     assert len(TEXT) < 40_000, "it stands in the page itself"
 

@@ -7,9 +7,11 @@ import time
 from typing import Any
 
 import cma
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 
 from leamvd.optimizers.cma_es import CMAES
 from leamvd.paper import linear_cost
@@ -164,3 +166,21 @@ def test_what_is_recorded_says_what_it_was_measured_on() -> None:
     known = provenance("linear_cost")
     assert {"processor", "versions"} <= known.keys()
     assert {"date", "cores"} <= known["settings"].keys()
+
+
+def test_markers_of_figures_look_as_captions_say() -> None:
+    both = pd.concat([costs(1.0), costs(1.0, factor=3).assign(dtype="float32")])
+    said = faces_said("05_linear_cost", "costs-growth")
+    growth = linear_cost.plot_growth(both)
+    assert_sound(growth)
+    assert_methods_have_their_colors(growth)
+    for ax, cost in zip(growth.axes, linear_cost.COSTS.values(), strict=True):
+        lines = {dtype: line[["n", cost]].to_numpy(dtype=float) for dtype, line in both.groupby("dtype")}
+        assert faces_drawn(ax) == {tuple(line.ravel()): said[dtype] for dtype, line in lines.items()}
+    ends = linear_cost.at_ends(linear_cost.relative(costs(1.0, factor=3)))
+    time_axes, memory_axes = linear_cost.plot_ratios(ends.assign(time=ends["n"])).axes
+    said = faces_said("05_linear_cost", "costs-ratio")
+    drawn = {place[0]: filled for place, filled in faces_drawn(time_axes).items() if place}
+    assert said == {"million variables": drawn[1_000_000], "a thousand": drawn[1_000]}
+    assert [*faces_drawn(memory_axes).values()] == [said["million variables"]]
+    plt.close("all")

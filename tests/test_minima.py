@@ -1,8 +1,10 @@
 """Section 11: searches that start in local minima, on small runs and on tables with known answers."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from figures import assert_methods_have_their_colors, assert_sound
 
 from leamvd.networks.objective import ReconstructionObjective
 from leamvd.paper import minima
@@ -88,3 +90,14 @@ def test_shares_and_tests_of_escapes() -> None:
     tests = minima.most_escape(Tables(runs, rbms))
     assert [(effect.effect, effect.runs) for effect in tests.values()] == [(0.9, 10), (0.5, 2), (0.5, 2), (0, 1)]
     assert tests["2 variables"].p == pytest.approx(11 / 1024), "at least 9 of 10 heads"
+
+
+def test_shares_are_shown_in_percent_from_none_to_all() -> None:
+    ends = {"mean": [0.0, 1.0], "low": [0.0, 0.7], "high": [0.3, 1.0]}
+    table = pd.DataFrame({"sigma0": 0.1, "method": "lea-mvd", "n_var": [2, 50]} | ends)
+    figure = minima.plot_escapes(table)
+    plt.close(figure)
+    assert_sound(figure)
+    assert_methods_have_their_colors(figure)
+    line = next(line for line in figure.axes[0].lines if line.get_label() == "LEA-MVD")
+    assert line.get_ydata().tolist() == [0, 100]

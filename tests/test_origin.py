@@ -4,10 +4,13 @@ from itertools import pairwise
 from typing import Any
 
 import cma
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 import reference
+from figures import assert_sound
+from matplotlib.colors import same_color
 
 from leamvd import LEAMVD, Reading
 from leamvd.data import images
@@ -20,6 +23,7 @@ from leamvd.paper import origin, verify
 from leamvd.paper.benchmarks import Function, Moved
 from leamvd.paper.layers import Images
 from leamvd.paper.origin import NOISES, OFF, PRINTED, SPREADS, Varied
+from leamvd.paper.results import read_recorded
 
 N, SEED, SIZE = 2_000, 3, 0.7
 
@@ -183,3 +187,28 @@ def test_the_plans_are_those_of_the_rules() -> None:
     assert {label[0] for label in places} == {"sphere", "rotated ellipsoid", "rastrigin"}
     assert {label[4] for label in places if label[3] == origin.FACTOR and label[1] < 1000} == {0, 0.1, 1, 10, 100}
     assert all(FUNCTIONS[name](np.zeros((1, 3))) == 0 for name in ("sphere", "rastrigin"))
+
+
+def test_places_are_decades_apart_beyond_the_smallest_and_intervals_are_quartiles() -> None:
+    table = read_recorded("origin")
+    figure = origin.plot_places(table, "sphere", 100)
+    plt.close(figure)
+    assert_sound(figure)
+    rows = table.query("function == 'sphere' and n_var == 100 and scale == 1")
+    for ax, method in zip(figure.axes, origin.METHODS[::3], strict=True):
+        at = ax.transData.transform([(c, 1.0) for c in origin.PLACES])[:, 0]
+        assert np.diff(at)[1:] == pytest.approx(np.full(3, np.diff(at)[1])), "0.1, 1, 10 and 100"
+        assert 0 < at[1] - at[0] < at[2] - at[1], "zero is near"
+        ends = origin.medians(rows[rows["method"] == method], ["noise", "c"])
+        colors = {line.get_label(): line.get_color() for line in ax.lines}
+        spans = {area.get_facecolor(): area.get_window_extent() for area in ax.patches}
+        (band,) = ax.collections
+        factor = ends[ends["noise"] == origin.FACTOR]
+        assert same_color(band.get_facecolor()[0, :3], colors[origin.FACTOR])
+        edges = {*zip(*band.get_paths()[0].vertices.T, strict=True)}
+        assert {*zip(factor["c"], factor["low"], strict=True), *zip(factor["c"], factor["high"], strict=True)} <= edges
+        for noise in (OFF, origin.ADDED, origin.ABOUT_X0):
+            own = ends[ends["noise"] == noise]
+            (span,) = (box for color, box in spans.items() if same_color(color[:3], colors[noise]))
+            quartiles = ax.transData.inverted().transform([(0, span.y0), (0, span.y1)])[:, 1]
+            assert quartiles == pytest.approx([own["low"].median(), own["high"].median()])

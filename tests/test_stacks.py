@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from figures import assert_methods_have_their_colors, assert_sound, faces_drawn, faces_said
 from test_layers import made
 
 from leamvd.networks import dbn
@@ -153,6 +154,19 @@ def test_of_many_methods_the_papers_are_told_apart() -> None:
     assert stacks.told_apart(table, [many[1]])["method"].unique().tolist() == [many[1], "cd", "cma-es"]
 
 
+@pytest.mark.parametrize("notebook", ["03_mnist_7x7", "04_mnist_28x28"])
+def test_points_of_training_and_of_test_images_look_as_the_caption_says(notebook: str) -> None:
+    table = pd.DataFrame({"seed": [0, 1], "mean_field": [2.0, 3.0], "test_mean_field": [7.0, 8.0]}).assign(
+        inputs="own", layer=1, method="cd", iteration=5, n_images=10_000, n_test_images=10_000
+    )
+    (ax,) = stacks.plot_ends(table, "error").axes
+    plots.plt.close(ax.figure)
+    assert_sound(ax.figure)
+    drawn = {place[0]: filled for place, filled in faces_drawn(ax).items()}
+    said = faces_said(notebook, "mnist-{size}-ends")
+    assert drawn == {2.5: said["training images"], 7.5: said["test images"]}
+
+
 def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(found, tmp_path) -> None:
     one = found.runs.query("iteration <= 1")
     figure = stacks.plot_learning(one, "mean_field", "error")
@@ -164,3 +178,5 @@ def test_a_run_of_one_generation_is_seen_and_a_figure_without_numbers_says_so(fo
     figure = stacks.plot_learning(found.runs, "sampled", "error")
     plots.save(figure, "usual", tmp_path)
     assert all(line.get_marker() == "None" for ax in figure.axes for line in ax.lines)
+    assert_sound(figure)
+    assert_methods_have_their_colors(figure)

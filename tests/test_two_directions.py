@@ -3,9 +3,11 @@
 import dataclasses
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from figures import assert_sound
 
 from leamvd.data.functions import ellipsoid, sphere
 from leamvd.paper import two_directions
@@ -143,3 +145,15 @@ def test_what_falls_is_counted_with_its_exact_interval() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         two_directions.tables(**wrong)
+
+
+def test_figures_show_all_of_a_trace_and_of_the_shares(trace: pd.DataFrame, shifts: pd.DataFrame) -> None:
+    signs = two_directions.signs(shifts)
+    for figure in (
+        two_directions.plot_orthogonality(trace),
+        two_directions.plot_steps(trace),
+        two_directions.plot_signs(signs),
+    ):
+        plt.close(figure)
+        assert_sound(figure)
+    assert figure.axes[0].get_xlim()[0] < 0 < 100 < figure.axes[0].get_xlim()[1], "percent, whatever was found"
