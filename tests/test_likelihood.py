@@ -80,7 +80,7 @@ def test_only_bits_have_a_likelihood(wrong: float) -> None:
     assert np.isfinite(likelihood.base_rates(np.abs(V) / 2)).all()
 
 
-@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)], ids=repr)
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0)], ids=["number", "none", "legacy"])
 def test_what_draws_is_a_generator(rng: Any) -> None:
     rbm, told = random_rbm(3, 2, 0.5), r"rng must be a numpy.random.Generator, got"
     calls: list[Any] = [
