@@ -9,10 +9,10 @@ import pytest
 
 from leamvd.paper import classification, fine_tuning, settings_map
 from leamvd.paper.classification import fine_tune, random_stack
-from leamvd.paper.fine_tuning import RESIZED, TRAINED, OfMap, Settings, resized, tried, tuned
+from leamvd.paper.fine_tuning import RESIZED, OfMap, Settings, resized, tried, tuned
 from leamvd.paper.layers import Images, rbms
 from leamvd.paper.results import Result
-from leamvd.paper.settings_map import START, Map
+from leamvd.paper.settings_map import START, TRAINED, Map
 
 DIGITS = Images(n_images=300).known()
 OTHERS = dataclasses.replace(DIGITS, image_set=1)
@@ -66,6 +66,15 @@ def test_held_out_images_and_the_others_are_all_images_once() -> None:
     for count in (500, 1_200):
         with pytest.raises(ValueError, match="n_held_out must be a part"):
             dataclasses.replace(study, n_held_out=count).without_held_out()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [("scales", ("1", "1"), "different"), ("rates", (0.1, 0.1), "different"), ("scales", ("1_0",), "digits alone")],
+)
+def test_what_names_a_side_or_a_rate_is_read_once(name: str, values: tuple[object, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        Settings(**{name: values})
 
 
 def test_networks_of_each_side_are_compared_at_the_rate_of_that_side(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from . import results, settings_map
 from .classification import GLOROT, RANDOM, normal_stack, random_stack
 from .layers import Images, Study, rbms, stack
 from .results import Call, Plan, Result, delayed, read_recorded
-from .settings_map import Map
+from .settings_map import TRAINED, Map
 
-TRAINED, RESIZED = "trained", "random"  # where a network starts: at a method's stack, or at random weights as large
+RESIZED = "random"  # a network that starts at random weights, as large as a method's where it is said of one
 N_TRIED = 3  # seeds by which a learning rate is chosen
 
 
@@ -39,9 +39,7 @@ class Settings(Study):
     scales: tuple[str, ...] = ("0.3", "1")  # standard deviations of random weights
     epochs: int = 50  # of fine-tuning
     rates: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5)  # first learning rates to choose from
-    n_held_out: int = (
-        10_000  # images by which they are chosen, for which networks of their own are trained without them
-    )
+    n_held_out: int = 10_000  # images by which they are chosen, with networks that have not seen them
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,9 +47,10 @@ class Settings(Study):
         checks.integer("seeds", len(self.seeds), at_least=N_TRIED)
         checks.integer("epochs", self.epochs, at_least=1)
         for name in ("scales", "rates"):
-            object.__setattr__(self, name, checks.several(name, getattr(self, name)))
-            for value in getattr(self, name):
-                checks.real(name, float(value), above=0)
+            values = checks.several(name, getattr(self, name), different=True)
+            object.__setattr__(self, name, values)
+            for value in values:
+                checks.real(name, checks.decimal(str(value)), above=0)
         checks.integer("n_held_out", self.n_held_out, at_least=1)
 
     def without_held_out(self) -> tuple[Study, Images]:

@@ -21,7 +21,7 @@ from leamvd.data import images as data_sets
 from leamvd.networks.contrastive_divergence import CDSettings
 from leamvd.networks.dbn import Training
 
-from . import results
+from . import results, settings_tried
 from .claims import (
     EQUAL,
     NOTHING,
@@ -37,7 +37,7 @@ from .claims import (
     judged,
     stays,
 )
-from .layers import LABELS, PRINTED, Images, Study, last, layer_call, searches, stack, timed
+from .layers import LABELS, Images, Study, last, layer_call, searches, stack, timed
 from .plots import BLUE, GRAY, GREEN, PURPLE, SKY, VERMILION, legend, log_scale, method_look, panels, styled
 from .results import Call, Plan, Recorded, read_recorded
 from .statistics import Effect, paired, summarize
@@ -81,6 +81,7 @@ CELLS: tuple[Cell, ...] = (*product(CROSSED, BATCHES), *product(WHOLE, (BATCHES[
 BOOK: Cell = ("0.1/0.1", 600)  # the settings of Sections 3 and 4
 
 START = "start"  # what the mini-batches leave, with no search
+TRAINED = "trained"  # a network that starts at the stack of a method
 METHODS = {
     "lea-mvd": "lea-mvd:n_gen=50",  # 1,004 evaluations
     "lea-mvd:printed": "lea-mvd:printed+n_gen=50",
@@ -424,8 +425,8 @@ def evidence_of_networks(errors: pd.DataFrame, margins: Margins) -> pd.DataFrame
     for protocol, batches in dict.fromkeys(errors.loc[errors["batches"] > 0, CELL].itertuples(index=False, name=None)):
         found = []
         for view, method in READINGS.items():
-            side = by_side[protocol, batches, method, "trained"]
-            effect = paired(side, by_side[protocol, 0, "cd", "trained"], upper=1)
+            side = by_side[protocol, batches, method, TRAINED]
+            effect = paired(side, by_side[protocol, 0, "cd", TRAINED], upper=1)
             says = f"after {named(method)} {{}} times as many images are wrong as after {named('cd')}"
             found.append(("C15", view, Part("classifier, 7×7 pixels", named(method), named("cd"), says, effect)))
         judged_cells.append(judged(found, margins.level).assign(protocol=protocol, batches=batches))
@@ -450,16 +451,15 @@ def chosen(large: pd.DataFrame, n_cells: int = 10) -> tuple[Cell, ...]:
 def nearness(large: pd.DataFrame) -> pd.DataFrame:
     """Return how near the start alone is to the paper's two numbers, a row for each cell, the nearest first.
 
-    Errors are geometric means over seeds, per 10,000 images. `factor` is the typical factor by which they miss, exp of
-    the root mean square of log(ours / the paper's); beside it is the error of RBM 3 over the constant image's.
+    Errors are geometric means over seeds, per 10,000 images. Beside their `settings_tried.factor` is the error of RBM 3
+    over the constant image's.
     """
     ends = large[(large["method"] == START) & (large["inputs"] == "own") & (large["layer"] > 1)]
     by = [ends[name] for name in (*CELL, "layer")]
     errors = np.exp(np.log(1e4 * ends["mean_field"] / ends["n_images"]).groupby(by, sort=False).mean())
     ratios = np.exp(np.log(ends["mean_field_ratio"]).groupby(by, sort=False).mean())
     table = errors.unstack("layer")
-    missed = np.log(table / pd.Series({layer: PRINTED["lea-mvd", layer] for layer in (2, 3)}))
-    table["factor"] = np.exp(np.sqrt((missed**2).mean(axis=1)))
+    table["factor"] = settings_tried.factor(table)
     table["RBM 3 / constant's"] = ratios.unstack("layer")[3]
     return table.sort_values("factor", kind="stable")
 
@@ -726,7 +726,7 @@ def plot_networks(errors: pd.DataFrame) -> Figure:
         if ":" in str(method):
             look["markerfacecolor"] = "white"
         words = named(str(method))
-        if weights != "trained":
+        if weights != TRAINED:
             look["marker"] = "s"
             words = f"random as {words}"
         series[words] = rows, look
