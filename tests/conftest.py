@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -22,13 +23,24 @@ settings.register_profile("any machine", deadline=None)  # also one that is slow
 settings.load_profile("any machine")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Hold the figures that kernels draw to the rules: IPython runs what lies in this folder as it starts."""
+    folder = TemporaryDirectory()
+    config.add_cleanup(folder.cleanup)
+    startup = Path(folder.name, "profile_default", "startup", "rules.py")
+    startup.parent.mkdir(parents=True)
+    line = f"import sys; sys.path.append({str(ROOT / 'tests')!r}); import figures; figures.hold_to_rules()"
+    startup.write_text(line, encoding="utf-8")
+    os.environ["IPYTHONDIR"] = folder.name
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Give the tests, and the programs they start, an empty home folder and cache."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
-        for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "IPYTHONDIR"):
+        for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
             patch.setenv(name, str(home / name.lower()))
         for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
             patch.setenv(name, str(home / name.lower()))

@@ -16,7 +16,9 @@ import scipy.optimize
 from problems import rastrigin, sphere
 from test_optimizers import assert_same
 
+import leamvd
 from leamvd import LEAMVD, Reading, minimize
+from leamvd._support import sources
 from leamvd.optimizers import checkpoints
 from leamvd.optimizers.base import Generation
 from leamvd.optimizers.methods import METHODS, optimizer
@@ -508,6 +510,16 @@ def test_an_optimizer_that_is_given_goes_on_from_the_file(tmp_path: Path) -> Non
     minimize(rastrigin, method=opt, **given)
     with pytest.raises(ValueError, match="generation=2, got 20: give an optimizer that is where that one was"):
         minimize(never, method=opt, **given)
+
+
+def test_each_file_that_draws_candidates_is_in_the_digest_of_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: dict[str, Any] = {}
+    monkeypatch.setattr(sources, "digest", lambda trees: taken.update(trees) or "0" * 64)
+    checkpoints._code.__wrapped__()
+    package = Path(leamvd.__file__).parent
+    left = {path.stem for path in (package / "optimizers").glob("*.py")} - {Path(name).stem for name in taken}
+    assert left == {"checkpoints", "evaluation", "local_model", "minimize"}
+    assert {f"leamvd/_support/{name}.py" for name in ("checks", "compile", "threads")} <= taken.keys()
 
 
 @pytest.mark.parametrize("checkpoint", ["", ".", 3], ids=str)

@@ -23,7 +23,7 @@ from leamvd.optimizers.sampling import PERTURBED, Place
 
 from .benchmarks import FirstRBM, generations
 from .layers import Images
-from .plots import BLUE, GREEN, PURPLE, VERMILION, band, legend, log_scale, panels, styled
+from .plots import BLUE, COLORS, GREEN, VERMILION, band, legend, log_scale, panels, styled
 from .results import Plan, Recorded, Result, delayed
 from .study_methods import FORMER, Method
 from .words import named
@@ -204,7 +204,7 @@ def carries(parts: pd.DataFrame) -> pd.DataFrame:
 
 # ---- figures
 
-LOOKS = {FACTOR: (VERMILION, "-", "o"), ABOUT_X0: (PURPLE, "--", "s"), OFF: (BLUE, ":", "^"), ADDED: (GREEN, "-.", "D")}
+LOOKS = {FACTOR: (VERMILION, "-", "o"), ABOUT_X0: ("0.3", "--", "s"), OFF: (BLUE, ":", "^"), ADDED: (GREEN, "-.", "D")}
 
 
 @styled
@@ -226,7 +226,7 @@ def plot_places(places: pd.DataFrame, function: str, n_var: int) -> Figure:
                 ax.plot(line["c"], line["median"], color=color, marker=marker, linestyle="", label=noise)
                 ax.axhline(line["median"].median(), color=color, linestyle=style)
                 ax.axhspan(line["low"].median(), line["high"].median(), color=color, alpha=0.2, linewidth=0)
-        ax.axhline(baseline["median"], color="0.3", linewidth=1, label=named(BASELINE))
+        ax.axhline(baseline["median"], color=COLORS[BASELINE], linewidth=1, label=named(BASELINE))
         ax.set_xscale("symlog", linthresh=0.1, linscale=0.5)
         ax.set_xticks(PLACES, [f"{c:g}" for c in PLACES])
         ax.minorticks_off()
