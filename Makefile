@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LIVE := esd directions mnist-7x7 mnist-28x28
 
 .DEFAULT_GOAL := help
-.PHONY: help book lab test accept test-torch test-cuda test-browser test-newest lint lock clean
+.PHONY: help book lab test accept test-torch test-browser test-newest lint lock clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,10 +81,6 @@ test-torch: $(INSTALLED)  ## Install PyTorch too, and run the tests of the backe
 	$(BIN)/python -m pip install -e ".[torch]"
 	$(BIN)/python -m pytest tests/test_torch_backend.py
 
-test-cuda: $(INSTALLED)  ## Install numba-cuda too, compile the kernels of a graphics card, and run them if there is one
-	$(BIN)/python -m pip install -e ".[cuda]"
-	$(BIN)/python -m pytest tests/test_cuda.py
-
 test-browser: $(INSTALLED)  ## Install a driver too, and walk the book in Chromium
 	$(BIN)/python -m pip install -e ".[browser]"
 	$(BIN)/python -m pytest tests/test_browser.py
@@ -98,7 +94,7 @@ lint: $(INSTALLED)  ## Check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# Without the extras `torch`, `cuda`, `browser`, `coco` and `lab`: what they need is large, or differs by machine and device.
+# Without the extras `torch`, `browser`, `coco` and `lab`: what they need is large, or differs by machine and device.
 lock: $(INSTALLED)  ## Renew requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header -o requirements.lock

@@ -308,10 +308,7 @@ def claim(
 @JOBS
 @SCHEDULER
 def record(name: str, output: Path, jobs: int | None, scheduler: str | None) -> None:
-    """Compute what is recorded under a NAME, and write it to notebooks/recorded/NAME of a clone.
-
-    linear_cost, forensics, forensics_confirmed and verdicts are history, which nothing computes again.
-    """
+    """Compute what is recorded under a NAME, and write it to notebooks/recorded/NAME of a clone."""
     from leamvd.paper import results, verify
     from leamvd.paper.layers import spelled
 

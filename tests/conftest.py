@@ -61,7 +61,7 @@ def device(request: pytest.FixtureRequest, torch: Any) -> str:
     return str(request.param)
 
 
-SLOW = ("test_notebooks.py", "test_browser.py", "test_render.py", "test_cuda.py", "test_cli.py", "test_compile.py")
+SLOW = ("test_notebooks.py", "test_browser.py", "test_render.py", "test_cli.py", "test_compile.py")
 """Files of tests that begin first where several processes share the work."""
 
 

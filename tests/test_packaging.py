@@ -20,7 +20,7 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = CONFIG["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 EXTRAS = PROJECT["optional-dependencies"]
-NOT_FOR_CI = ("torch", "cuda", "coco", "browser", "lab")
+NOT_FOR_CI = ("torch", "coco", "browser", "lab")
 LOCKED = [group for name, group in EXTRAS.items() if name not in NOT_FOR_CI]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
@@ -28,7 +28,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14", "3.15"]
 ON_DEMAND = {"cma", "sklearn", "torch"}
 OPTIONAL = [
     "IPython", "click", "cma", "jupyter_book", "matplotlib", "myst_nb", "nbformat", "pandas", "papermill", "pooch",
-    "numba_cuda", "requests", "sklearn", "sphinx", "torch", "PIL",
+    "requests", "sklearn", "sphinx", "torch", "PIL",
 ]  # fmt: skip
 WITHOUT = f"import sys\nsys.modules |= dict.fromkeys({OPTIONAL})\n"  # None: what an import of a missing package finds
 
@@ -128,7 +128,6 @@ for method in ("cd", "lea-mvd"):
     ("statement", "needed", "extra"),
     [
         ("leamvd.minimize(sum, [0.0], method='sep-cma-es')", "the package cma", "cma"),
-        ("leamvd.LEAMVD([0.0], device='cuda')", "the package numba_cuda", "cuda"),
         ("from leamvd.networks import DBN", "the package sklearn", "paper"),
         ("from leamvd.networks import dbn; dbn.Training(backend='torch')", "the package torch", "torch"),
     ],

@@ -5,8 +5,6 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -59,8 +57,7 @@ class Training(CDSettings):
         Of the images that a study loads, and of LEA-MVD's population; pycma has double precision only. Arithmetic on
         images is in the dtype of those that `train` and `pretrain` are given.
     backend, device, precision : str, str or None, str or None
-        Of the objective that the optimizers see, see `leamvd.networks.objective.ReconstructionObjective`. With torch on
-        "cuda" LEA-MVD's populations stay there, if `leamvd[cuda]` is installed and a card can do the reading. What is
+        Of the objective that the optimizers see, see `leamvd.networks.objective.ReconstructionObjective`. What is
         recorded of their weights is always computed by NumPy, in `dtype`.
     """
 
@@ -111,10 +108,6 @@ class Training(CDSettings):
         options |= {"population_size": reading.population_size, "n_gen": reading.n_gen}
         if method == "lea-mvd":
             options |= {"n_elite": self.n_elite, "reading": reading}
-            if self.computation[:2] == ("torch", "cuda") and find_spec("numba_cuda") is not None:
-                card = import_module("leamvd.optimizers.cuda")
-                if not card.refused(reading, reading.population_size, self.n_elite):
-                    options |= {"device": "cuda"}
         else:
             options |= {"x0_in_population": reading.x0_in_population and self.x0 != "none"}
         if method in ("lea-mvd", "random"):  # pycma has double precision only

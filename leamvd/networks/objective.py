@@ -2,7 +2,7 @@
 
 import math
 from itertools import pairwise, product
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -175,22 +175,19 @@ class ReconstructionObjective:
         else:
             self._blocks = list(blocks)
 
-    def __call__(self, X: ArrayLike) -> Any:
+    def __call__(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the error of each individual.
 
         Parameters
         ----------
         X : (population, n_var) array
-            Converted to `dtype`. For torch it may be a tensor, or what lies on its device, such as the candidates of a
-            search on a card.
+            Converted to `dtype`.
 
         Returns
         -------
         (population,) float64 array
-            Finite, but +inf where an activation overflows to inf - inf. Of a tensor, a tensor on torch's device.
+            Finite, but +inf where an activation overflows to inf - inf.
         """
-        if self.computation.backend == "torch" and hasattr(X, "__dlpack__") and not isinstance(X, np.ndarray):
-            return self._by_torch.tensor(X)
         X = checks.array("X", X, shape=(None, self.n_var), dtype=self.dtype)
         if self.computation.backend == "torch":
             return self._by_torch(X)

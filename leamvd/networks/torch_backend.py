@@ -130,14 +130,10 @@ class TorchErrors:
 
     def __call__(self, X: Array) -> NDArray[np.float64]:
         """Return the error of each row of `X`, shape (population, n_var): finite, or +inf instead of NaN."""
-        result: NDArray[np.float64] = self.tensor(import_torch().tensor(X, device=self._device)).cpu().numpy()
-        return result
-
-    def tensor(self, X: Any) -> Any:
-        """Return the same as a tensor, of a tensor or of what lies on the device, which is not copied."""
-        torch, (n_visible, n_hidden) = import_torch(), self._shape
+        torch = import_torch()
+        n_visible, n_hidden = self._shape
         with torch.inference_mode():
-            population = torch.as_tensor(X, dtype=self._blocks[0].dtype, device=self._device)
+            population = torch.tensor(X, dtype=self._blocks[0].dtype, device=self._device)
             total = torch.zeros(len(population), dtype=torch.float64, device=self._device)
             W, b, c = population.split([n_visible * n_hidden, n_visible, n_hidden], dim=1)
             W = W.unflatten(1, self._shape).to(self._factor)
@@ -148,4 +144,5 @@ class TorchErrors:
                     V_hat = (W_part @ H.to(self._factor)).to(V.dtype).add_(b_part).sigmoid_()
                     # pairwise sums of a block lose nothing that matters
                     total[part] += V_hat.sub_(V).square_().sum(dim=(1, 2)).double()
-        return total.nan_to_num(nan=torch.inf, posinf=torch.inf)
+        errors: NDArray[np.float64] = total.nan_to_num(nan=torch.inf, posinf=torch.inf).cpu().numpy()
+        return errors

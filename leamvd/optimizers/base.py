@@ -67,8 +67,6 @@ class Optimizer(ABC):
         Values among them that were NaN and +inf.
     """
 
-    device = "cpu"  # where candidates are
-
     def __init__(
         self,
         x0: ArrayLike | None = None,
@@ -143,8 +141,12 @@ class Optimizer(ABC):
         values = checks.objective_values("F", F, len(self._candidates)).copy()
         before = vars(self).copy()
         try:
-            self._count(values, self.generation + 1)
-            values[np.isnan(values)] = np.inf
+            nan = np.isnan(values)
+            self.n_nan += int(nan.sum())
+            self.n_inf += int(np.sum(values == np.inf))
+            if nan.all():
+                self.halt("nan", self.generation + 1)
+            values[nan] = np.inf
             if self.generation == 0 and self._x0 is not None and self._x0_in_population:
                 self._start_fun = float(values[0])
             self.generation += 1
@@ -156,21 +158,12 @@ class Optimizer(ABC):
             vars(self).update(before)
             raise
 
-    def told(self, F: Any) -> list[Generation]:
-        """Return the rows of the history that became known by `F`, the values told last; None: those that are left."""
-        return [] if F is None else [history_row(F, self.best_fun, self.step_sizes, self.nfev)]
-
-    def host_values(self, F: Any) -> Any:
-        """Return the values (n_candidates,) of a generation on the host, where they are but for a graphics card."""
-        return F
-
-    def _count(self, values: Array, generation: int) -> None:
-        """Count the values of a generation that are not finite, and end the search where all are NaN."""
-        nan = np.isnan(values)
-        self.n_nan += int(nan.sum())
-        self.n_inf += int(np.sum(values == np.inf))
-        if nan.all():
-            self.halt("nan", generation)
+    def history_row(self, F: Array) -> Generation:
+        """Return the history's row of the generation whose values `F` were told last."""
+        finite = F[np.isfinite(F)]
+        mean = float(finite.mean()) if finite.size else np.inf
+        worst = float(np.max(F)) if finite.size == F.size else np.inf
+        return Generation(self.best_fun, mean, worst, *self.step_sizes, self.nfev)
 
     def halt(self, reason: str, value: Any = True) -> None:
         """Make `stop` return `reason`, one of `REASONS`, with what it is about."""
@@ -198,7 +191,7 @@ class Optimizer(ABC):
         has converged: not that there is no lower value. ``n_nan`` and ``n_inf`` count values that were not finite;
         ``x`` is None before the first generation; ``seed`` gives the same search again.
         """
-        best_fun, stopped = self.best_fun, self.stop()  # in this order: the first waits for a graphics card
+        best_fun, stopped = self.best_fun, self.stop()
         reason = min(reversed(stopped), key=lambda name: REASONS[name][0] != 0, default="running")
         status, message = REASONS[reason]
         if reason == "n_gen" and self.n_gen == DEFAULT_N_GEN and not self._n_gen_given:
@@ -256,14 +249,6 @@ class Optimizer(ABC):
     def step_sizes(self) -> tuple[float, float, float]:
         """Norm of sigma (Euclidean unless item R4 says otherwise), beta_1, beta_2; nan where there is none."""
         return math.nan, math.nan, math.nan
-
-
-def history_row(F: Array, best: float, step_sizes: tuple[float, float, float], nfev: int) -> Generation:
-    """Return the history's row of a generation with the values `F`."""
-    finite = F[np.isfinite(F)]
-    mean = float(finite.mean()) if finite.size else np.inf
-    worst = float(np.max(F)) if finite.size == F.size else np.inf
-    return Generation(best, mean, worst, *step_sizes, nfev)
 
 
 def read_only(rows: Floats) -> Floats:

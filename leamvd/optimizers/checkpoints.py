@@ -160,5 +160,5 @@ def _made_by(opt: Optimizer) -> dict[str, str]:
 @functools.cache
 def _code() -> str:
     """Return a digest of the sources that draw candidates."""
-    names = ["leamvd/optimizers/methods.py", "leamvd/optimizers/cuda.py"]
+    names = ["leamvd/optimizers/methods.py"]
     return sources.digest(sources.with_imports(names, sources.read(Path(__file__).parents[1])))[:8]

@@ -188,12 +188,13 @@ def scan(X: Floats, order: Integers, weights: Floats, ir: Integers, vectors: Vec
 
 
 @kernel()
-def _times(A: Array, x: Array, out: Array) -> None:
-    """Write A x to `out`: for matrices so small that a call of BLAS takes longer."""
+def _times(A: Array, x: Array) -> Array:
+    """Return A x: for matrices so small that a call of BLAS takes longer."""
+    out = np.zeros(A.shape[0])
     for i in range(A.shape[0]):
-        out[i] = 0.0
         for j in range(A.shape[1]):
             out[i] += A[i, j] * x[j]
+    return out
 
 
 @kernel()
@@ -205,35 +206,27 @@ def _sum_of_products(x: Array, y: Array) -> float:
 
 
 @kernel()
-def _trace(A: Array) -> float:
-    total = 0.0
-    for i in range(A.shape[0]):
-        total += A[i, i]
-    return total
+def power_method(matrix: Array, start: Array) -> Array:
+    """Return the direction (m,) that repeated multiplication by a semidefinite matrix turns `start` to.
 
-
-@kernel()
-def power_method(matrix: Array, start: Array, power: Array, squared: Array, out: Array) -> None:
-    """Write to `out` (m,) the direction that repeated multiplication by a semidefinite matrix turns `start` to.
-
-    The matrix (m, m) is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method;
-    `power` and `squared` (m, m) are scratch. With the inner products of vectors projected on the complement of P it is
-    the paper's method, which removes the projection on P at each iteration, in coordinates of the columns of U. The
-    direction has unit length; it is that of `start` (m,) where the matrix sends it to zero.
+    The matrix (m, m) is squared until it has rank 1 to rounding, at most 40 times: 2^40 steps of the power method. With
+    the inner products of vectors projected on the complement of P it is the paper's method, which removes the
+    projection on P at each iteration, in coordinates of the columns of U. The direction has unit length; it is that of
+    `start` (m,) where the matrix sends it to zero.
     """
-    np.divide(matrix, _trace(matrix), power)
+    power = matrix / np.trace(matrix)
+    squared = np.empty_like(power)
     for _ in range(40):
         for i in range(start.size):
-            _times(power, power[i], squared[i])  # of a symmetric matrix, rows are columns
-        trace = _trace(squared)  # the sum of squared eigenvalues, of eigenvalues that sum to 1
-        np.divide(squared, trace, power)
+            squared[i] = _times(power, power[i])  # of a symmetric matrix, rows are columns
+        trace = np.trace(squared)  # the sum of squared eigenvalues, of eigenvalues that sum to 1
+        power = squared / trace
         if trace > 1 - 1e-15:
             break
-    _times(power, start, out)
+    out = _times(power, start)
     if _sum_of_products(out, out) == 0:
-        for i in range(start.size):
-            out[i] = start[i]
-    out /= math.sqrt(_sum_of_products(out, out))
+        out = start
+    return out / math.sqrt(_sum_of_products(out, out))
 
 
 def descent(
@@ -248,55 +241,34 @@ def descent(
     """
     if not orthogonal:
         products = products._replace(path_path=0.0)  # projecting out a zero vector does nothing (R8)
-    m = len(ir)
-    packed, scratch = np.empty(m + 3 + len(products.rows)), np.empty((3 * m + 3, m))
-    combine(products, ir, start, oriented, fresh, scratch, packed)
-    p, square, mean, std = packed[m : m + 4].tolist()
-    return Descent(packed[:m], p, fresh, square, packed[m + 4 :], mean, std)
+    a, p, square, projections = _combine(products, ir, start, oriented, fresh)
+    return Descent(a, p, fresh, square, projections, *_mean_std(projections))
 
 
 @kernel()
-def combine(
-    products: Products, ir: Integers, start: Array, oriented: bool, fresh: float, scratch: Array, packed: Array
-) -> None:
-    """Write the fields of `Descent`, `fresh` left out, to `packed`: row_weights, four numbers, projections.
-
-    One array, for where Ctrl-C comes while numba makes a tuple for Python, SystemError is raised instead. Nothing is
-    allocated, so that a graphics card can do the same; `scratch` is (3 m + 3, m).
-    """
+def _combine(
+    products: Products, ir: Integers, start: Array, oriented: bool, fresh: float
+) -> tuple[Array, float, float, Array]:
+    """Return the first fields of `Descent`: row_weights, path_weight, square and projections."""
     rows, path_path, m, old = products.rows, products.path_path, ir.size, 1 - RATE
-    a, projections = packed[:m], packed[m + 4 :]
-    gram, projected, squared = scratch[:m], scratch[m : 2 * m], scratch[2 * m : 3 * m]
-    path, before, image = scratch[3 * m], scratch[3 * m + 1], scratch[3 * m + 2]
-    for i in range(m):  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
-        a[i], path[i], before[i] = 0.0, -rows[ir[i], m], -rows[ir[i], m + 1]
-        for j in range(m):
-            gram[i, j] = rows[ir[i], j]
-    for i in range(m):
-        for j in range(m):
-            projected[i, j] = gram[i, j] - path[i] * path[j] / path_path if path_path > 0 else gram[i, j]
-    p, directed = 0.0, False
-    if _trace(projected) > products.resolution * _trace(gram):
-        power_method(projected, start, gram, squared, a)
-        _times(projected, a, image)
-        square, side = _sum_of_products(a, image), 0.0
-        for i in range(m):
-            side += image[i]
-        for i in range(m):
-            a[i] /= math.sqrt(square) if square > 0 else np.inf
-            a[i] = -a[i] if oriented and side < 0 else a[i]
-            directed = directed or a[i] != 0
+    gram, path, before = rows[ir][:, :m], -rows[ir, m], -rows[ir, m + 1]  # U^T U, U^T P, U^T C(t - 1): u_j = -d_j
+    projected = gram - np.outer(path, path) / path_path if path_path > 0 else gram
+    a, p = np.zeros(m), 0.0
+    if np.trace(projected) > products.resolution * np.trace(gram):
+        a = power_method(projected, start)
+        image = _times(projected, a)
+        square = _sum_of_products(a, image)
+        a /= math.sqrt(square) if square > 0 else np.inf
+        if oriented and image.sum() < 0:
+            a = -a
         p = -_sum_of_products(path, a) / path_path if path_path > 0 else 0.0
     overlap = _sum_of_products(before, a) + p * products.path_descent  # <C_hat, C(t - 1)>
-    square = (fresh**2 if directed else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
+    square = (fresh**2 if a.any() else 0.0) + 2 * fresh * old * overlap + old**2 * products.descent_descent
     # <d_k, C_hat> = -sum_j a_j <d_k, d_j> + p <d_k, P>
-    mean = variance = 0.0
-    for k in range(projections.size):
-        row = rows[k + 1]
-        projections[k] = fresh * (row[m] * p - _sum_of_products(row[:m], a)) + old * row[m + 1]
-        mean += projections[k]
-    mean /= projections.size
-    for k in range(projections.size):
-        variance += (projections[k] - mean) ** 2
-    packed[m], packed[m + 1], packed[m + 2] = p, square, mean
-    packed[m + 3] = (variance / projections.size) ** 0.5
+    return a, p, square, fresh * (rows[1:, m] * p - _times(rows[1:, :m], a)) + old * rows[1:, m + 1]
+
+
+@kernel()
+def _mean_std(values: Array) -> tuple[float, float]:
+    mean = values.sum() / values.size
+    return mean, (((values - mean) ** 2).sum() / values.size) ** 0.5

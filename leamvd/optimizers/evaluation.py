@@ -25,15 +25,9 @@ class Evaluation:
             given = checks.integer("workers, if not a callable as map,", workers, at_least=-1)
             self._n_parts = self._n_parts if given == -1 else checks.integer("workers", given, at_least=1)
             self._map = _in_turn if self._n_parts == 1 else functools.partial(_in_processes, self._n_parts)
-        self.whole = vectorized and self._map is _in_turn  # whether one call takes a generation
 
     def __call__(self, X: Any) -> Any:
-        """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views.
-
-        Where candidates are on a graphics card, values are what the function returns.
-        """
-        if not isinstance(X, np.ndarray):
-            return _returned(self._call(X))
+        """Return the values (m,) of candidates (m, n); points are copies, rows are read-only views."""
         if not self._vectorized:
             values = [_number(_returned(value)) for value in self._map(self._call, [x.copy() for x in X])]
             return checks.objective_values(NAME, values, len(X))

@@ -5,8 +5,7 @@ Neural Networks". Symbols of the paper stand in the comments; R1-R19 are the row
 """
 
 import math
-from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -66,16 +65,11 @@ class LEAMVD(Optimizer):
         How the ambiguous lines of the paper are read. By the default every search depends on where the origin is, since
         the factors of R17 act in proportion to the distance from it: take `Reading.recommended`, or
         ``perturbation="added"``, or shift the variables so that zero is a good guess.
-    device : {"cpu", "cuda"}
-        What draws and learns: this processor, or an NVIDIA graphics card (``pip install leamvd[cuda]``), for at most 32
-        individuals and 8 elites. There candidates are ``leamvd.optimizers.cuda.Candidates``, which PyTorch and CuPy
-        take without a copy, and `tell` takes values that are there or here. Where they are there, `stop` goes by the
-        generation before.
 
     Raises
     ------
     ValueError, TypeError
-        If an argument is out of range, or two of them clash; or there is no card.
+        If an argument is out of range, or two of them clash.
 
     Examples
     --------
@@ -102,13 +96,7 @@ class LEAMVD(Optimizer):
         seed: SeedLike = None,
         dtype: DTypeLike = "float64",
         reading: Reading | None = None,
-        device: Literal["cpu", "cuda"] = "cpu",
     ) -> None:
-        self.device = checks.choice("device", device, ("cpu", "cuda"))
-        if device == "cuda":
-            if type(self) is not LEAMVD:
-                raise TypeError(f"device='cuda' is for LEAMVD itself, got {type(self).__name__}")
-            self.__class__ = import_module("leamvd.optimizers.cuda").LEAMVDOnCard
         reading = Reading() if reading is None else reading
         if not isinstance(reading, Reading):
             raise TypeError(f"reading must be a leamvd.Reading, got {checks.shown(reading)}")
@@ -144,9 +132,6 @@ class LEAMVD(Optimizer):
         self._descent_mean = self._descent_std = self._descent_norm = 0.0
         self._beta1, self._beta2, self._stagnation = 1.0, 0.9, 0
         self._overflown = False
-        self._allocate()
-
-    def _allocate(self) -> None:
         n, size = self.n_var, self.population_size
         self._X = np.empty((size, n), self.dtype)
         self._order = np.arange(size)  # rows of X lie in any order: it names them best first
@@ -179,7 +164,10 @@ class LEAMVD(Optimizer):
 
     def _regenerate(self, place: sampling.Place) -> None:
         if self._overflown:
-            raise self._too_far(self._X)
+            raise OverflowError(
+                f"points reach {np.abs(self._X).max():.1e}, too far for {self.dtype}, which cannot hold the squares of "
+                "their differences: scale the variables"
+            )
         n_new = self.population_size - self.n_elite
         toward_best = self.reading.shift == "toward_best"  # R5
         step: Array | float = abs(self._descent_mean) if toward_best else self._descent_mean
@@ -197,12 +185,6 @@ class LEAMVD(Optimizer):
         limits = self._low, self._high
         sampling.regenerate(
             self._X, self._order, self._vectors, self._combination(), shift, *limits, self._added, place, self._drawn
-        )
-
-    def _too_far(self, X: Floats) -> OverflowError:
-        return OverflowError(
-            f"points reach {np.abs(X).max():.1e}, too far for {self.dtype}, which cannot hold the squares of their "
-            "differences: scale the variables"
         )
 
     def _combination(self) -> sampling.Combination:

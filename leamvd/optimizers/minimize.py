@@ -161,7 +161,7 @@ def minimize(
     disp : bool
         Print a summary at the end.
     **options
-        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD `device` and the
+        For the optimizer: `population_size`, `n_gen`, `sigma0`, `seed`, `reading`, ... and for LEA-MVD the
         fields of `Reading`, ``reset="off"`` say, which replace those of `reading`. These and all other arguments may
         also come in a dict: ``options={"n_gen": 50}``. The budget is 30 generations, unless `n_gen`, `max_nfev` or
         `max_seconds` is given. By default, as in the paper, LEA-MVD's search depends on where the origin of the
@@ -220,9 +220,6 @@ def minimize(
         opt, auto = method, False
     else:
         opt, auto = _begun(method, x0, bounds, options, saved, other_budget=(max_nfev, max_seconds) != (None, None))
-    if opt.device == "cuda" and (auto or not evaluation.whole):
-        what = "vectorized=True, workers=1 and a number for sigma0"
-        raise ValueError(f"device='cuda' needs {what}: fun takes whole generations, on the card")
     least = opt.n_candidates + (_MEASURED if auto else 0)
     if max_nfev is not None and checks.count("max_nfev", max_nfev) < least and opt.generation == 0:
         raise ValueError(f"max_nfev must be at least {least}, got {max_nfev}: a generation has so many evaluations")
@@ -230,34 +227,27 @@ def minimize(
     k = None if max_stagnation is None else checks.count("max_stagnation", max_stagnation, at_least=1)
     history: list[Generation] = []
     began_at = opt.best_fun
-    opt.told(None)  # of generations before this call
 
     def tell(F: Any) -> None:
         opt.tell(opt.ask(), F)
-        history.extend(opt.told(F))
+        history.append(opt.history_row(F))
 
     def again(X: Any) -> Any:
-        """Return values on the host, in no time: of the seconds, too, they are not counted."""
+        """Return values in no time: of the seconds, too, they are not counted."""
         nonlocal began
         start = time.monotonic()
-        F = opt.host_values(evaluation(X))
+        F = evaluation(X)
         began += time.monotonic() - start
         return F
 
-    def limit() -> None:
-        """Halt the search where, after the history's last generation, a limit ends it."""
+    def review() -> None:
+        """Halt the search where a limit or the callback ends it."""
         if max_nfev is not None and opt.nfev + opt.n_candidates > max_nfev:
             opt.halt("max_nfev", opt.nfev)
         if (best := history[-1].best if history else began_at) <= goal:
             opt.halt("target", best)
         if k is not None and len(history) > k and min(row.best for row in history[-k:]) >= history[-k - 1].best:
             opt.halt("max_stagnation", k)
-
-    def review() -> None:
-        """Halt the search where a limit or the callback ends it."""
-        if call is not None:
-            history.extend(opt.told(None))  # a callback sees every generation
-        limit()
         if history and call is not None:
             try:
                 call(opt.result)
@@ -277,7 +267,6 @@ def minimize(
             while not opt.stop():
                 F = evaluation(opt.ask())
                 if saved is not None:
-                    F = opt.host_values(F)
                     saved.told.append((checksum(opt.ask()), F))
                 tell(F)
                 bar.update()
@@ -290,16 +279,11 @@ def minimize(
     except KeyboardInterrupt:
         opt.halt("interrupted")
     except Exception as error:
-        with suppress(ValueError):  # -inf, of a card
-            history.extend(opt.told(None))
         with suppress(Exception):  # some exceptions take no attributes
             error.result = _result(opt, history)  # type: ignore[attr-defined]
             if opt.generation:
                 error.add_note(f"the best of {opt.nfev} evaluations, {opt.best_fun:.6g}, is in this error's `result`")
         raise
-    if rows := opt.told(None):
-        history.extend(rows)
-        limit()
     result = _result(opt, history)
     if disp:
         print(f"{result.message}\nbest value: {result.fun:.6g}\ngenerations: {result.nit}\nevaluations: {result.nfev}")

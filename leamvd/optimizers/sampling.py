@@ -59,21 +59,15 @@ def perturbation() -> Perturbation:
     return Perturbation(np.empty((4, _RUN), np.uint32), np.empty((2, _RUN), np.int64), np.empty((2, _RUN)))
 
 
-@kernel(inline=True)
-def gap_and_factor(w0: np.uint64, w1: np.uint64) -> tuple[np.int64, np.float64]:
-    """Return how many columns lie before a hit, P(gap >= g) = (1 - 0.02)^g, and its factor, from two words."""
-    gap = np.int64(random_streams.log((np.float64(w0) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
-    return gap, np.float64(w1) * 2.0**-32 + 0.5
-
-
 @kernel()
 def _draw_hits(place: Place, row: int, block: np.uint64, p: Perturbation) -> None:
-    """Draw gaps and factors of the next hits, two from a counter block."""
+    """Draw gaps and factors of the next hits, two from a counter block: P(gap >= g) = (1 - 0.02)^g."""
     random_streams.words_run(place.seed, random_streams.PERTURBATION, place.generation, row, block, p.words)
     for half in range(2):
         word, factor, gap, u = p.words[2 * half], p.words[2 * half + 1], p.gaps[half], p.factors[half]
         for i in range(word.size):
-            gap[i], u[i] = gap_and_factor(word[i], factor[i])
+            gap[i] = np.int64(random_streams.log((np.float64(word[i]) + 1.0) * 2.0**-32) / _LOG_UNPERTURBED)
+            u[i] = np.float64(factor[i]) * 2.0**-32 + 0.5
 
 
 @kernel()

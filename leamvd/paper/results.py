@@ -208,14 +208,6 @@ if not NOTEBOOKS.is_dir():
     NOTEBOOKS = Path(leamvd.__file__).parent / "notebooks"  # of what pip has installed
 ARCHIVE = NOTEBOOKS / "recorded"
 
-HISTORY = {
-    "forensics": "its bfloat16 is given up on processors",
-    "forensics_confirmed": "its bfloat16 is given up on processors",
-    "linear_cost": "its baselines are not among the packages that leamvd needs",
-    "verdicts": "it is what the rules before the runs have answered",
-}
-"""What is recorded and nothing computes again, and why."""
-
 
 class Recorded(NamedTuple):
     """What is recorded under a name: its settings, as its provenance has them, and how its tables are computed."""

@@ -268,26 +268,6 @@ def plot_flat(parts: Scene) -> Figure:
 
 
 @styled
-def plot_solid(parts: Scene) -> Figure:
-    """Plot a generation in three variables: the same population and shifts in the two readings, side by side."""
-    points, vectors, numbers, _ = parts
-    figure, axes = panels(1, 2, height=4.4, subplot_kw={"projection": "3d"})
-    mean = vectors.loc["mean"].to_numpy()
-    for ax, step, v, color in zip(axes[0], (TOWARD, AWAY), (V_TOWARD, V_AWAY), (BLUE, VERMILION), strict=True):
-        _population(ax, points, vectors, ["x1", "x2", "x3"])
-        for name, shade, style in ((PATH, GREEN, "-"), (step, color, "-"), (v, "0.3", "--")):
-            vector = vectors.loc[name].to_numpy()
-            ends = np.array([mean, mean + _scaled(vector, numbers["norm of sigma"])])
-            ax.plot(*ends.T, style, color=shade, label=f"{name} ({np.linalg.norm(vector):.2g})")
-            ax.plot(*ends[1:].T, "o", color=shade, markersize=4)
-        ax.set(xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$", title=step.removeprefix("C_ani, "))
-        ax.set_box_aspect(None, zoom=0.72)  # or the last label is cut
-        ax.locator_params(nbins=3)
-    legend(figure, ncols=2)
-    return figure
-
-
-@styled
 def plot_orthogonality(table: pd.DataFrame) -> Figure:
     """Plot the cosines with P and the length of C_ani, a line for each seed."""
     figure, ((left, right),) = panels(1, 2, height=3.4)

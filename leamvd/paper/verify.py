@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from llvmlite.binding import get_host_cpu_name
-from scipy import stats
 
 from leamvd import paper
 from leamvd._support import checks
@@ -20,14 +19,14 @@ from leamvd.optimizers.reading import Reading
 
 from . import results
 from .layers import Images, spelled
-from .results import HISTORY, Call, Recorded, read_recorded
+from .results import Call, Recorded, read_recorded
 
 SAME = 1e-6  # relative difference up to which numbers are the same where processor and versions are the recorded ones
 FIRST = 1e-5  # the same on any machine, in the first two iterations of a first layer
 FIRST_OF_LARGE = 1e-3  # the same where an epoch samples so many bits that rounding flips some of them
 LARGE = 100_000  # variables of such a layer
-ERROR_RATE = 1e-3  # of a call that is judged by the scatter of other seeds, over all of its numbers
 
+NOT_JUDGED = "not judged"
 COLUMNS = ["call", "number", "recorded", "here", "digits", "judged by", "drifts"]  # of what differs most in each call
 
 
@@ -39,8 +38,6 @@ def all_recorded() -> dict[str, Recorded]:
 
 def recorded(name: str) -> Recorded:
     """Return what is recorded under a name."""
-    if name in HISTORY:
-        raise ValueError(f"nothing computes {name!r} again: {HISTORY[name]}")
     return (every := all_recorded())[checks.choice("name", name, sorted(every))]
 
 
@@ -99,55 +96,33 @@ def compare(known: pd.DataFrame, here: pd.DataFrame, labels: list[str], *, elsew
     """Return a row for each call that was computed `here`, with `COLUMNS`, against the whole table that is recorded.
 
     All numbers must agree to six digits. Where they do not and processor or versions are others, the first iterations
-    of a first layer must agree to five, and all else may differ by what two seeds differ by.
+    of a first layer must agree to five, and nothing else is judged: rounding may send a search another way.
     """
-    names, rows = [name for name in labels if name in known], []
-    cell = [name for name in names if name != "seed"]
+    names = [name for name in labels if name in known]
     numbers = [*here.select_dtypes("number").columns.intersection(known.columns).difference([*labels, "seconds"])]
+    rows = []
     for label, group in here.groupby(names, sort=False, dropna=False):
         mine = (known[names].astype(str) == list(map(str, label))).all(axis=1)
-        then, now = (table[numbers].reset_index(drop=True).astype(float) for table in (known[mine], group))
+        then = known.loc[mine, numbers].reset_index(drop=True).astype(float)
+        now = group[numbers].reset_index(drop=True).astype(float)
         then, now = then.align(now)
         difference = (now - then).abs() / then.abs().where(then != 0, 1)
         difference = difference.mask(then.isna() & now.isna(), 0).fillna(np.inf)  # a row that is missing
-        worst, judged = difference / SAME, "digits"
+        worst = difference / SAME
+        judged = "digits"
         if elsewhere and 1 < worst.to_numpy().max() < np.inf:
-            worst, judged = _scattered(known[~mine], group, cell, then, now), "first iterations, other seeds"
+            judged = NOT_JUDGED
             if {"layer", "iteration", "n_var"} <= {*group}:
                 first = ((group["layer"] == 1) & (group["iteration"] <= 1)).to_numpy()
-                worst[first] = difference[first] / (FIRST_OF_LARGE if group["n_var"].iloc[0] >= LARGE else FIRST)
+                bound = FIRST_OF_LARGE if group["n_var"].iloc[0] >= LARGE else FIRST
+                if first.any():
+                    judged = "first iterations"
+                    worst = difference[first] / bound
         row, column = divmod(int(worst.to_numpy().argmax()), worst.shape[1])
-        relative, place = float(difference.to_numpy()[row, column]), f"{worst.columns[column]}, row {row}"
+        place = worst.index[row], worst.columns[column]
+        relative = float(difference.loc[place])
         digits = int(np.clip(np.floor(-np.log10(relative)), 0, 16)) if relative > 0 else 16
-        both, drifts = (then.iloc[row, column], now.iloc[row, column]), bool(worst.iloc[row, column] > 1)
-        rows.append((" ".join(map(str, label)), place, *both, digits, judged, drifts))
+        drifts = judged != NOT_JUDGED and bool(worst.loc[place] > 1)
+        number = f"{place[1]}, row {place[0]}"
+        rows.append((" ".join(map(str, label)), number, then.loc[place], now.loc[place], digits, judged, drifts))
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _scattered(
-    others: pd.DataFrame, group: pd.DataFrame, cell: list[str], then: pd.DataFrame, now: pd.DataFrame
-) -> pd.DataFrame:
-    """Return the differences of a call's numbers over what two seeds may differ by, which rows of other calls tell.
-
-    Numbers that are positive in all rows are compared by their logarithms. A difference of two draws from one normal
-    distribution over sqrt(2) times the standard deviation of other draws has Student's t distribution. Of few seeds of
-    its own that is hardly known: then what seeds scatter at most, among all methods, bounds it too. The error rate is
-    divided among the numbers and both bounds (Bonferroni).
-    """
-    alike = (others[cell] == group[cell].iloc[0]).all(axis=1)
-    line = others.groupby([*cell, "seed"] if "seed" in others else cell, dropna=False).cumcount().rename("line")
-    ratios, error = pd.DataFrame(index=then.index), ERROR_RATE / (4 * then.size)
-    for column in then:
-        values, a, b = others[column].astype(float), then[column], now[column]
-        if min(values.min(), a.min(), b.min()) > 0:
-            values, a, b = (numbers.map(np.log) for numbers in (values, a, b))
-        lines = values.groupby([*(others[name] for name in cell), line], dropna=False).agg(["std", "count"])
-        lines, same = lines.groupby(level="line"), values[alike].groupby(line[alike]).agg(["std", "count"])
-        allowed = (
-            same["std"] * stats.t.ppf(1 - error, same["count"] - 1),
-            lines["std"].max() * stats.t.ppf(1 - error, lines["count"].sum() - lines.size()),
-        )
-        least = np.sqrt(2) * pd.concat(allowed, axis=1).min(axis=1).reindex(then.index)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios[column] = ((b - a).abs() / least).mask((a == b) | (a.isna() & b.isna()), 0)
-    return ratios.fillna(np.inf)
